@@ -1,0 +1,36 @@
+"""The only place that asks what time it is, so that tests can hold the clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Something that knows the time."""
+
+    def now(self) -> datetime:
+        """The current time, in UTC."""
+        ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+class FixedClock:
+    """A clock that stands where it was set, for tests."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at = at.astimezone(UTC)
+
+    def now(self) -> datetime:
+        return self.at
+
+
+def stamp(at: datetime) -> str:
+    """``at`` in UTC as ISO 8601 with whole seconds and a ``Z``."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,97 @@
+"""The one error type for people, and the register of its codes.
+
+Every error a person can meet says what happened, why (with the place) and how to fix it, under a stable
+code. ``docs/reference/errors.md`` is generated from :data:`CODES`; a test checks that every code raised is
+registered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Exit codes of the command line (design.md 10).
+FINE, FAILED, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+@dataclass(frozen=True)
+class Code:
+    """A registered error code: its exit code, its title, and a longer explanation for the errors page."""
+
+    exit: int
+    title: str
+    explain: str
+
+
+CODES: dict[str, Code] = {
+    # E1xx: how the command was called
+    "E101": Code(USAGE, "bad arguments", "The command was called in a way it does not understand."),
+    "E102": Code(USAGE, "no such thing", "A task, team, software, dataset, submission or run of that name does not exist."),
+    "E103": Code(USAGE, "not for this audience", "The view that was asked for is not open to this audience."),
+    # E2xx: a team's files
+    "E201": Code(USAGE, "submission.yaml is not valid", "The file breaks the schema of submission.yaml; every problem is listed with its line."),
+    "E202": Code(USAGE, "a path leaves the submission's folder", "The build context, the Dockerfile and run files must lie inside the submission's folder, also through links."),
+    "E203": Code(FAILED, "the image could not be built", "The build failed, ran out of time or broke its limits."),
+    "E204": Code(USAGE, "the image is missing", "The image named by the submission is not there. A submission without an image is refused, never registered."),
+    "E205": Code(USAGE, "the bundle is not valid", "A file of the bundle is missing, was changed after packing or is not allowed in a bundle."),
+    "E206": Code(FAILED, "quota used up", "The team has used its quota for this task."),
+    "E207": Code(USAGE, "the submission does not fit the task", "The submission names a scenario, input or option the task does not offer."),
+    "E208": Code(USAGE, "not a name", "Names of tasks, teams, softwares and datasets are lower-case letters, digits and hyphens, at most 40."),
+    "E209": Code(FAILED, "the local check failed", "The software failed, or its output is not a valid run, on the public dataset."),
+    # E3xx: platform
+    "E301": Code(PLATFORM, "no container engine answers", "Nothing answers at the container engine's address."),
+    "E302": Code(PLATFORM, "the container engine cannot enforce the limits", "The engine ignores limits that the sandbox needs (for example rootless on cgroup v1, or Podman)."),
+    "E303": Code(PLATFORM, "the container engine failed", "The engine refused or broke off an operation that should work."),
+    "E304": Code(PLATFORM, "our own image is missing", "An image of the platform (evaluator) has not been built yet."),
+    "E305": Code(PLATFORM, "this machine cannot give what the task asks for", "The task asks for more memory, processors or GPUs than the engine's machine has."),
+    "E306": Code(PLATFORM, "the data directory cannot be used", "The data directory (RUNNER_HOME) is missing, not writable, locked by another process or damaged."),
+    "E307": Code(PLATFORM, "the archive or event log was changed", "A hash of the archive or of the event chain does not match its content."),
+    "E308": Code(PLATFORM, "internal error", "A defect of this program. Run again with --debug and report the traceback."),
+    # E4xx: organiser's files
+    "E401": Code(ORGANISER, "task.yaml is not valid", "The file breaks the schema of task.yaml; every problem is listed with its line."),
+    "E402": Code(ORGANISER, "the task's files are wrong", "Files that task.yaml names are missing or unsuitable."),
+    "E403": Code(ORGANISER, "truths are in reach of participants", "Truths of a blinded dataset must lie outside the tree that participants get and outside the inputs."),
+    "E404": Code(ORGANISER, "the evaluator failed", "The evaluator container failed or its result breaks the contract."),
+    "E405": Code(ORGANISER, "not a valid YAML file", "The file is not YAML in the restricted form that is accepted: no aliases, tags, merges or duplicate keys, at most 64 KiB."),
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in a file, found while reading it: where, what, and how to fix it."""
+
+    where: str
+    what: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}" + (f" Fix: {self.fix}" if self.fix else "")
+
+
+class RunnerError(Exception):
+    """An error to be shown to a person: what, why, fix, a stable code, and any number of problems.
+
+    ``what`` is one line; ``why`` gives the reason and the place; ``fix`` is what the reader does next.
+    """
+
+    def __init__(
+        self, code: str, what: str, *, why: str = "", fix: str = "", problems: Sequence[Problem] = ()
+    ) -> None:
+        super().__init__(what)
+        self.code = code
+        self.what = what
+        self.why = why
+        self.fix = fix
+        self.problems = tuple(problems)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command line for this error."""
+        return CODES[self.code].exit
+
+
+class PlatformError(RunnerError):
+    """Our side failed (engine, disk, sidecar): never the participant's fault, never a verdict on them."""
+
+    def __init__(self, what: str, *, why: str = "", fix: str = "", code: str = "E303") -> None:
+        super().__init__(code, what, why=why, fix=fix)

@@ -64,7 +64,10 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> C
     if env.get("RUNNER_ROOT"):
         root = Path(env["RUNNER_ROOT"]).absolute()
     else:
-        found = next((p for p in (here, *here.parents) if (p / "tasks").is_dir() and (p / "submissions").is_dir()), None)
+        found = next(
+            (p for p in (here, *here.parents) if (p / "tasks").is_dir() and (p / "submissions").is_dir()),
+            None,
+        )
         if found is None:
             raise RunnerError(
                 "E101",
@@ -75,7 +78,12 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> C
         root = found
     base = env.get("RUNNER_BASE", "auto")
     if base not in ("auto", "registry", "local"):
-        raise RunnerError("E101", f"RUNNER_BASE is {base!r}", why="It chooses the base image of builds.", fix="set it to auto, registry or local")
+        raise RunnerError(
+            "E101",
+            f"RUNNER_BASE is {base!r}",
+            why="It chooses the base image of builds.",
+            fix="set it to auto, registry or local",
+        )
     truths = env.get("RUNNER_TRUTHS")
     return Config(
         root=root,

@@ -26,33 +26,111 @@ class Code:
 CODES: dict[str, Code] = {
     # E1xx: how the command was called
     "E101": Code(USAGE, "bad arguments", "The command was called in a way it does not understand."),
-    "E102": Code(USAGE, "no such thing", "A task, team, software, dataset, submission or run of that name does not exist."),
+    "E102": Code(
+        USAGE,
+        "no such thing",
+        "A task, team, software, dataset, submission or run of that name does not exist.",
+    ),
     "E103": Code(USAGE, "not for this audience", "The view that was asked for is not open to this audience."),
     # E2xx: a team's files
-    "E201": Code(USAGE, "submission.yaml is not valid", "The file breaks the schema of submission.yaml; every problem is listed with its line."),
-    "E202": Code(USAGE, "a path leaves the submission's folder", "The build context, the Dockerfile and run files must lie inside the submission's folder, also through links."),
-    "E203": Code(FAILED, "the image could not be built", "The build failed, ran out of time or broke its limits."),
-    "E204": Code(USAGE, "the image is missing", "The image named by the submission is not there. A submission without an image is refused, never registered."),
-    "E205": Code(USAGE, "the bundle is not valid", "A file of the bundle is missing, was changed after packing or is not allowed in a bundle."),
+    "E201": Code(
+        USAGE,
+        "submission.yaml is not valid",
+        "The file breaks the schema of submission.yaml; every problem is listed with its line.",
+    ),
+    "E202": Code(
+        USAGE,
+        "a path leaves the submission's folder",
+        "The build context, the Dockerfile and run files must lie inside the submission's folder, also through links.",
+    ),
+    "E203": Code(
+        FAILED, "the image could not be built", "The build failed, ran out of time or broke its limits."
+    ),
+    "E204": Code(
+        USAGE,
+        "the image is missing",
+        "The image named by the submission is not there. A submission without an image is refused, never registered.",
+    ),
+    "E205": Code(
+        USAGE,
+        "the bundle is not valid",
+        "A file of the bundle is missing, was changed after packing or is not allowed in a bundle.",
+    ),
     "E206": Code(FAILED, "quota used up", "The team has used its quota for this task."),
-    "E207": Code(USAGE, "the submission does not fit the task", "The submission names a scenario, input or option the task does not offer."),
-    "E208": Code(USAGE, "not a name", "Names of tasks, teams, softwares and datasets are lower-case letters, digits and hyphens, at most 40."),
-    "E209": Code(FAILED, "the local check failed", "The software failed, or its output is not a valid run, on the public dataset."),
+    "E207": Code(
+        USAGE,
+        "the submission does not fit the task",
+        "The submission names a scenario, input or option the task does not offer.",
+    ),
+    "E208": Code(
+        USAGE,
+        "not a name",
+        "Names of tasks, teams, softwares and datasets are lower-case letters, digits and hyphens, at most 40.",
+    ),
+    "E209": Code(
+        FAILED,
+        "the local check failed",
+        "The software failed, or its output is not a valid run, on the public dataset.",
+    ),
     # E3xx: platform
-    "E301": Code(PLATFORM, "no container engine answers", "Nothing answers at the container engine's address."),
-    "E302": Code(PLATFORM, "the container engine cannot enforce the limits", "The engine ignores limits that the sandbox needs (for example rootless on cgroup v1, or Podman)."),
-    "E303": Code(PLATFORM, "the container engine failed", "The engine refused or broke off an operation that should work."),
-    "E304": Code(PLATFORM, "our own image is missing", "An image of the platform (evaluator) has not been built yet."),
-    "E305": Code(PLATFORM, "this machine cannot give what the task asks for", "The task asks for more memory, processors or GPUs than the engine's machine has."),
-    "E306": Code(PLATFORM, "the data directory cannot be used", "The data directory (RUNNER_HOME) is missing, not writable, locked by another process or damaged."),
-    "E307": Code(PLATFORM, "the archive or event log was changed", "A hash of the archive or of the event chain does not match its content."),
-    "E308": Code(PLATFORM, "internal error", "A defect of this program. Run again with --debug and report the traceback."),
+    "E301": Code(
+        PLATFORM, "no container engine answers", "Nothing answers at the container engine's address."
+    ),
+    "E302": Code(
+        PLATFORM,
+        "the container engine cannot enforce the limits",
+        "The engine ignores limits that the sandbox needs (for example rootless on cgroup v1, or Podman).",
+    ),
+    "E303": Code(
+        PLATFORM,
+        "the container engine failed",
+        "The engine refused or broke off an operation that should work.",
+    ),
+    "E304": Code(
+        PLATFORM, "our own image is missing", "An image of the platform (evaluator) has not been built yet."
+    ),
+    "E305": Code(
+        PLATFORM,
+        "this machine cannot give what the task asks for",
+        "The task asks for more memory, processors or GPUs than the engine's machine has.",
+    ),
+    "E306": Code(
+        PLATFORM,
+        "the data directory cannot be used",
+        "The data directory (RUNNER_HOME) is missing, not writable, locked by another process or damaged.",
+    ),
+    "E307": Code(
+        PLATFORM,
+        "the archive or event log was changed",
+        "A hash of the archive or of the event chain does not match its content.",
+    ),
+    "E308": Code(
+        PLATFORM,
+        "internal error",
+        "A defect of this program. Run again with --debug and report the traceback.",
+    ),
     # E4xx: organiser's files
-    "E401": Code(ORGANISER, "task.yaml is not valid", "The file breaks the schema of task.yaml; every problem is listed with its line."),
-    "E402": Code(ORGANISER, "the task's files are wrong", "Files that task.yaml names are missing or unsuitable."),
-    "E403": Code(ORGANISER, "truths are in reach of participants", "Truths of a blinded dataset must lie outside the tree that participants get and outside the inputs."),
-    "E404": Code(ORGANISER, "the evaluator failed", "The evaluator container failed or its result breaks the contract."),
-    "E405": Code(ORGANISER, "not a valid YAML file", "The file is not YAML in the restricted form that is accepted: no aliases, tags, merges or duplicate keys, at most 64 KiB."),
+    "E401": Code(
+        ORGANISER,
+        "task.yaml is not valid",
+        "The file breaks the schema of task.yaml; every problem is listed with its line.",
+    ),
+    "E402": Code(
+        ORGANISER, "the task's files are wrong", "Files that task.yaml names are missing or unsuitable."
+    ),
+    "E403": Code(
+        ORGANISER,
+        "truths are in reach of participants",
+        "Truths of a blinded dataset must lie outside the tree that participants get and outside the inputs.",
+    ),
+    "E404": Code(
+        ORGANISER, "the evaluator failed", "The evaluator container failed or its result breaks the contract."
+    ),
+    "E405": Code(
+        ORGANISER,
+        "not a valid YAML file",
+        "The file is not YAML in the restricted form that is accepted: no aliases, tags, merges or duplicate keys, at most 64 KiB.",
+    ),
 }
 
 

@@ -21,15 +21,45 @@ class VerdictKind:
 
 
 TABLE: dict[str, VerdictKind] = {
-    "platform-error": VerdictKind("platform", "Our side failed; the software is not to blame.", "Nothing to do: it is run again, and then held for the organiser."),
+    "platform-error": VerdictKind(
+        "platform",
+        "Our side failed; the software is not to blame.",
+        "Nothing to do: it is run again, and then held for the organiser.",
+    ),
     "cancelled": VerdictKind("none", "A person stopped the run.", "Start it again with runner evaluate."),
-    "time-limit": VerdictKind("participant", "The software was still running at the wall-clock limit and was killed.", "Make it faster, or ask the organiser for a longer limit."),
-    "memory-limit": VerdictKind("participant", "The software was killed because it used more memory than the limit.", "Use less memory; /tmp and /dev/shm count as memory too."),
-    "output-limit": VerdictKind("participant", "The software failed, and its output directory was full.", "Write less to the output directory; keep caches in /tmp."),
-    "unhealthy": VerdictKind("participant", "The server never became ready.", "Listen on the task's port within the ready time."),
-    "signal": VerdictKind("participant", "The software was killed by a signal that we did not send.", "Look for a crash (segmentation fault, abort) or a memory kill in a child process."),
-    "run-error": VerdictKind("participant", "The software ended with an error.", "Read the last log lines, and try it locally with runner try."),
-    "no-output": VerdictKind("participant", "The software ended well but left no run file.", "Write the run file into $outputDir under the name the task asks for."),
+    "time-limit": VerdictKind(
+        "participant",
+        "The software was still running at the wall-clock limit and was killed.",
+        "Make it faster, or ask the organiser for a longer limit.",
+    ),
+    "memory-limit": VerdictKind(
+        "participant",
+        "The software was killed because it used more memory than the limit.",
+        "Use less memory; /tmp and /dev/shm count as memory too.",
+    ),
+    "output-limit": VerdictKind(
+        "participant",
+        "The software failed, and its output directory was full.",
+        "Write less to the output directory; keep caches in /tmp.",
+    ),
+    "unhealthy": VerdictKind(
+        "participant", "The server never became ready.", "Listen on the task's port within the ready time."
+    ),
+    "signal": VerdictKind(
+        "participant",
+        "The software was killed by a signal that we did not send.",
+        "Look for a crash (segmentation fault, abort) or a memory kill in a child process.",
+    ),
+    "run-error": VerdictKind(
+        "participant",
+        "The software ended with an error.",
+        "Read the last log lines, and try it locally with runner try.",
+    ),
+    "no-output": VerdictKind(
+        "participant",
+        "The software ended well but left no run file.",
+        "Write the run file into $outputDir under the name the task asks for.",
+    ),
     "ok": VerdictKind("none", "The software ended well and left a run file.", ""),
 }
 
@@ -96,7 +126,9 @@ def decide(facts: Facts, limits: Limits, expected: str) -> Verdict:
         if exit_.oom_killed:
             return Verdict("memory-limit", f"exit code {code}; limit {_mib(limits.memory)}", tuple(warnings))
         if facts.output_full:
-            return Verdict("output-limit", f"exit code {code}; the output directory was full", tuple(warnings))
+            return Verdict(
+                "output-limit", f"exit code {code}; the output directory was full", tuple(warnings)
+            )
         if facts.unhealthy:
             return Verdict("unhealthy", facts.unhealthy, tuple(warnings))
         if code > 128:

@@ -1,0 +1,68 @@
+"""The files that the parts exchange: reading them safely, checking them, and giving them an identity.
+
+Everything here takes hostile input and answers with a list of :class:`Problem`, each with its place; there is
+no exception for a bad file. The schemas (``*.schema.json``, ``kinds/*.schema.json``) are also the source of the
+reference pages, so every field of theirs has a ``description``. Two keywords are ours: ``x-says`` is what a
+``pattern`` or a combination means in words, and ``x-fix`` is what the reader does about a value that breaks it.
+
+This package imports none of the others, and no library before it is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.checking import kinds, schema, validate
+from schemas.documents import (
+    MAX_PROBLEMS,
+    SHOWN,
+    Document,
+    Problem,
+    closest,
+    parse_pointer,
+    render_pointer,
+    show,
+)
+from schemas.reading import JSON_BYTES, YAML_BYTES, load_json, load_yaml
+
+__all__ = [
+    "JSON_BYTES",
+    "MAX_PROBLEMS",
+    "SHOWN",
+    "YAML_BYTES",
+    "Document",
+    "Problem",
+    "canonical",
+    "closest",
+    "digest",
+    "kinds",
+    "load_json",
+    "load_yaml",
+    "parse_pointer",
+    "render_pointer",
+    "schema",
+    "show",
+    "validate",
+]
+
+
+def canonical(data: Any) -> bytes:
+    """The one byte form of JSON data: sorted keys, no blanks, UTF-8. Raises ValueError for NaN and infinities."""
+    text = json.dumps(
+        data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain
+    )
+    return text.encode("utf-8")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"not JSON data: {type(value).__name__}")
+
+
+def digest(data: Any) -> str:
+    """The SHA-256 (hex) of ``data`` in its canonical form: the identity of a lock, a bundle, a request."""
+    return hashlib.sha256(canonical(data)).hexdigest()

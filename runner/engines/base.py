@@ -221,6 +221,7 @@ class Engine(Protocol):
         memory: int = 4 * GIB,
         timeout: float = 1800.0,
         on_line: Callable[[str], None] | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> ImageRef:
         """Build an image. Raises :class:`runner.errors.RunnerError` E203 with the last lines."""
         ...
@@ -240,7 +241,9 @@ class Engine(Protocol):
         """A digest-named volume, filled once through the engine's API, to be mounted read-only."""
         ...
 
-    def session(self, attempt_id: str, *, labels: Mapping[str, str] | None = None) -> AbstractContextManager[Session]:
+    def session(
+        self, attempt_id: str, *, labels: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[Session]:
         """The containers of one attempt."""
         ...
 

@@ -1,0 +1,1 @@
+"""Leaderboards: who ranks where, how sure that is, and the files to publish it in."""

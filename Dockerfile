@@ -1,0 +1,48 @@
+# The platform's own images: one target each. `runner setup` builds them; `docker compose build` can, too.
+#
+#   docker build --target evaluator --tag proctor/evaluator .
+#
+# Where a folder `wheels/` lies in the build context, packages come from it and the build needs no network
+# (this is what `runner setup` does); else they come from the package index. Both ways the hashes of the lock
+# file decide. BASE_IMAGE is any image with Python 3.11 and pip.
+ARG BASE_IMAGE=python:3.11-slim
+
+# What every image of ours shares. Nothing is written at run time: the byte code is in the image.
+FROM ${BASE_IMAGE} AS common
+ENV LANG=C.UTF-8 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONNOUSERSITE=1 \
+    PYTHONSAFEPATH=1 \
+    PYTHONUNBUFFERED=1 \
+    PYTHONPATH=/opt/proctor/lib
+
+# Packages in a stage of their own, so that neither pip's leftovers nor the wheels are in the image.
+FROM common AS evaluator-packages
+ARG PIP_CERT
+COPY evaluator/requirements.lock wheels* /wheels/
+RUN if ls /wheels/*.whl >/dev/null 2>&1; then set -- --no-index --find-links /wheels; else set --; fi; \
+    python3 -m pip install --quiet --no-cache-dir --no-compile --only-binary :all: --require-hashes \
+        --disable-pip-version-check --root-user-action=ignore "$@" \
+        --target /opt/proctor/lib --requirement /wheels/requirements.lock
+# Byte code of what is imported, and a smoke test; compiling every file of scipy would take a minute.
+RUN PYTHONDONTWRITEBYTECODE= python3 -c "import ir_measures, jsonschema, numpy, pyndeval, pytrec_eval, scipy.stats, yaml" && \
+    chmod -R a+rX /opt/proctor
+
+FROM common AS evaluator
+# One thread a container: the processor limit is the sandbox's, and more threads only wait for each other.
+ENV OPENBLAS_NUM_THREADS=1 \
+    OMP_NUM_THREADS=1
+COPY --from=evaluator-packages /opt/proctor/lib /opt/proctor/lib
+COPY schemas /opt/proctor/lib/schemas
+COPY evaluator /opt/proctor/lib/evaluator
+RUN printf '%s\n' '#!/usr/bin/env python3' 'import sys' 'from evaluator.__main__ import main' 'sys.exit(main())' \
+        > /usr/local/bin/evaluator && \
+    chmod 0755 /usr/local/bin/evaluator && \
+    chmod -R a+rX /opt/proctor/lib/schemas /opt/proctor/lib/evaluator && \
+    python3 -m compileall -q --invalidation-mode unchecked-hash /opt/proctor/lib/schemas /opt/proctor/lib/evaluator
+ARG SOURCE_DIGEST=unknown
+LABEL proctor.image=evaluator proctor.source=${SOURCE_DIGEST}
+USER 65532:65532
+WORKDIR /tmp
+ENTRYPOINT ["evaluator"]
+CMD ["run", "--request", "/in/request.json"]

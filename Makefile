@@ -1,0 +1,83 @@
+# The project's front doors. Each is a short call of the command line: `.venv/bin/runner -h` says the rest.
+# Needs make and Python 3.11 or newer; `make setup` brings everything else.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTEST_ARGS ?=
+TEAM ?=
+SOFTWARE ?=
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+RUNNER := $(BIN)/runner
+WHO = --team "$(TEAM)" $(if $(SOFTWARE),--software "$(SOFTWARE)")
+
+.PHONY: help setup demo test lint submit evaluate try bench docs lock clean need-team
+
+help:  ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+setup: $(READY)  ## Make this machine ready: packages, container engine, images
+	@$(BIN)/python -m runner.setup
+
+demo: setup  ## Run baselines and some broken softwares on the hidden split, show the leaderboard
+	@$(RUNNER) demo
+
+test: setup  ## Run all tests, those with containers too (PYTEST_ARGS="-k name")
+	@export DOCKER_HOST="$$($(BIN)/python -m runner.setup host)"; $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(READY)  ## Check style, types, the borders between the packages, and generated pages
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m runner.reference --check
+
+submit: need-team setup  ## Pack and register a team's softwares (TEAM=x [SOFTWARE=y])
+	@$(RUNNER) submit $(WHO)
+
+evaluate: setup  ## Run and score whatever is missing, show the leaderboards
+	@$(RUNNER) evaluate --all
+
+try: need-team setup  ## Run a software on the public data as it will be run (TEAM=x [SOFTWARE=y])
+	@$(RUNNER) try $(WHO)
+
+bench: $(READY)  ## Measure the evaluator beside others
+	@$(BIN)/python -m benchmarks.trec
+
+docs: $(READY)  ## Write the generated pages under docs/reference
+	@$(BIN)/python -m runner.reference
+
+lock:  ## Resolve the locked packages anew (needs uv)
+	uv pip compile --all-extras --generate-hashes --no-emit-index-url --python-version 3.11 \
+		--upgrade --quiet pyproject.toml -o requirements.lock
+	printf '%s\n' 'ir-measures[pyndeval]' numpy jsonschema pyyaml | uv pip compile --generate-hashes \
+		--no-emit-index-url --python-version 3.11 --constraints requirements.lock --quiet \
+		--custom-compile-command 'make lock' - -o evaluator/requirements.lock
+
+clean:  ## Stop our own engine, remove the virtual environment and caches (results stay)
+	@if [ -f $(READY) ]; then $(BIN)/python -m runner.setup stop; fi
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+need-team:
+	@if [ -z "$(TEAM)" ]; then echo 'Say whose: make submit TEAM=baselines [SOFTWARE=bm25]' >&2; exit 2; fi
+
+# Debian's Python comes without ensurepip; as root its package is installed.
+$(READY): requirements.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ] || ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+		echo 'Python 3.11 or newer is needed (set PYTHON=/path/to/python).' >&2; exit 2; fi
+	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo 'Installing python3-venv.' >&2; apt-get -o DPkg::Lock::Timeout=300 update -q >&2; \
+			DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -yq --no-install-recommends \
+				python3-venv ca-certificates >&2; \
+		else echo 'Python has no venv module: install python3-venv (sudo apt-get install python3-venv).' >&2; exit 2; fi; fi
+	@echo 'Creating the virtual environment from requirements.lock.' >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-build-isolation --no-index -e .
+	@touch $@

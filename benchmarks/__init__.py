@@ -1,0 +1,1 @@
+"""Benchmarks: what the evaluator costs beside the tools that people would use instead."""

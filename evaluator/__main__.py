@@ -1,0 +1,149 @@
+"""The command line: ``evaluator run`` (in the container), ``trec``, ``check`` and ``codes`` (for people)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluator import __version__
+from evaluator.errors import EvaluatorError
+
+FINE, INVALID, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+_EXAMPLES = """examples:
+  evaluator check run.txt --topics queries.jsonl --corpus documents.jsonl.gz
+  evaluator trec qrels.txt run.txt -m nDCG@10 -m AP
+  evaluator run --request /in/request.json
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line. Returns the exit code: 0 fine, 1 invalid run, 2 usage, 3 internal, 4 organiser's files."""
+    args = _parser().parse_args(argv)
+    try:
+        code: int = args.call(args)
+        sys.stdout.flush()
+        return code
+    except EvaluatorError as error:
+        print("\n".join(error.lines()), file=sys.stderr)
+        return USAGE if error.usage else ORGANISER
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads on; keep the interpreter from complaining when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except Exception as error:  # the process border
+        if args.debug:
+            raise
+        print(
+            f"internal error: {type(error).__name__}\n      Fix: report it, with the traceback that --debug shows",
+            file=sys.stderr,
+        )
+        return PLATFORM
+
+
+def _run(args: argparse.Namespace) -> int:
+    from evaluator.commands import run_request
+
+    return run_request(args.request)
+
+
+def _trec(args: argparse.Namespace) -> int:
+    from evaluator.commands import trec
+
+    return trec(args)
+
+
+def _check(args: argparse.Namespace) -> int:
+    from evaluator.commands import check
+
+    return check(args)
+
+
+def _codes(args: argparse.Namespace) -> int:
+    from evaluator.findings import CODES
+
+    if args.json:
+        import json
+
+        print(json.dumps([c._asdict() for c in CODES.values()], indent=2))
+    else:
+        for c in CODES.values():
+            print(f"{c.code}  {c.severity:7}  {c.title}. Fix: {c.fix}")
+    return FINE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="evaluator",
+        description="Check and score runs.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"evaluator {__version__} (request and result schema 1)"
+    )
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    run = commands.add_parser("run", help="what the container does: read a request, write the result files")
+    run.add_argument(
+        "--request",
+        type=Path,
+        default=Path(os.environ.get("EVALUATOR_REQUEST", "/in/request.json")),
+        metavar="FILE",
+    )
+    run.set_defaults(call=_run)
+
+    trec = commands.add_parser("trec", help="score TREC runs, like trec_eval and ir_measures")
+    trec.add_argument("qrels", type=Path, metavar="QRELS")
+    trec.add_argument("runs", type=Path, nargs="+", metavar="RUN")
+    trec.add_argument(
+        "-m",
+        "--measure",
+        action="append",
+        default=[],
+        metavar="M",
+        help="an ir-measures string; repeatable (default nDCG@10, AP)",
+    )
+    trec.add_argument("-q", "--by-topic", action="store_true", help="also print values by topic")
+    trec.add_argument("--format", choices=("table", "json", "trec_eval"), default="table")
+    trec.add_argument(
+        "--precision",
+        choices=("float32", "double"),
+        default="float32",
+        help="how scores are compared (trec_eval 9 and ir_measures: float32)",
+    )
+    trec.add_argument(
+        "--cross-check", action="store_true", help="also let ir_measures score, fail if it differs"
+    )
+    trec.set_defaults(call=_trec)
+
+    check = commands.add_parser("check", help="say everything that is wrong with a TREC run")
+    check.add_argument("run", type=Path, metavar="RUN")
+    check.add_argument("--topics", type=Path, metavar="FILE", help="topics that may be answered")
+    check.add_argument("--corpus", type=Path, metavar="FILE", help="documents that may be listed")
+    check.add_argument(
+        "--max-documents", "--max-docs", type=int, metavar="N", help="documents allowed per topic"
+    )
+    check.add_argument(
+        "--request",
+        type=Path,
+        metavar="FILE",
+        help="take topics, corpus, severities and limits from a request",
+    )
+    check.add_argument("--json", action="store_true")
+    check.set_defaults(call=_check)
+
+    codes = commands.add_parser("codes", help="list everything that can be found wrong")
+    codes.add_argument("--json", action="store_true")
+    codes.set_defaults(call=_codes)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""What the commands of the evaluator do."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from evaluator.errors import EvaluatorError
+from evaluator.findings import Log, plain
+from evaluator.scores import Sink
+
+
+def run_request(path: Path) -> int:
+    """Do what a request says and write the result files. Returns 0 whenever ``result.json`` was written.
+
+    Wrong files of the organiser give a result of status ``error``; a request that cannot be read gives none.
+    """
+    from evaluator.kinds.base import find
+    from evaluator.request import load
+
+    request = load(path)
+    log = Log(request.run_file, request.severities, kept=request.max_findings)
+    sink = Sink(log)
+    try:
+        find(request.kind).evaluate(
+            request.run / request.run_file, request.inputs, request.truths, request, sink
+        )
+    except EvaluatorError as error:
+        message = "; ".join(part for part in (error.what, error.why) if part)
+        print("\n".join(error.lines()), file=sys.stderr)
+        Sink(Log(request.run_file)).write(request.output, status="error", message=message)
+        return 0
+    sink.write(request.output)
+    print(log.summary(), file=sys.stderr)
+    return 0
+
+
+def trec(args: argparse.Namespace) -> int:
+    """Score runs by one file of judgements and print the values. Returns 1 if a run is invalid."""
+    from evaluator.formats.qrels import read_qrels
+    from evaluator.formats.trec import Rules, scan
+    from evaluator.kinds.adhoc import wanted
+    from evaluator.measures.ir import Measure, aggregate, cross_check, evaluate
+
+    measures = [Measure(text) for text in args.measure or ["nDCG@10", "AP"]]
+    qrels = read_qrels(args.qrels, str(args.qrels))
+    double = args.precision == "double"
+    if double and args.cross_check:
+        raise EvaluatorError(
+            "--cross-check needs --precision float32", "ir_measures knows no other", usage=True
+        )
+    rules = Rules(judged=wanted([qrels]), double=double, suggest=True)
+    results = []
+    invalid = False
+    for path in args.runs:
+        log = Log(str(path))
+        read = scan(path, rules, log)
+        _print_findings(log)
+        if log.invalid:
+            invalid = True
+            continue
+        values = evaluate(measures, qrels, read.topics)
+        if args.cross_check and (difference := cross_check(measures, qrels, path, values)) is not None:
+            raise EvaluatorError("the cross-check with ir_measures failed", difference)
+        results.append(
+            {
+                "run": plain(str(path), 200),
+                "tag": plain((read.tag or b"").decode("utf-8", "backslashreplace")),
+                "topics": len(qrels.grades),
+                "covered": sum(1 for topic in qrels.grades if topic in read.topics),
+                "measures": {m.text: aggregate(m, values[m.text]) for m in measures},
+                "values": {m: {t.decode(): v for t, v in by.items()} for m, by in values.items()}
+                if args.by_topic
+                else {},
+            }
+        )
+    _print_results(results, args.format)
+    return 1 if invalid else 0
+
+
+def _print_results(results: list[dict[str, Any]], form: str) -> None:
+    out = []
+    if form == "json":
+        import json
+
+        out.append(json.dumps(results, indent=2, ensure_ascii=False))
+    for result in results if form == "trec_eval" else ():
+        out.append(f"{'runid':<22}\tall\t{result['tag']}")
+        for measure, by_topic in result["values"].items():
+            out += [f"{measure:<22}\t{topic}\t{value:.4f}" for topic, value in by_topic.items()]
+        out += [f"{measure:<22}\tall\t{value:.4f}" for measure, value in result["measures"].items()]
+    for i, result in enumerate(results if form == "table" else ()):
+        if i:
+            out.append("")
+        if len(results) > 1:
+            out.append(result["run"])
+        width = max(map(len, result["measures"]))
+        for measure, by_topic in result["values"].items():
+            out += [f"{measure:<{width}}  {plain(topic)}  {value:.4f}" for topic, value in by_topic.items()]
+        for measure, value in result["measures"].items():
+            out.append(f"{measure:<{width}}  {value:.4f}")
+        if result["covered"] < result["topics"]:
+            out.append(
+                f"{result['covered']:,} of {result['topics']:,} judged topics answered; the others count 0"
+            )
+    if out:
+        print("\n".join(out))
+
+
+def _print_findings(log: Log) -> None:
+    """Findings and their summary to stderr, unless there is nothing to say."""
+    if not log.counts:
+        return
+    shown = log.sorted()
+    lines = [str(f) for f in shown[:50]]
+    total = sum(log.counts.values())
+    if total > len(lines):
+        lines.append(f"... and {total - len(lines):,} more")
+    print("\n".join([*lines, f"{log.file}: {log.summary()}"]), file=sys.stderr)
+
+
+def check(args: argparse.Namespace) -> int:
+    """Say everything that is wrong with a run. Returns 1 if it is invalid, else 0."""
+    from evaluator.findings import show
+    from evaluator.formats.corpus import read_corpus
+    from evaluator.formats.topics import read_topics
+    from evaluator.formats.trec import Rules, scan
+
+    topics_path, corpus_path, max_documents = args.topics, args.corpus, args.max_documents
+    severities: Any = {}
+    max_bytes, double, kept, public = None, False, 1000, True
+    if args.request is not None:
+        from evaluator.request import load
+
+        request = load(args.request)
+        if request.kind != "adhoc":
+            raise EvaluatorError(f"check cannot read runs of the kind {request.kind}", usage=True)
+        severities, max_bytes, double = request.severities, request.max_bytes, request.double
+        kept, public = request.max_findings, request.public
+        topics_path = topics_path or (request.inputs / request.topics if request.topics else None)
+        corpus_path = corpus_path or (request.inputs / request.corpus if request.corpus else None)
+        max_documents = max_documents or request.options.get("max_documents", 1000)
+    if max_documents is not None and max_documents < 1:
+        raise EvaluatorError("--max-documents has to be at least 1", usage=True)
+    topics = read_topics(topics_path) if topics_path else None
+    rules = Rules(
+        topics=None if topics is None else frozenset(topics),
+        documents=read_corpus(corpus_path) if corpus_path else None,
+        max_documents=max_documents,
+        double=double,
+        suggest=public,
+    )
+    log = Log(str(args.run), severities, kept=kept)
+    read = scan(args.run, rules, log, max_bytes=max_bytes)
+    for topic in topics or ():
+        if read.topics and topic not in read.topics:
+            log.add("F018", None, f"the run has no document for topic {show(topic)}", topic)
+    if args.json:
+        import json
+
+        print(
+            json.dumps(
+                {
+                    "schema_version": 1,
+                    "file": log.file,
+                    "status": "invalid" if log.invalid else "valid",
+                    "lines": log.lines,
+                    "topics": len(read.topics),
+                    "run_tag": None
+                    if read.tag is None
+                    else plain(read.tag.decode("utf-8", "backslashreplace"), 40),
+                    "summary": log.summary(),
+                    "findings": log.as_json() | {"kept": [f.as_json() for f in log.sorted()]},
+                },
+                indent=2,
+                ensure_ascii=False,
+            )
+        )
+    else:
+        lines = [str(f) for f in log.sorted()]
+        total = sum(log.counts.values())
+        if total > len(lines):
+            lines.append(f"... and {total - len(lines):,} more")
+        print("\n".join([*lines, f"{log.file}: {log.summary()}"]))
+    return 1 if log.invalid else 0

@@ -1,0 +1,164 @@
+"""Cutting run files into blocks of whole lines that do not break a topic apart."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+
+from evaluator.findings import Log, show
+
+MAX_LINE = 65_536  # bytes; longer lines are F009
+MAX_TOPIC = 64 << 20  # bytes of consecutive lines of one topic that are held; more is F026
+SMALL_CHUNK = 1 << 20
+BOM = b"\xef\xbb\xbf"
+_UNKNOWN = b" "  # no topic: an id holds no blank
+
+Block = tuple[bytes, Sequence[int]]  # whole lines, and the number of each
+
+
+def cut(read: Callable[[int], bytes], size: int, log: Log) -> Iterator[Block]:
+    """Yield blocks of whole lines; each block but the last ends where the topic changes.
+
+    Lines over ``MAX_LINE`` bytes are reported and left out; so is the rest of a topic over ``MAX_TOPIC`` bytes.
+    """
+    rest = b""
+    topic: bytes | None = None  # rest begins with whole lines of this topic up to `checked`
+    checked = 0
+    line = 1
+    skipping = False  # inside a line that is too long
+    while True:
+        piece = read(size)
+        if not piece:
+            if rest:
+                if not rest.endswith(b"\n"):
+                    rest += b"\n"
+                yield rest, range(line, line + rest.count(b"\n"))
+            return
+        if skipping:
+            end = piece.find(b"\n")
+            if end < 0:
+                continue
+            piece = piece[end + 1 :]
+            line += 1
+            skipping = False
+        data = rest + piece if rest else piece
+        last = data.rfind(b"\n") + 1
+        if len(data) - last > MAX_LINE:
+            if last:
+                count = data.count(b"\n", 0, last)
+                yield data[:last], range(line, line + count)
+                line += count
+            log.add("F009", line, f"the line is longer than {MAX_LINE:,} bytes")
+            log.lines += 1
+            rest, topic, checked, skipping = b"", None, 0, True
+            continue
+        if not last:
+            rest = data
+            continue
+        start, topic = _last_change(data, last, checked, topic)
+        if start > 0:
+            count = data.count(b"\n", 0, start)
+            yield data[:start], range(line, line + count)
+            line += count
+            rest = data[start:]
+            checked = last - start
+        else:
+            rest, checked = data, last
+            if len(rest) > MAX_TOPIC:
+                log.add(
+                    "F026",
+                    line,
+                    f"the topic {show(topic or b'')} has more than {MAX_TOPIC >> 20} MiB of lines",
+                    topic,
+                )
+                count = rest.count(b"\n", 0, last)
+                line += count
+                log.lines += count
+                rest, topic, checked = rest[last:], None, 0
+
+
+def _last_change(data: bytes, end: int, floor: int, known: bytes | None) -> tuple[int, bytes | None]:
+    """Where the last run of lines of one topic begins in ``data[:end]``, and that topic.
+
+    ``data[:floor]`` is known to hold lines of topic ``known`` only, and is not looked at again.
+    """
+    begin = end
+    topic: bytes | None = None
+    heads: tuple[bytes, ...] = ()
+    while begin > floor:
+        start = data.rfind(b"\n", floor, begin - 1) + 1
+        if start <= floor:
+            start = floor
+        if topic is None or not data.startswith(heads, start):
+            words = data[start:begin].split(None, 1)
+            if words:
+                if topic is None:
+                    topic = words[0]
+                    heads = (topic + b" ", topic + b"\t")
+                elif words[0] != topic:
+                    return begin, topic
+        begin = start
+    if floor and known is not None and topic is not None and topic != known:
+        return floor, topic
+    return 0, topic if topic is not None else known
+
+
+def regroup(data: bytes, log: Log, known: frozenset[bytes] | None) -> Iterator[Block]:
+    """Yield the lines of an ungrouped file topic by topic, with the numbers they have in the file.
+
+    Holds the file and about 24 bytes for each group of lines. Lines of topics that are not ``known`` stay
+    together in a pile of their own, so that a file of a million invented topics costs no more than others.
+    """
+    if data and not data.endswith(b"\n"):
+        data += b"\n"
+    segments: dict[bytes, array[int]] = {}  # topic -> start, end, number of first line, ...
+    position, line, length = 0, 1, len(data)
+    bom = data.startswith(BOM)
+    topic: bytes | None = None
+    begin, first = 0, 1
+    while position < length:
+        end = data.index(b"\n", position) + 1
+        if end - position > MAX_LINE:
+            log.add("F009", line, f"the line is longer than {MAX_LINE:,} bytes")
+            log.lines += 1
+            if topic is not None:
+                segments.setdefault(topic, array("q")).extend((begin, position, first))
+            topic, begin, first = None, end, line + 1
+        else:
+            words = data[position:end].split(None, 1)
+            word = words[0] if words else topic
+            if bom and position == 0 and word:
+                word = word.removeprefix(BOM)
+            if known is not None and word not in known:
+                word = _UNKNOWN
+            if word != topic:
+                if topic is not None:
+                    segments.setdefault(topic, array("q")).extend((begin, position, first))
+                    begin, first = position, line
+                topic = word
+        position = end
+        line += 1
+    if begin < length:
+        segments.setdefault(topic or _UNKNOWN, array("q")).extend((begin, length, first))
+    for topic, places in segments.items():
+        parts: list[bytes] = []
+        numbers = array("q")
+        held = 0
+        for i in range(0, len(places), 3):
+            part = data[places[i] : places[i + 1]]
+            parts.append(part)
+            numbers.extend(range(places[i + 2], places[i + 2] + part.count(b"\n")))
+            held += len(part)
+            if topic == _UNKNOWN and held > SMALL_CHUNK:
+                yield b"".join(parts), numbers
+                parts, numbers, held = [], array("q"), 0
+        if topic != _UNKNOWN and held > MAX_TOPIC:
+            log.add(
+                "F026",
+                numbers[0],
+                f"the topic {show(topic)} has more than {MAX_TOPIC >> 20} MiB of lines",
+                topic,
+            )
+            log.lines += len(numbers)
+        elif parts:
+            yield b"".join(parts), numbers

@@ -1,0 +1,94 @@
+"""Relevance judgements in TREC's format: ``topic iteration document grade``, one a line.
+
+Problems are the organiser's: they stop the evaluation, and are told by file and line, never by content.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluator.errors import EvaluatorError
+from evaluator.formats.files import Damaged, Unreadable, read_all
+
+
+class Qrels:
+    """Judgements: ``grades[topic][document]``, the best grade if a document is judged for several subtopics.
+
+    ``subtopics`` holds (topic, subtopic, document, grade) of files that judge by subtopic, else it is empty.
+    """
+
+    __slots__ = ("grades", "name", "path", "subtopics")
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path = path
+        self.name = name
+        self.grades: dict[bytes, dict[bytes, int]] = {}
+        self.subtopics: list[tuple[bytes, bytes, bytes, int]] = []
+
+
+def read_qrels(path: Path, name: str | None = None) -> Qrels:
+    """Read judgements from a plain or gzip file; ``name`` is what messages call it.
+
+    Empty lines and lines that begin with ``#`` are skipped. Raises :class:`EvaluatorError` with the number of the
+    first broken line.
+    """
+    name = name or path.name
+    qrels = Qrels(path, name)
+    try:
+        data = read_all(path, follow=True)
+    except (Unreadable, Damaged) as error:
+        raise EvaluatorError(
+            f"the truths {name} cannot be read", str(error), "correct the path in task.yaml"
+        ) from None
+    rows: list[tuple[bytes, bytes, bytes, int]] = []
+    by_subtopic = False
+    grades = qrels.grades
+    for number, line in enumerate(data.split(b"\n"), 1):
+        words = line.split()
+        if not words or words[0] == b"#":
+            continue
+        comment = line.startswith(b"#")  # but a topic may be called #1
+        if len(words) != 4:
+            if comment:
+                continue
+            raise _broken(name, number, f"the line has {len(words)} columns, not 4")
+        topic, iteration, doc, text = words
+        try:
+            grade = int(text)
+        except ValueError:
+            if comment:
+                continue
+            raise _broken(name, number, "the grade in the fourth column is not an integer") from None
+        docs = grades.setdefault(topic, {})
+        if doc in docs:
+            by_subtopic = True
+            docs[doc] = max(docs[doc], grade)
+        else:
+            docs[doc] = grade
+        rows.append((topic, iteration, doc, grade))
+    if not grades:
+        raise EvaluatorError(f"the truths {name} are empty", fix="put one judgement in every line")
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise _broken(name, 1, "the file begins with a byte order mark")
+    if by_subtopic:
+        seen: dict[tuple[bytes, bytes, bytes], int] = {}
+        for topic, iteration, doc, grade in rows:
+            if seen.setdefault((topic, iteration, doc), grade) != grade:
+                number = _line_of(data, topic, iteration, doc)
+                raise _broken(name, number, "the document has two different grades for this topic")
+        qrels.subtopics = rows
+    return qrels
+
+
+def _line_of(data: bytes, topic: bytes, iteration: bytes, doc: bytes) -> int:
+    """The line on which a judgement stands for the second time."""
+    lines = [n for n, line in enumerate(data.split(b"\n"), 1) if line.split()[:3] == [topic, iteration, doc]]
+    return lines[1]
+
+
+def _broken(name: str, number: int, what: str) -> EvaluatorError:
+    return EvaluatorError(
+        f"the truths {name} are not valid qrels",
+        f"{name}:{number}: {what}",
+        "write four columns: topic, iteration (0), document, grade (an integer)",
+    )

@@ -1,0 +1,118 @@
+"""Ad-hoc retrieval: a ranked list of documents for every topic, in TREC's run format."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluator.errors import EvaluatorError
+from evaluator.findings import show
+from evaluator.formats.corpus import read_corpus
+from evaluator.formats.qrels import Qrels, read_qrels
+from evaluator.formats.topics import read_topics
+from evaluator.formats.trec import Rules, Scan, scan
+from evaluator.measures.interval import intervals
+from evaluator.measures.ir import Measure, Values, aggregate, cross_check, evaluate
+from evaluator.request import Request
+from evaluator.scores import Sink
+
+MAX_DOCUMENTS = 1000
+_OPTIONS: dict[str, type] = {"max_documents": int, "interval": bool, "cross_check": bool}
+
+
+class AdHoc:
+    """Ranked retrieval. Options: ``max_documents`` per topic, ``interval``, ``cross_check``."""
+
+    name = "adhoc"
+    measures = "ir-measures strings, such as nDCG@10, AP, RR@10, P(rel=2)@5"
+
+    def evaluate(self, run: Path, inputs: Path, truths: Path, request: Request, sink: Sink) -> None:
+        """Check and score the run; see :class:`evaluator.kinds.base.Kind`."""
+        options = _options(request.options)
+        measures = {m.id: Measure(m.measure) for m in request.measures}
+        names = {m.id: m.truths for m in request.measures}
+        qrels = {name: read_qrels(truths / name, name) for name in dict.fromkeys(names.values())}
+        topics = read_topics(inputs / request.topics, request.topics) if request.topics else None
+        rules = Rules(
+            topics=None if topics is None else frozenset(topics),
+            documents=read_corpus(inputs / request.corpus, request.corpus) if request.corpus else None,
+            max_documents=options.get("max_documents", MAX_DOCUMENTS),
+            judged=wanted(qrels.values()),
+            double=request.double,
+            suggest=request.public,
+        )
+        log = sink.findings
+        read = scan(run, rules, log, max_bytes=request.max_bytes)
+        if read.tag is not None:
+            sink.run_tag = read.tag.decode("utf-8", "backslashreplace")
+        if read.topics:
+            for topic in topics or ():
+                if topic not in read.topics:
+                    log.add("F018", None, f"the run has no document for topic {show(topic)}", topic)
+        if log.invalid:
+            return
+        for topic in log.defects:
+            read.topics.pop(topic, None)
+        values: dict[str, Values] = {}
+        for name, judgements in qrels.items():
+            mine = [measures[i] for i in measures if names[i] == name]
+            computed = evaluate(mine, judgements, read.topics)
+            values.update({i: computed[measures[i].text] for i in measures if names[i] == name})
+            if options.get("cross_check"):
+                _cross_check(mine, judgements, run, computed, request)
+        _report(measures, values, read, sink, interval=options.get("interval", True))
+
+
+KIND = AdHoc()
+
+
+def wanted(truths: Iterable[Qrels]) -> dict[bytes, Collection[bytes]]:
+    """All judged documents of several truths, by topic."""
+    out: dict[bytes, Collection[bytes]] = {}
+    for one in truths:
+        for topic, docs in one.grades.items():
+            out[topic] = {*out[topic], *docs} if topic in out else docs
+    return out
+
+
+def _options(options: Mapping[str, Any]) -> dict[str, Any]:
+    for key, value in options.items():
+        kind = _OPTIONS.get(key)
+        if kind is None:
+            raise EvaluatorError(
+                f"the kind adhoc has no option {key[:40]!r}", f"it has {', '.join(_OPTIONS)}"
+            )
+        legal = isinstance(value, bool) if kind is bool else _positive(value)
+        if not legal:
+            expected = "a positive integer" if kind is int else "true or false"
+            raise EvaluatorError(f"the option {key} has to be {expected}")
+    return dict(options)
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _cross_check(
+    measures: list[Measure], qrels: Qrels, run: Path, computed: Mapping[str, Values], request: Request
+) -> None:
+    if request.double:
+        raise EvaluatorError("the cross-check needs score_precision float32", "ir_measures knows no other")
+    difference = cross_check(measures, qrels, run, computed)
+    if difference is not None:
+        raise EvaluatorError("the cross-check with ir_measures failed", difference if request.public else "")
+
+
+def _report(
+    measures: Mapping[str, Measure], values: Mapping[str, Values], read: Scan, sink: Sink, *, interval: bool
+) -> None:
+    columns = {i: list(v.values()) for i, v in values.items() if not measures[i].total}
+    spans = intervals(columns) if interval else {}
+    for i, by_topic in values.items():
+        for topic, value in by_topic.items():
+            sink.score(i, topic.decode("utf-8"), value)
+        covered = sum(1 for topic in by_topic if topic in read.topics)
+        sink.aggregate(
+            i, aggregate(measures[i], by_topic), topics=len(by_topic), covered=covered, interval=spans.get(i)
+        )

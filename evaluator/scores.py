@@ -1,0 +1,80 @@
+"""Where a kind puts what it finds out, and how that becomes the three result files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from evaluator import __version__
+from evaluator.findings import Log, plain
+
+
+class Sink:
+    """Collects findings, scores by topic and aggregates of one run.
+
+    ``findings`` is the log; ``run_tag`` is what the run calls itself.
+    """
+
+    def __init__(self, findings: Log) -> None:
+        self.findings = findings
+        self.run_tag: str | None = None
+        self.aggregates: dict[str, dict[str, Any]] = {}
+        self._scores: list[tuple[str, str, float, Mapping[str, Any]]] = []
+
+    def score(self, measure: str, topic: str, value: float, facets: Mapping[str, Any] | None = None) -> None:
+        """Note one measure's value for one topic. Raises ValueError unless it is finite."""
+        if not isfinite(value):
+            raise ValueError(f"{measure} is not finite")
+        self._scores.append((measure, topic, value, facets or {}))
+
+    def aggregate(
+        self,
+        measure: str,
+        value: float,
+        *,
+        topics: int,
+        covered: int,
+        interval: tuple[float, float] | None = None,
+    ) -> None:
+        """Note one measure's value over all ``topics`` judged topics; ``covered`` of them have a result."""
+        if not isfinite(value):
+            raise ValueError(f"{measure} is not finite")
+        self.aggregates[measure] = {
+            "value": value,
+            "topics": topics,
+            "covered": covered,
+            "interval": None if interval is None else list(interval),
+        }
+
+    def write(self, output: Path, *, status: str | None = None, message: str = "") -> None:
+        """Write ``scores.jsonl``, ``findings.jsonl`` and, last, ``result.json`` into ``output``.
+
+        ``status`` is ``valid`` or ``invalid`` by the findings when None; only valid runs have scores.
+        """
+        status = status or ("invalid" if self.findings.invalid else "valid")
+        valid = status == "valid"
+        with (output / "scores.jsonl").open("w", encoding="utf-8") as file:
+            for measure, topic, value, facets in self._scores if valid else ():
+                row: dict[str, Any] = {"measure": measure, "topic": topic, "value": value}
+                if facets:
+                    row["facets"] = dict(facets)
+                file.write(_json(row) + "\n")
+        with (output / "findings.jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(_json(f.as_json()) + "\n" for f in self.findings.sorted())
+        result = {
+            "schema_version": 1,
+            "status": status,
+            "evaluator": {"name": "proctor", "version": __version__},
+            "measures": self.aggregates if valid else {},
+            "findings": self.findings.as_json(),
+            "run_tag": None if self.run_tag is None else plain(self.run_tag, 40),
+            "message": message or self.findings.summary(),
+        }
+        (output / "result.json").write_text(_json(result) + "\n", encoding="utf-8")
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)

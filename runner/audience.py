@@ -1,0 +1,432 @@
+"""Who may see what: the one place that decides (design.md, principle 7).
+
+:func:`sight` is the rule; :func:`redact_run` applies it to everything that is known about a run and returns
+a :class:`RunView`, which nothing else can make. What renders runs for people, files or pages takes views
+only.
+
+On a blinded dataset the software has read the hidden inputs, so whatever it chose itself (file names, the
+run tag, log lines, error texts) could carry them out. A team gets none of that back: only verdicts, counts
+and figures that we measured or computed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import schemas
+from runner.errors import RunnerError
+
+if TYPE_CHECKING:
+    from runner.store.queries import Run, RunDetail
+    from runner.tasks import Dataset
+
+LOG_LINES = 50
+MAX_FINDINGS = 1000
+_LOG_WINDOW = 64 * 1024
+_TEAM = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+
+
+@dataclass(frozen=True)
+class Audience:
+    """Who looks: the ``organiser``, one ``team``, or the ``public``."""
+
+    kind: Literal["organiser", "team", "public"]
+    team: str | None = None
+
+    def __str__(self) -> str:
+        return f"team:{self.team}" if self.kind == "team" else self.kind
+
+    @classmethod
+    def parse(cls, text: str) -> Audience:
+        """The audience named by ``organiser``, ``public`` or ``team:NAME``. Raises E101."""
+        if text in ("organiser", "public"):
+            return cls("organiser" if text == "organiser" else "public")
+        kind, _, team = text.partition(":")
+        if kind == "team" and _TEAM.fullmatch(team):
+            return cls("team", team)
+        raise RunnerError(
+            "E101",
+            f"there is no audience {escape(text, 60)!r}",
+            why="What is shown depends on who looks.",
+            fix="use organiser, team:NAME or public",
+        )
+
+
+ORGANISER = Audience("organiser")
+PUBLIC = Audience("public")
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What one audience may see of one run.
+
+    ``run``: that it exists, its outcome, verdict, blame, resources, finding counts. ``words``: text and names
+    that the software or the evaluator wrote (logs, findings, file names, run tag). ``scores``: aggregates.
+    ``topics``: per-topic scores. ``inside``: facts about the platform (host, engine, evaluator's logs).
+    """
+
+    run: bool
+    words: bool
+    scores: bool
+    topics: bool
+    inside: bool
+
+
+def sight(audience: Audience, team: str, dataset: Dataset, published: bool) -> Sight:
+    """What ``audience`` may see of a run of ``team`` on ``dataset``; ``published`` as the organiser decided."""
+    if audience.kind == "organiser":
+        return Sight(True, True, True, True, True)
+    own = audience.kind == "team" and audience.team == team
+    if not own:
+        return Sight(False, False, scores_open(dataset, published), False, False)
+    open_ = dataset.visibility == "public"
+    return Sight(True, open_, scores_open(dataset, published), open_, False)
+
+
+def scores_open(dataset: Dataset, published: bool) -> bool:
+    """Whether everybody may see mean scores on this dataset."""
+    return dataset.visibility == "public" or dataset.scores == "public" or published
+
+
+_FROM_REDACTION = object()
+
+
+class RunView(Mapping[str, Any]):
+    """What one audience may see of a run: plain data, ready for JSON. Only :func:`redact_run` makes one.
+
+    ``hidden`` names the sections that were left out for this audience. Text in it was escaped: it holds no
+    control characters.
+    """
+
+    def __init__(self, data: Mapping[str, Any], audience: Audience, *, made_by: object) -> None:
+        if made_by is not _FROM_REDACTION:
+            raise TypeError("a RunView is made by redact_run only")
+        self._data = dict(data)
+        self.audience = audience
+
+    def __getitem__(self, key: str) -> Any:
+        return self._data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+
+def redact_row(run: Run, audience: Audience, dataset: Dataset, published: bool = False) -> RunView | None:
+    """One line of a list of runs for ``audience``; None when it may not know of this run."""
+    may = sight(audience, run.submission.team, dataset, published)
+    return RunView(_row(run, may), audience, made_by=_FROM_REDACTION) if may.run else None
+
+
+def redact_run(detail: RunDetail, audience: Audience, dataset: Dataset) -> RunView:
+    """Everything that ``audience`` may see of a run. Raises E103 when that is nothing."""
+    run = detail.run
+    may = sight(audience, run.submission.team, dataset, detail.published)
+    if not may.run:
+        raise not_for(audience, f"run {run.id}")
+    data = _row(run, may)
+    record = detail.record
+    view: dict[str, Any] = {
+        **data,
+        "description": escape(run.submission.description, 2000),
+        "image": run.submission.image,
+        "attempt": None if detail.attempt is None else detail.attempt.number,
+        "attempt_list": [_attempt(row, may) for row in detail.attempt_rows],
+        "verdict": _verdict(record, may),
+        "output": _output(record, may),
+        "findings": {
+            "counts": _counts(detail),
+            "codes": {f.code: _code(f, detail, may) for f in detail.findings},
+            "lines": _finding_lines(detail) if may.words else [],
+        },
+        "scores": _scores(detail) if may.scores else {},
+        "topic_scores": {m: dict(v) for m, v in detail.topics.items()} if may.topics else {},
+        "run_tag": escape(_evaluation_row(detail).get("run_tag") or "", 80) if may.words else None,
+        "log": _logs(detail) if may.words else {},
+        "lock_digest": record.get("lock_digest"),
+        "limits": dict(detail.lock.get("limits") or {}),
+        "exceptions": dict(detail.lock.get("exceptions") or {}),
+        "command": _escaped(detail.lock.get("command")),
+        "hidden": [],
+    }
+    if may.inside:
+        view["inside"] = {
+            "exit": _escaped(record.get("exit")),
+            "engine": record.get("engine"),
+            "host": record.get("host"),
+            "runner_version": record.get("runner_version"),
+            "folder": None if detail.attempt is None else str(detail.attempt.path),
+            "evaluations": [
+                {**{k: _escaped(v) for k, v in row.items()}, "default_image": bool(row["default_image"])}
+                for row in detail.evaluation_rows
+            ],
+        }
+    view["hidden"] = [
+        name
+        for name, shown in (
+            ("logs", may.words),
+            ("finding texts", may.words),
+            ("file names", may.words),
+            ("scores", may.scores),
+            ("per-topic scores", may.topics),
+        )
+        if not shown
+    ]
+    return RunView(view, audience, made_by=_FROM_REDACTION)
+
+
+def log_lines(
+    detail: RunDetail,
+    audience: Audience,
+    dataset: Dataset,
+    stream: str = "stdout",
+    *,
+    evaluator: bool = False,
+) -> Iterator[str]:
+    """The whole log of a run (or of its evaluator, for the organiser), line by line and escaped.
+
+    Raises E103 when this audience may not read it, E102 when there is none.
+    """
+    may = sight(audience, detail.run.submission.team, dataset, detail.published)
+    if not (may.inside if evaluator else may.words):
+        raise not_for(
+            audience, "the evaluator's log" if evaluator else "the log of a run on a blinded dataset"
+        )
+    source = detail.evaluation if evaluator else detail.attempt
+    path = None if source is None else source.path / "logs" / f"{stream}.log"
+    if path is None or not path.is_file():
+        raise RunnerError(
+            "E102", f"{detail.run.id} has no such log", fix="runner show tells how far the run is"
+        )
+    return _stream(path)
+
+
+def may_export(detail: RunDetail, audience: Audience, dataset: Dataset) -> None:
+    """Whether ``audience`` may have the run's files as they are. Raises E103."""
+    may = sight(audience, detail.run.submission.team, dataset, detail.published)
+    if not (may.run and may.words):
+        raise not_for(audience, "the files of a run on a blinded dataset")
+
+
+def not_for(audience: Audience, what: str) -> RunnerError:
+    """The error for something that this audience may not see."""
+    return RunnerError(
+        "E103",
+        f"{escape(what, 200)} is not open to {audience}",
+        why="Hidden data could be read back from it."
+        if audience.kind == "team"
+        else "Only leaderboards with published scores are public.",
+        fix="ask the organiser",
+    )
+
+
+def escape(text: object, limit: int = 500) -> str:
+    """``text`` without anything that moves a terminal's cursor, reverses text or breaks a line, and not longer
+    than ``limit`` characters. Characters that do not print become ``\\x1b``-like sequences."""
+    return schemas.show(text, limit)
+
+
+def _escaped(value: Any) -> Any:
+    """``value`` (JSON data) with every string in it escaped."""
+    if isinstance(value, str):
+        return escape(value, 2000)
+    if isinstance(value, Mapping):
+        return {escape(k, 200): _escaped(v) for k, v in value.items()}
+    return [_escaped(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _row(run: Run, may: Sight) -> dict[str, Any]:
+    outcome = run.outcome
+    s = run.submission
+    return {
+        "run": run.id,
+        "submission": s.id,
+        "task": s.task,
+        "team": s.team,
+        "software": s.software,
+        "tag": escape(s.tag, 80),
+        "method": s.method,
+        "dataset": run.dataset,
+        "scenario": run.scenario,
+        "registered": s.registered,
+        "attempts": run.attempts,
+        "started": run.started,
+        "finished": run.finished,
+        "outcome": {
+            "name": outcome.name,
+            "says": outcome.says,
+            "reason": escape(outcome.reason) if may.words or may.inside else "",
+            "blame": outcome.blame,
+            "next": outcome.next,
+            "ranked": outcome.ranked,
+            "costs_quota": outcome.costs_quota,
+            "verdict": outcome.verdict,
+        },
+        "resources": {
+            "wall_seconds": run.wall_seconds,
+            "cpu_seconds": run.cpu_seconds,
+            "memory_peak": run.memory_peak,
+            "memory_source": run.memory_source,
+        },
+    }
+
+
+def _attempt(row: Mapping[str, Any], may: Sight) -> dict[str, Any]:
+    return {
+        "number": row["number"],
+        "verdict": row["verdict"],
+        "started": row["started"],
+        "finished": row["finished"],
+        "wall_seconds": row["wall_seconds"],
+    }
+
+
+# Details and warnings that are built of our own words and numbers only. Anything else may hold a name that the
+# software chose, so a team on a blinded dataset is told that there is more, not what.
+_OUR_DETAIL = re.compile(
+    r"exit code -?\d{1,5}(; limit \d+ MiB|; the output directory was full)?"
+    r"|killed after [\d.e+]+ s|stopped by a person"
+    r"|killed by signal \d{1,3}( \(SIGKILL that we did not send: often memory\))?"
+)
+_OUR_WARNINGS = (
+    "a child process was killed for memory while the main process ended well",
+    "the output directory was full at the end: the run file may be cut off",
+    "the log was longer than its limit and was cut",
+)
+_IN_OTHER_WORDS = {
+    "no-output": "the expected file is missing or not usable",
+    "run-error": "the software could not be started or ended with an error",
+}
+
+
+def _verdict(record: Mapping[str, Any], may: Sight) -> dict[str, Any] | None:
+    from runner.verdicts import TABLE
+
+    verdict = record.get("verdict")
+    if not verdict:
+        return None
+    row = TABLE[verdict["name"]]
+    detail, warnings = verdict.get("detail") or "", list(verdict.get("warnings") or [])
+    if not may.words:
+        if not _OUR_DETAIL.fullmatch(detail):
+            detail = _IN_OTHER_WORDS.get(verdict["name"], "")
+        ours = [w for w in warnings if w in _OUR_WARNINGS]
+        refused = sum(w.startswith("not taken from the output directory: ") for w in warnings)
+        other = len(warnings) - len(ours) - refused
+        warnings = ours
+        if refused:
+            warnings.append(
+                f"{refused} file{'s were' if refused > 1 else ' was'} not taken from the output directory"
+            )
+        if other:
+            warnings.append(f"{other} more for the organiser's eyes")
+    return {
+        "name": verdict["name"],
+        "says": row.says,
+        "detail": escape(detail),
+        "blame": row.blame,
+        "next": row.next,
+        "warnings": [escape(w) for w in warnings],
+    }
+
+
+def _output(record: Mapping[str, Any], may: Sight) -> dict[str, Any] | None:
+    output = record.get("output")
+    if not output:
+        return None
+    files = output.get("files") or []
+    if may.words:
+        return {
+            "file": _escaped(output.get("file")),
+            "files": _escaped(files),
+            "refused": _escaped(output.get("refused") or []),
+            "bytes": output.get("bytes"),
+            "full": output.get("full"),
+        }
+    # The expected file's name is the task's, not the software's.
+    expected = [f for f in files if output.get("file") and f["name"] == output["file"]]
+    return {
+        "file": output.get("file"),
+        "files": [{"name": f["name"], "size": f["size"]} for f in expected],
+        "refused": len(output.get("refused") or []),
+        "bytes": None,
+        "full": output.get("full"),
+    }
+
+
+def _evaluation_row(detail: RunDetail) -> Mapping[str, Any]:
+    if detail.evaluation is None:
+        return {}
+    wanted = (detail.evaluation.attempt, detail.evaluation.k)
+    return next((r for r in detail.evaluation_rows if (r["attempt"], r["number"]) == wanted), {})
+
+
+def _counts(detail: RunDetail) -> dict[str, int]:
+    row = _evaluation_row(detail)
+    return {"error": row.get("errors", 0), "defect": row.get("defects", 0), "warning": row.get("warnings", 0)}
+
+
+def _code(finding: Any, detail: RunDetail, may: Sight) -> dict[str, Any]:
+    # Titles are fixed words of our own evaluator; a foreign one could write hidden ids into them.
+    ours = bool(_evaluation_row(detail).get("default_image"))
+    return {
+        "severity": escape(finding.severity, 20),
+        "count": finding.count,
+        "title": escape(finding.title, 120) if may.words or ours else "",
+    }
+
+
+def _finding_lines(detail: RunDetail) -> list[dict[str, Any]]:
+    if detail.evaluation is None:
+        return []
+    lines = []
+    for n, finding in enumerate(detail.evaluation.findings()):
+        if n >= MAX_FINDINGS:
+            break
+        lines.append(_escaped(finding))
+    return lines
+
+
+def _scores(detail: RunDetail) -> dict[str, Any]:
+    return {
+        name: {
+            "value": m.value,
+            "topics": m.topics,
+            "covered": m.covered,
+            "interval": None if m.low is None else [m.low, m.high],
+        }
+        for name, m in detail.measures.items()
+    }
+
+
+def _logs(detail: RunDetail) -> dict[str, list[str]]:
+    if detail.attempt is None:
+        return {}
+    return {name: _tail(detail.attempt.log(name), LOG_LINES) for name in ("stdout", "stderr")}
+
+
+def _tail(path: Path, lines: int) -> list[str]:
+    if not path.is_file():
+        return []
+    with path.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - _LOG_WINDOW))
+        data = stream.read(_LOG_WINDOW)
+    if size > _LOG_WINDOW:
+        data = data.partition(b"\n")[2] or data
+    kept = deque(data.decode("utf-8", "replace").splitlines(), maxlen=lines)
+    return [escape(line) for line in kept]
+
+
+def _stream(path: Path) -> Iterator[str]:
+    with path.open("rb") as stream:
+        while line := stream.readline(_LOG_WINDOW):
+            yield escape(line.decode("utf-8", "replace").rstrip("\r\n"), _LOG_WINDOW)

@@ -1,0 +1,58 @@
+"""Ask the evaluator's checker about a file, without a container: the same checks as in a graded run.
+
+The evaluator is a program of its own and is never imported here; it is started as a process and gets the
+same ``request.json`` that its container gets.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from runner.errors import RunnerError
+from runner.evaluation import request
+from runner.tasks import Dataset, Task
+
+SECONDS = 600
+
+
+def check_file(task: Task, dataset: Dataset, file: Path, *, as_json: bool = False) -> int:
+    """Check ``file`` by the rules of ``task`` on ``dataset``; the checker prints to stdout.
+
+    Returns 0 for a valid run and 1 for an invalid one. Raises E102 when there is no such file, E404 when the
+    checker itself fails.
+    """
+    if not file.is_file():
+        raise RunnerError("E102", f"there is no file {file}", fix="name a run file")
+    wanted = request(task, dataset, "default", file.name)
+    wanted["paths"] = {
+        "run": str(file.absolute().parent),
+        "inputs": str(dataset.inputs.absolute()),
+        "truths": str(dataset.truths.absolute()),
+        "output": str(file.absolute().parent),
+    }
+    with tempfile.TemporaryDirectory(prefix="check-") as scratch:
+        path = Path(scratch) / "request.json"
+        path.write_text(json.dumps(wanted))
+        command = [sys.executable, "-m", "evaluator", "check", str(file), "--request", str(path)]
+        sys.stdout.flush()
+        try:
+            done = subprocess.run(command + (["--json"] if as_json else []), timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise RunnerError(
+                "E404",
+                "the checker did not end",
+                why=f"It ran for {SECONDS} s.",
+                fix="is the file very large?",
+            ) from error
+    if done.returncode not in (0, 1):
+        raise RunnerError(
+            "E404",
+            "the checker failed",
+            why=f"It ended with exit code {done.returncode}.",
+            fix="runner task check shows what is wrong with the task",
+        )
+    return done.returncode

@@ -1,0 +1,171 @@
+"""What commands have in common: where things are, which tasks there are, who looks, and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runner.cli import output
+
+if TYPE_CHECKING:
+    from runner.audience import Audience
+    from runner.config import Config
+    from runner.engines.base import Engine, Limits
+    from runner.plan import Desktop
+    from runner.store.connect import Store
+    from runner.submissions import SubmissionFile
+    from runner.tasks import Dataset, Task
+
+
+def config() -> Config:
+    """The configuration of this invocation."""
+    from runner.config import load
+
+    return load()
+
+
+def all_tasks(where: Config) -> dict[str, Task]:
+    """Every task that can be loaded; what is wrong with the others is said and skipped."""
+    from runner.tasks import load_tasks
+
+    found, errors = load_tasks(where)
+    for error in errors:
+        output.show_error(error)
+    return found
+
+
+def one_task(where: Config, name: str) -> Task:
+    """The task called ``name``. Raises E102 or E401."""
+    from runner.tasks import load_task
+
+    return load_task(where, name)
+
+
+def the_dataset(task: Task, name: str) -> Dataset:
+    """The dataset ``name`` of ``task``. Raises E102."""
+    from runner.errors import RunnerError
+
+    if name not in task.datasets:
+        raise RunnerError(
+            "E102",
+            f"{task.id} has no dataset {output.printable(name)}",
+            why=f"It has {', '.join(task.datasets)}.",
+            fix="name one of them with --dataset",
+        )
+    return task.datasets[name]
+
+
+@contextmanager
+def store(where: Config) -> Iterator[Store]:
+    """The open store of this data directory."""
+    from runner.store.connect import open_store
+
+    with open_store(where) as opened:
+        yield opened
+
+
+def engine(where: Config, limits: Iterable[Limits] = ()) -> Engine:
+    """The engine, checked to enforce the sandbox and to be large enough. Raises E301, E302, E305."""
+    from runner.setup.images import open_engine
+
+    found = open_engine(where)
+    found.require(limits)
+    return found
+
+
+def evaluator_name(where: Config, with_engine: Engine) -> str:
+    """The identity of the platform's evaluator image. Raises E304 when it is missing or stale."""
+    from runner.setup.images import images
+
+    return images(with_engine, where)["evaluator"].id
+
+
+def desktop(where: Config, opened: Store, *, own_profile: bool = True) -> Desktop:
+    """The store, the tasks and the registered bundles; damaged bundles are said and skipped."""
+    from runner.plan import Desktop
+    from runner.registry import registered
+
+    bundles, errors = registered(where, opened)
+    for error in errors:
+        output.show_error(error)
+    return Desktop(opened, all_tasks(where), bundles, own_profile)
+
+
+def some_submissions(where: Config, team: str | None, software: str | None) -> list[SubmissionFile]:
+    """The usable submission files of a team. What is wrong with the others is said; one must be left."""
+    from runner.submissions import find_submissions
+
+    found, errors = find_submissions(where, team, software)
+    if not found and len(errors) == 1:
+        raise errors[0]
+    for error in errors:
+        output.show_error(error)
+    if not found:
+        raise typer.Exit(errors[0].exit_code if errors else 2)
+    return found
+
+
+def audience(text: str) -> Audience:
+    """The audience named on the command line. Raises E101."""
+    from runner.audience import Audience
+
+    return Audience.parse(text)
+
+
+def _names(kind: str, incomplete: str) -> list[str]:
+    """Names for shell completion; never an error, never a slow look."""
+    from runner.errors import RunnerError
+
+    try:
+        where = config()
+        if kind == "task":
+            names = [p.parent.name for p in where.tasks.glob("*/task.yaml")]
+        elif kind == "team":
+            names = [p.name for p in where.submissions.iterdir() if p.is_dir()]
+        elif kind == "submission":
+            names = [p.name for p in where.registered.iterdir() if not p.name.startswith(".")]
+        else:
+            names = [p.name for p in where.archive.glob("*/*") if not p.parent.name.startswith(".")]
+    except (RunnerError, OSError):
+        return []
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def complete_task(incomplete: str) -> list[str]:
+    return _names("task", incomplete)
+
+
+def complete_team(incomplete: str) -> list[str]:
+    return _names("team", incomplete)
+
+
+def complete_submission(incomplete: str) -> list[str]:
+    return _names("submission", incomplete)
+
+
+def complete_run(incomplete: str) -> list[str]:
+    return _names("run", incomplete)
+
+
+TaskOption = Annotated[
+    str | None, typer.Option("--task", help="Only this task.", autocompletion=complete_task)
+]
+TeamOption = Annotated[
+    str | None, typer.Option("--team", help="Only this team.", autocompletion=complete_team)
+]
+DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only this dataset.")]
+SubmissionOption = Annotated[
+    str | None, typer.Option("--submission", help="Only this submission.", autocompletion=complete_submission)
+]
+RunArgument = Annotated[
+    str, typer.Argument(help="A run, as runner runs lists it.", autocompletion=complete_run)
+]
+TaskArgument = Annotated[str, typer.Argument(help="A task.", autocompletion=complete_task)]
+AsOption = Annotated[
+    str,
+    typer.Option("--as", envvar="RUNNER_AS", help="Who looks: organiser, team:NAME or public."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -1,0 +1,381 @@
+"""The organisers' door: evaluate, reevaluate, cancel; and check, which needs no container."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runner.cli import context, output
+from runner.cli.app import app
+
+if TYPE_CHECKING:
+    from runner.config import Config
+    from runner.plan import Desktop, Plan, Selection
+    from runner.pool import Control, Moment
+    from runner.store.queries import Run
+
+ASK_ABOVE = 10
+
+
+def _selection(
+    everything: bool,
+    task: str | None,
+    team: str | None,
+    dataset: str | None,
+    submission: str | None,
+    run: str | None,
+) -> Selection:
+    from runner.errors import RunnerError
+    from runner.plan import Selection
+
+    named = Selection(task, team, dataset, submission, run)
+    if not everything and named == Selection():
+        raise RunnerError(
+            "E101",
+            "nothing was named",
+            why="An evaluation can take hours.",
+            fix="runner evaluate --all, or name a --task, --team or --run",
+        )
+    return named
+
+
+def _control(where: Config) -> Control:
+    from runner.pool import Control
+
+    return Control(where.home / "cancel")
+
+
+def _show_plan(plan: Plan) -> None:
+    if plan.work:
+        output.say(f"to do: {len(plan.work)} run{'s' if len(plan.work) > 1 else ''}")
+        for planned in plan.work:
+            output.say(f"  {planned.step:8} {planned.run.id}  ({planned.why})")
+    else:
+        output.say("nothing to do")
+    blocked = [entry for entry in plan.skipped if entry.blocked]
+    for entry in blocked:
+        output.say(f"  left alone {entry.run.id}: {entry.why}")
+    settled = len(plan.skipped) - len(blocked)
+    if settled:
+        output.say(f"  settled already: {settled} run{'s' if settled > 1 else ''}")
+
+
+def _plan_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "work": [{"run": p.run.id, "step": p.step, "why": p.why, "needs": list(p.needs)} for p in plan.work],
+        "skipped": [{"run": s.run.id, "why": s.why, "blocked": s.blocked} for s in plan.skipped],
+    }
+
+
+@contextmanager
+def _interruptible(control: Control) -> Iterator[None]:
+    """Ctrl-C and SIGTERM stop the work in order: containers go, what is sealed is committed."""
+
+    def stop(number: int, _: object) -> None:
+        control.stop.set()
+        raise KeyboardInterrupt
+
+    in_main = threading.current_thread() is threading.main_thread()
+    old = signal.signal(signal.SIGTERM, stop) if in_main else None
+    try:
+        yield
+    finally:
+        if in_main:
+            signal.signal(signal.SIGTERM, old)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Any]:
+    """Something to tell moments to: a bar with what is running on a terminal, plain lines elsewhere."""
+    import sys
+
+    if not sys.stderr.isatty() or output.manners.quiet or total == 0:
+
+        def line(moment: Moment) -> None:
+            if moment.kind == "done":
+                output.say(f"{moment.run.id}: {moment.run.outcome.name}")
+            elif moment.kind == "blocked":
+                output.say(f"{moment.run.id}: not done: {moment.text}")
+
+        yield line
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    running: dict[str, str] = {}
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"),
+        console=output.stderr_console(), transient=True,
+    ) as bar:  # fmt: skip
+        job = bar.add_task("runs", total=total, now="")
+
+        def show(moment: Moment) -> None:
+            if moment.kind == "started":
+                running[moment.run.id] = moment.step
+            else:
+                running.pop(moment.run.id, None)
+            if moment.kind in ("done", "blocked"):
+                bar.advance(job)
+                bar.console.print(f"{moment.run.id}: {moment.text or moment.run.outcome.name}", markup=False)
+            bar.update(job, now=", ".join(f"{step} {run}" for run, step in running.items()))
+
+        yield show
+
+
+def work(
+    where: Config, desk: Desktop, todo: Plan, *, jobs: int | None, control: Control | None = None
+) -> tuple[dict[str, Run], set[str]]:
+    """Do a plan with the engine of this machine; returns the runs it touched and those it could not do."""
+    from runner.errors import RunnerError
+    from runner.pipeline import Desk
+    from runner.pool import Pool
+    from runner.tasks import check_task
+
+    if not todo.work:
+        return {}, set()
+    names = sorted({p.run.submission.task for p in todo.work})
+    engine = context.engine(where)
+    engine.reap()
+    evaluator = context.evaluator_name(where, engine)
+    desks, bad = {}, set()
+    for name in names:
+        task = desk.tasks[name]
+        used = sorted({p.run.dataset for p in todo.work if p.run.submission.task == name})
+        try:
+            check_task(task, where, used)
+            engine.require([task.limits, task.evaluator_limits])
+            desks[name] = Desk.of(task, [task.datasets[d] for d in used], engine, evaluator)
+        except RunnerError as error:
+            output.show_error(error)
+            bad.add(name)
+    from dataclasses import replace
+
+    left = replace(todo, work=tuple(p for p in todo.work if p.run.submission.task not in bad))
+    control = control or _control(where)
+    with _interruptible(control), _progress(len(left.work)) as tell:
+        pool = Pool(engine, desk, desks, control, jobs=jobs, tell=tell)
+        done = pool.run(left)
+    return done, pool.failed | {p.run.id for p in todo.work if p.run.submission.task in bad}
+
+
+@app.command(
+    epilog="Examples:  runner evaluate --all  |  runner evaluate --task vaswani --team mine  |  runner evaluate --all --dry-run"
+)
+def evaluate(
+    everything: Annotated[bool, typer.Option("--all", help="Everything that is registered.")] = False,
+    task: context.TaskOption = None,
+    team: context.TeamOption = None,
+    dataset: context.DatasetOption = None,
+    submission: context.SubmissionOption = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="Only this run.", autocompletion=context.complete_run)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Execute settled runs again, as a new attempt.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before forcing many runs.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="At most so many containers at once.")
+    ] = None,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Run what is missing, evaluate it, post it, print the leaderboard. Start it again after any interruption."""
+    from runner.errors import PLATFORM, RunnerError
+    from runner.plan import plan
+    from runner.records import adopt, coordinator
+
+    where = context.config()
+    wanted = _selection(everything, task, team, dataset, submission, run)
+    with context.store(where) as store, coordinator(where):
+        adopted = adopt(store)
+        if adopted:
+            output.say(f"taken over from an interrupted command: {adopted}")
+        desk = context.desktop(where, store, own_profile=_own_profile(where))
+        _named_things_exist(desk, wanted)
+        todo = plan(desk, wanted, force=force)
+        if dry_run:
+            output.as_json(_plan_json(todo)) if as_json else _show_plan(todo)
+            return
+        _show_plan(todo)
+        if force and len(todo.work) > ASK_ABOVE and not yes:
+            raise RunnerError(
+                "E101",
+                f"--force would execute {len(todo.work)} runs again",
+                why="It costs their time once more.",
+                fix="add --yes if that is meant",
+            )
+        done, failed = work(where, desk, todo, jobs=jobs)
+        unsettled = failed | {r.id for r in done.values() if r.outcome.name in ("pending", "running")}
+        if as_json:
+            _result_json(store, desk, todo, done, unsettled)
+        else:
+            _boards(store, desk, wanted, done)
+    if unsettled:
+        output.say(f"not settled: {', '.join(sorted(unsettled))}")
+        raise typer.Exit(PLATFORM)
+
+
+def _own_profile(where: Config) -> bool:
+    """Whether locks are made for the platform's own seccomp profile: asked of the engine, if it answers."""
+    from runner.errors import RunnerError
+    from runner.setup.images import open_engine
+
+    try:
+        return open_engine(where).info().seccomp
+    except RunnerError:
+        return True
+
+
+def _named_things_exist(desk: Desktop, wanted: Selection) -> None:
+    from runner.errors import RunnerError
+
+    every = desk.all_runs()
+    known = {
+        "task": (wanted.task, set(desk.tasks)),
+        "team": (wanted.team, {r.submission.team for r in every}),
+        "dataset": (wanted.dataset, {d for t in desk.tasks.values() for d in t.datasets}),
+        "submission": (wanted.submission, {r.submission.id for r in every}),
+        "run": (wanted.run, {r.id for r in every}),
+    }
+    import schemas
+
+    for what, (name, names) in known.items():
+        if name is not None and name not in names:
+            raise RunnerError(
+                "E102",
+                f"there is no {what} {schemas.show(name)}",
+                why=schemas.closest(name, names).strip(),
+                fix="runner runs lists what is registered",
+            )
+
+
+def _boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) -> None:
+    from runner.audience import ORGANISER
+    from runner.cli.leaderboard import print_table
+    from runner.leaderboard.table import build
+
+    touched = {r.submission.task for r in done.values()}
+    for name, task in desk.tasks.items():
+        if wanted.task not in (None, name) or (done and name not in touched):
+            continue
+        if any(r.submission.task == name for r in desk.all_runs()):
+            for table in task.tables:
+                print_table(build(store, task, table, ORGANISER))
+
+
+def _result_json(store: Any, desk: Desktop, todo: Plan, done: dict[str, Run], unsettled: set[str]) -> None:
+    from runner.audience import ORGANISER, redact_row
+
+    rows = []
+    for run in done.values():
+        view = redact_row(run, ORGANISER, desk.tasks[run.submission.task].datasets[run.dataset])
+        rows.append(dict(view or {}))
+    output.as_json({**_plan_json(todo), "done": rows, "unsettled": sorted(unsettled)})
+
+
+@app.command(
+    epilog="Examples:  runner reevaluate --task vaswani --all  |  runner reevaluate --run baselines.bm25.1a2b3c4d.test"
+)
+def reevaluate(
+    everything: Annotated[bool, typer.Option("--all", help="Everything that was executed.")] = False,
+    task: context.TaskOption = None,
+    team: context.TeamOption = None,
+    dataset: context.DatasetOption = None,
+    submission: context.SubmissionOption = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="Only this run.", autocompletion=context.complete_run)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="At most so many containers at once.")
+    ] = None,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Evaluate archived runs again (after a correction of qrels or measures). Never runs software again."""
+    from runner.errors import PLATFORM
+    from runner.plan import Plan, Planned
+    from runner.records import adopt, coordinator
+
+    where = context.config()
+    wanted = _selection(everything, task, team, dataset, submission, run)
+    with context.store(where) as store, coordinator(where):
+        adopt(store)
+        desk = context.desktop(where, store)
+        _named_things_exist(desk, wanted)
+        chosen = [
+            Planned(r, "evaluate", "asked for")
+            for r in desk.all_runs()
+            if wanted.takes(r) and r.outcome.verdict == "ok" and r.outcome.name != "withdrawn"
+        ]
+        todo = Plan(tuple(chosen), ())
+        _show_plan(todo)
+        if dry_run:
+            if as_json:
+                output.as_json(_plan_json(todo))
+            return
+        done, failed = work(where, desk, todo, jobs=jobs)
+        if as_json:
+            _result_json(store, desk, todo, done, failed)
+        else:
+            _boards(store, desk, wanted, done)
+    if failed:
+        raise typer.Exit(PLATFORM)
+
+
+@app.command(epilog="Examples:  runner cancel mine.dense.1a2b3c4d.test")
+def cancel(run: context.RunArgument) -> None:
+    """Stop a run, or keep a waiting one from starting. It costs no quota."""
+    from runner.errors import RunnerError
+    from runner.store.queries import find_run
+
+    where = context.config()
+    with context.store(where) as store:
+        live = store.archive.live()
+        found = find_run(store, run, context.all_tasks(where).values(), running=live)
+        if found.outcome.name not in ("pending", "running"):
+            raise RunnerError(
+                "E102",
+                f"{found.id} is {found.outcome.name}",
+                why="Only waiting and running runs can be cancelled.",
+            )
+        data = {
+            "task": found.submission.task,
+            "run": found.id,
+            "submission": found.submission.id,
+            "dataset": found.dataset,
+            "scenario": found.scenario,
+        }
+        store.commit("run-cancelled", data, actor="organiser")
+        if found.id in live:
+            _control(where).request(found.id)
+    output.say(f"{found.id} is {'being stopped' if found.id in live else 'cancelled'}")
+
+
+@app.command(
+    epilog="Examples:  runner check run.txt --task vaswani  |  runner check run.txt.gz --task vaswani --dataset dev --json"
+)
+def check(
+    file: Annotated[Path, typer.Argument(help="A run file.")],
+    task: Annotated[
+        str, typer.Option("--task", help="The task whose rules apply.", autocompletion=context.complete_task)
+    ],
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="Default: the task's first public dataset.")
+    ] = None,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Check a run file with the evaluator's checker; no container. Every problem with its line; 1 when invalid."""
+    from runner.checker import check_file
+    from runner.local import public_dataset
+
+    where = context.config()
+    loaded = context.one_task(where, task)
+    code = check_file(loaded, public_dataset(loaded, dataset), file, as_json=as_json)
+    if code:
+        raise typer.Exit(code)

@@ -1,0 +1,48 @@
+"""The leaderboard command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runner.cli import context, output
+from runner.cli.app import app
+
+if TYPE_CHECKING:
+    from runner.leaderboard.table import LeaderboardTable
+
+FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
+
+
+def print_table(table: LeaderboardTable, form: str = "table") -> None:
+    """Print a leaderboard in one of :data:`FORMATS` to stdout."""
+    from runner.leaderboard import export
+
+    output.data(export.render(table, form, plain=output.plain()))
+
+
+@app.command(
+    epilog="Examples:  runner leaderboard vaswani  |  runner leaderboard vaswani --format latex  |  runner leaderboard vaswani --as public"
+)
+def leaderboard(
+    task: context.TaskArgument,
+    table: Annotated[
+        str | None, typer.Option("--table", help="One of the task's tables; default the first.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", "-f", help=f"One of {', '.join(FORMATS)}.")] = "table",
+    as_: context.AsOption = "organiser",
+) -> None:
+    """Print a leaderboard: ranked runs, and below them what failed, with the reason."""
+    from runner.errors import RunnerError
+    from runner.leaderboard.table import build
+
+    if form not in FORMATS:
+        raise RunnerError(
+            "E101", f"there is no format {output.printable(form)}", fix=f"use one of {', '.join(FORMATS)}"
+        )
+    where = context.config()
+    loaded = context.one_task(where, task)
+    with context.store(where) as store:
+        built = build(store, loaded, table, context.audience(as_), running=list(store.archive.live()))
+    print_table(built, form)

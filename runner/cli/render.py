@@ -1,0 +1,111 @@
+"""Runs as people read them. Everything here takes what an audience may see (``RunView``), nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.audience import RunView
+from runner.cli import output
+
+
+def memory(size: int | None, source: str) -> str:
+    """A peak of memory in MiB; ``~`` when it was only sampled."""
+    if size is None:
+        return "not measured"
+    return f"{'~' if source == 'sampled' else ''}{size / 2**20:.0f} MiB"
+
+
+def seconds(value: float | None) -> str:
+    """A duration, short."""
+    return "" if value is None else f"{value:.1f} s"
+
+
+def outcome_line(view: RunView) -> str:
+    """What became of a run, in one line."""
+    outcome = view["outcome"]
+    return outcome["name"] + (f" – {outcome['says']}" if outcome["says"] else "")
+
+
+def show(view: RunView) -> None:
+    """Print everything of one run that its audience may see."""
+    outcome, verdict, used = view["outcome"], view["verdict"], view["resources"]
+    output.facts(
+        {
+            "run": view["run"]
+            + (f"  (attempt {view['attempt']} of {view['attempts']})" if view["attempt"] else ""),
+            "outcome": outcome_line(view),
+            "why": outcome["reason"] or (verdict or {}).get("detail", ""),
+            "whose fault": {
+                "participant": "the software's",
+                "platform": "ours: it costs the team nothing",
+            }.get(outcome["blame"], ""),
+            "what next": outcome["next"],
+            "verdict": f"{verdict['name']} – {verdict['says']} {verdict['detail']}".strip()
+            if verdict
+            else "",
+            "warnings": "; ".join(verdict["warnings"]) if verdict else "",
+            "time": seconds(used["wall_seconds"]),
+            "processor": seconds(used["cpu_seconds"]),
+            "memory": memory(used["memory_peak"], used["memory_source"])
+            if used["wall_seconds"] is not None
+            else "",
+            "run tag": view["run_tag"] or "",
+            "exceptions": _exceptions(view["exceptions"]),
+            "files": _files(view["output"]),
+            "image": view["image"] or "",
+            "lock": (view["lock_digest"] or "")[:16],
+        }
+    )
+    _findings(view["findings"])
+    _scores(view["scores"])
+    _logs(view["log"])
+    if view["hidden"]:
+        output.data(f"\nnot shown to {view.audience}: {', '.join(view['hidden'])}")
+
+
+def _exceptions(granted: dict[str, Any]) -> str:
+    parts = [f"writable {', '.join(granted['writable'])}"] if granted.get("writable") else []
+    return "; ".join(parts + (["root in a user namespace"] if granted.get("root") else []))
+
+
+def _files(found: dict[str, Any] | None) -> str:
+    if not found:
+        return ""
+    listed = [f"{entry['name']} ({entry['size']:,} bytes)" for entry in found["files"]]
+    refused = found["refused"] if isinstance(found["refused"], int) else len(found["refused"])
+    return ", ".join(listed + ([f"{refused} not taken"] if refused else []))
+
+
+def _findings(findings: dict[str, Any]) -> None:
+    if findings["codes"]:
+        output.data("\nfindings:")
+        output.table(
+            ("code", "severity", "count", "what"),
+            [(code, f["severity"], f"{f['count']:,}", f["title"]) for code, f in findings["codes"].items()],
+            right=("count",),
+        )
+    for line in findings["lines"][:20]:
+        place = line.get("file", "") + (f":{line['line']}" if line.get("line") else "")
+        fix = f" Fix: {line['fix']}" if line.get("fix") else ""
+        output.data(f"  {place}: {line['code']} {line['severity']}: {line['message']}{fix}")
+    if len(findings["lines"]) > 20:
+        output.data(f"  … and {len(findings['lines']) - 20} more; --json shows them")
+
+
+def _scores(scores: dict[str, Any]) -> None:
+    if scores:
+        output.data("\nscores:")
+        rows = []
+        for name, score in scores.items():
+            interval = score["interval"]
+            bounds = f"[{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
+            rows.append((name, f"{score['value']:.4f}", bounds, f"{score['covered']} of {score['topics']}"))
+        output.table(("measure", "mean", "95 % interval", "topics answered"), rows, right=("mean",))
+
+
+def _logs(logs: dict[str, list[str]]) -> None:
+    for stream, lines in logs.items():
+        if lines:
+            output.data(f"\nlast lines of {stream}:")
+            for line in lines:
+                output.data(f"  | {line}")

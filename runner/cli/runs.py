@@ -1,0 +1,166 @@
+"""Looking at runs: runs, show, logs, export. Each for an audience."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runner.cli import context, output
+from runner.cli.app import app
+
+if TYPE_CHECKING:
+    from runner.audience import Audience
+    from runner.config import Config
+    from runner.store.connect import Store
+    from runner.store.queries import RunDetail
+    from runner.tasks import Dataset, Task
+
+
+def _known_dataset(tasks: dict[str, Task], task: str, dataset: str) -> Dataset:
+    """The dataset of a run; when its task is gone, one that is closed to everybody but the organiser."""
+    from runner.tasks import Dataset
+
+    if task in tasks and dataset in tasks[task].datasets:
+        return tasks[task].datasets[dataset]
+    return Dataset(dataset, "blinded", Path(), Path())
+
+
+def _detail(where: Config, store: Store, run: str, audience: Audience) -> tuple[RunDetail, Dataset]:
+    """One run. For an audience that may not know of it, it does not exist."""
+    from runner.store.queries import detail
+
+    tasks = context.all_tasks(where)
+    found = detail(store, run, tasks.values(), running=store.archive.live())
+    return found, _known_dataset(tasks, found.run.submission.task, found.run.dataset)
+
+
+@app.command(
+    epilog="Examples:  runner runs  |  runner runs --task vaswani --team mine  |  runner runs --as team:mine --json"
+)
+def runs(
+    task: context.TaskOption = None,
+    team: context.TeamOption = None,
+    dataset: context.DatasetOption = None,
+    submission: context.SubmissionOption = None,
+    outcome: Annotated[
+        str | None, typer.Option("--outcome", help="Only this outcome, for example failed.")
+    ] = None,
+    as_: context.AsOption = "organiser",
+    as_json: context.JsonOption = False,
+) -> None:
+    """List runs with what became of them."""
+    from runner.audience import redact_row
+    from runner.cli import render
+    from runner.plan import Selection
+    from runner.store.queries import published
+    from runner.store.queries import runs as all_runs
+
+    where, audience = context.config(), context.audience(as_)
+    wanted = Selection(task, team, dataset, submission)
+    tasks = context.all_tasks(where)
+    views = []
+    with context.store(where) as store:
+        open_data = {name: published(store, name) for name in tasks}
+        for run in all_runs(store, tasks.values(), running=store.archive.live()):
+            place = _known_dataset(tasks, run.submission.task, run.dataset)
+            view = redact_row(run, audience, place, place.id in open_data.get(run.submission.task, ()))
+            if view and wanted.takes(run) and outcome in (None, run.outcome.name):
+                views.append(view)
+    if as_json:
+        output.as_json([dict(view) for view in views])
+    elif not views:
+        output.say("no runs")
+    else:
+        output.table(
+            ("run", "task", "outcome", "verdict", "time", "memory", "why"),
+            [
+                (
+                    v["run"],
+                    v["task"],
+                    v["outcome"]["name"],
+                    v["outcome"]["verdict"] or "",
+                    render.seconds(v["resources"]["wall_seconds"]),
+                    render.memory(v["resources"]["memory_peak"], v["resources"]["memory_source"])
+                    if v["attempts"]
+                    else "",
+                    v["outcome"]["reason"]
+                    or ("" if v["outcome"]["name"] == "scored" else v["outcome"]["says"]),
+                )
+                for v in views
+            ],
+            right=("time", "memory"),
+        )
+
+
+@app.command(
+    epilog="Examples:  runner show baselines.bm25.1a2b3c4d.test  |  runner show RUN --as team:baselines  |  runner show 'RUN#1'"
+)
+def show(
+    run: context.RunArgument, as_: context.AsOption = "organiser", as_json: context.JsonOption = False
+) -> None:
+    """Show one run: outcome, why, whose fault, what next, findings, resources, files."""
+    from runner.audience import redact_run
+    from runner.cli import render
+
+    where, audience = context.config(), context.audience(as_)
+    with context.store(where) as store:
+        found, dataset = _detail(where, store, run, audience)
+        view = redact_run(found, audience, dataset)
+    output.as_json(dict(view)) if as_json else render.show(view)
+
+
+@app.command(epilog="Examples:  runner logs RUN  |  runner logs RUN --evaluator  |  runner logs RUN --follow")
+def logs(
+    run: context.RunArgument,
+    evaluator: Annotated[
+        bool, typer.Option("--evaluator", help="The evaluator's log (organiser only).")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for a run that is not over, then show it.")
+    ] = False,
+    as_: context.AsOption = "organiser",
+) -> None:
+    """Print the log of a run: stdout to stdout, stderr to stderr, control characters escaped."""
+    import sys
+
+    from runner.audience import log_lines
+
+    where, audience = context.config(), context.audience(as_)
+    with context.store(where) as store:
+        found, dataset = _detail(where, store, run, audience)
+        if follow and audience.kind == "organiser":
+            from runner.cli.live import follow as follow_live
+
+            follow_live(where, store, found.run.id)
+        while (
+            follow
+            and found.run.outcome.name in ("pending", "running")
+            and found.run.id in store.archive.live()
+        ):
+            time.sleep(0.5)
+            store.catch_up()
+            found, dataset = _detail(where, store, run, audience)
+        for stream, to in (("stdout", sys.stdout), ("stderr", sys.stderr)):
+            for line in log_lines(found, audience, dataset, stream, evaluator=evaluator):
+                to.write(line + "\n")
+
+
+@app.command(epilog="Examples:  runner export RUN /tmp/run")
+def export(
+    run: context.RunArgument,
+    folder: Annotated[Path, typer.Argument(help="A new folder.")],
+    as_: context.AsOption = "organiser",
+) -> None:
+    """Copy the files of a run, with its evaluation and TIRA's evaluation.prototext, into a new folder."""
+    from runner.audience import may_export, redact_run
+    from runner.export import export_run
+
+    where, audience = context.config(), context.audience(as_)
+    with context.store(where) as store:
+        found, dataset = _detail(where, store, run, audience)
+        may_export(found, audience, dataset)
+        written = export_run(found, redact_run(found, audience, dataset), folder)
+    output.say(f"{written} files in {folder}")

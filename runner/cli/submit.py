@@ -1,0 +1,244 @@
+"""The teams' door: pack, register, submit, try; and withdraw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runner.cli import context, output
+from runner.cli.app import app
+
+if TYPE_CHECKING:
+    from runner.bundle import Bundle
+    from runner.config import Config
+    from runner.engines.base import Engine, ImageRef
+    from runner.registry import Receipt
+    from runner.submissions import SubmissionFile
+
+TeamNeeded = Annotated[
+    str,
+    typer.Option(
+        "--team", "-t", help="The team: a folder of submissions/.", autocompletion=context.complete_team
+    ),
+]
+SoftwareOption = Annotated[
+    str | None, typer.Option("--software", "-s", help="One software; default all of the team.")
+]
+
+
+def _built(where: Config, engine: Engine, submission: SubmissionFile) -> ImageRef | None:
+    from runner.packing import image_of
+
+    if submission.build:
+        output.say(f"building {submission.team}/{submission.software} …")
+    return image_of(where, engine, submission)
+
+
+def _packed(where: Config, submission: SubmissionFile, target: Path | None, check: bool) -> Bundle | None:
+    """Build, check and pack one submission; None when the check failed (the reason was shown)."""
+    from runner import local, packing
+    from runner.cli import render
+
+    task = context.one_task(where, submission.task)
+    engine = context.engine(where, [task.limits])
+    image = _built(where, engine, submission)
+    summary: dict[str, Any] | None = None
+    if (
+        check
+        and image is not None
+        and not submission.inputs
+        and (dataset := task.public_dataset()) is not None
+    ):
+        output.say(f"running it on the public dataset {task.id}/{dataset.id} in the graded sandbox …")
+        with local.check(
+            where,
+            engine,
+            context.evaluator_name(where, engine),
+            local.provisional(submission, image, submission.folder),
+            task,
+            dataset,
+            submission.scenarios[0],
+            own_profile=engine.info().seccomp,
+        ) as checked:
+            render.show(checked.view(context.audience(f"team:{submission.team}")))
+            if not checked.good:
+                return None
+            summary = checked.summary()
+    to = target or where.home / "bundles" / f"{submission.team}.{submission.software}"
+    return packing.write(submission, image, to, engine=engine, check=summary, with_archive=target is not None)
+
+
+def _register(where: Config, folder: Path) -> Receipt:
+    from runner.registry import register
+
+    with context.store(where) as store:
+        return register(where, store, context.engine(where), context.all_tasks(where), folder)
+
+
+def _tell(receipt: Receipt) -> dict[str, Any]:
+    use = receipt.quota
+    state = "registered" if receipt.new else "was registered already"
+    output.say(f"{receipt.submission} {state}; quota left: {use.left} of {use.limit}")
+    return {
+        "submission": receipt.submission,
+        "new": receipt.new,
+        "image": receipt.image,
+        "quota": {"limit": use.limit, "used": use.used, "open": use.open, "left": use.left},
+    }
+
+
+@app.command(
+    epilog="Examples:  runner pack --team baselines  |  runner pack -t mine -s dense --to /media/stick/dense"
+)
+def pack(
+    team: TeamNeeded,
+    software: SoftwareOption = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Write the bundle here, with the image in it.")
+    ] = None,
+    check: Annotated[bool, typer.Option(help="Run it on the public dataset first.")] = True,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Build a software, try it on the public dataset in the graded sandbox, and write a bundle."""
+    where = context.config()
+    found = context.some_submissions(where, team, software)
+    results, failed = [], False
+    for submission in found:
+        target = to if to is None or len(found) == 1 else to / submission.software
+        bundle = _packed(where, submission, target, check)
+        failed = failed or bundle is None
+        if bundle is not None:
+            output.say(f"packed {bundle.submission_id}: {bundle.folder}")
+            results.append(
+                {"submission": bundle.submission_id, "bundle": str(bundle.folder), "check": bundle.check}
+            )
+        else:
+            output.say(f"{team}/{submission.software} was not packed: mend it and pack again")
+    if as_json:
+        output.as_json(results)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command(
+    epilog="Examples:  runner register /media/stick/dense  |  runner register .runner/bundles/baselines.bm25"
+)
+def register(
+    folder: Annotated[list[Path], typer.Argument(help="Bundle folders, as runner pack writes them.")],
+    as_json: context.JsonOption = False,
+) -> None:
+    """Register bundles: check their hashes, take in the image, apply the quota. Never builds anything."""
+    from runner.errors import RunnerError
+
+    where = context.config()
+    receipts, worst = [], 0
+    for one in folder:
+        try:
+            receipts.append(_tell(_register(where, one)))
+        except RunnerError as error:
+            output.show_error(error)
+            worst = max(worst, error.exit_code)
+    if as_json:
+        output.as_json(receipts)
+    if worst:
+        raise typer.Exit(worst)
+
+
+@app.command(epilog="Examples:  runner submit --team baselines  |  runner submit -t mine -s dense --dry-run")
+def submit(
+    team: TeamNeeded,
+    software: SoftwareOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Pack and check, but do not register.")] = False,
+    check: Annotated[bool, typer.Option(help="Run it on the public dataset first.")] = True,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Pack and register all softwares of a team on this machine (what make submit does)."""
+    from runner.errors import RunnerError
+
+    where = context.config()
+    receipts: list[dict[str, Any]] = []
+    worst = 0
+    for submission in context.some_submissions(where, team, software):
+        name = f"{submission.team}/{submission.software}"
+        try:
+            bundle = _packed(where, submission, None, check)
+            if bundle is None:
+                output.say(f"{name} was not submitted: mend it and submit again")
+                worst = max(worst, 1)
+            elif dry_run:
+                output.say(f"{name} is fine; --dry-run: not registered")
+            else:
+                receipts.append(_tell(_register(where, bundle.folder)))
+        except RunnerError as error:
+            output.say(f"{name}:")
+            output.show_error(error)
+            worst = max(worst, error.exit_code)
+    if as_json:
+        output.as_json(receipts)
+    if worst:
+        raise typer.Exit(worst)
+
+
+@app.command(
+    "try",
+    epilog="Examples:  runner try --team mine --software dense  |  runner try -t mine -s dense --dataset dev",
+)
+def try_(
+    team: TeamNeeded,
+    software: SoftwareOption = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="Default: the task's first public dataset.")
+    ] = None,
+    scenario: Annotated[
+        str | None, typer.Option("--scenario", help="Default: the submission's first.")
+    ] = None,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Run a software once, here, in the graded sandbox; nothing is recorded. Exit code 1 when it would not be scored."""
+    from runner import local
+    from runner.cli import render
+    from runner.tasks import check_task
+
+    where = context.config()
+    views, good = [], True
+    for submission in context.some_submissions(where, team, software):
+        task = context.one_task(where, submission.task)
+        chosen = local.public_dataset(task, dataset)
+        check_task(task, where, [chosen.id])
+        engine = context.engine(where, [task.limits])
+        image = _built(where, engine, submission)
+        evaluator = context.evaluator_name(where, engine)
+        bundle = local.provisional(submission, image, submission.folder)
+        wanted = scenario or submission.scenarios[0]
+        output.say(f"running {team}/{submission.software} on {task.id}/{chosen.id} …")
+        with local.check(
+            where, engine, evaluator, bundle, task, chosen, wanted, own_profile=engine.info().seccomp
+        ) as checked:
+            view = checked.view(context.audience(f"team:{submission.team}"))
+            good = good and checked.good
+            if as_json:
+                views.append({**view, "command_line": local.command_line(checked.job)})
+            else:
+                render.show(view)
+                output.data(f"\nequivalent command line:\n  {local.command_line(checked.job)}")
+    if as_json:
+        output.as_json(views if len(views) != 1 else views[0])
+    if not good:
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Examples:  runner withdraw mine.dense.1a2b3c4d --reason 'wrong image'")
+def withdraw(
+    submission: Annotated[
+        str, typer.Argument(help="A submission id.", autocompletion=context.complete_submission)
+    ],
+    reason: Annotated[str, typer.Option("--reason", help="Kept in the event log.")] = "",
+) -> None:
+    """Take a submission off the leaderboard. Nothing is deleted."""
+    from runner.registry import withdraw as take_back
+
+    with context.store(context.config()) as store:
+        done = take_back(store, submission, reason)
+    output.say(f"{submission} {'is withdrawn' if done else 'was withdrawn already'}")

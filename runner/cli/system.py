@@ -1,0 +1,142 @@
+"""The machine and the data directory: setup, doctor, store, gc, demo."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runner.cli import context, output
+from runner.cli.app import app
+
+if TYPE_CHECKING:
+    from runner.config import Config
+
+stores = typer.Typer(
+    help="The derived database: rebuild it, verify what it is made from.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(stores, name="store")
+
+
+@app.command(epilog="Examples:  runner setup  |  RUNNER_BASE=local runner setup")
+def setup() -> None:
+    """Make this machine ready: container engine, base image, our own images. Does nothing twice."""
+    from runner import setup as machine
+
+    for name, image in machine.run(context.config(), output.say).items():
+        output.say(f"ready: {name} {image.id[7:19]}")
+
+
+@app.command(epilog="Examples:  runner doctor  |  runner doctor --json")
+def doctor(as_json: context.JsonOption = False) -> None:
+    """Check this machine: one line each, PASS, CAUTION or FAIL, with the command that mends it."""
+    from runner.doctor import diagnose, worst
+    from runner.errors import PLATFORM
+
+    checks = diagnose(context.config())
+    if as_json:
+        output.as_json([check.as_dict() for check in checks])
+    else:
+        width = max(len(check.name) for check in checks)
+        for check in checks:
+            output.data(f"{check.status:<8}{check.name:<{width + 2}}{output.printable(check.detail)}")
+            if check.fix:
+                output.data(f"{'':<8}{'':<{width + 2}}fix: {check.fix}")
+    if worst(checks) == "FAIL":
+        raise typer.Exit(PLATFORM)
+
+
+@stores.command(epilog="Examples:  runner store rebuild")
+def rebuild() -> None:
+    """Make the database again from the archive and the event log."""
+    from runner.store.connect import rebuild as build_again
+
+    where = context.config()
+    position = build_again(where)
+    output.say(f"rebuilt from {position.seq} events")
+
+
+@stores.command(epilog="Examples:  runner store verify")
+def verify() -> None:
+    """Check every hash of the archive and of the event chain."""
+    from runner.archive import RunArchive
+    from runner.errors import RunnerError
+    from runner.events import EventLog
+
+    where = context.config()
+    log = EventLog(where.events)
+    problems = log.verify()
+    events = [] if problems else list(log)
+    problems += RunArchive(where.archive).verify(events)
+    if problems:
+        raise RunnerError(
+            "E307",
+            "the archive or the event log was changed",
+            why="A hash does not match.",
+            fix="restore from a backup",
+            problems=problems,
+        )
+    output.say(f"all hashes match: {len(events)} events")
+
+
+@app.command(epilog="Examples:  runner gc --dry-run  |  runner gc")
+def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Remove what nothing needs any more: leftovers of killed processes and data volumes of old inputs."""
+    from runner.tasks import inputs_digest, truths_digest
+
+    where = context.config()
+    engine = context.engine(where)
+    keep: set[str] = set()
+    for task in context.all_tasks(where).values():
+        for dataset in task.datasets.values():
+            if dataset.inputs.is_dir():
+                keep |= {
+                    inputs_digest(dataset),
+                    *(inputs_digest(dataset, s) for s in task.scenarios.values()),
+                }
+            if dataset.truths.is_dir():
+                keep.add(truths_digest(dataset))
+        keep |= {model.digest.removeprefix("sha256:") for model in task.models}
+    swept = [] if dry_run else engine.reap()
+    volumes = engine.gc(keep_digests=keep, dry_run=dry_run)
+    folders = _old_folders(where, dry_run)
+    if as_json:
+        output.as_json({"attempts": swept, "volumes": volumes, "folders": folders})
+    else:
+        verb = "would remove" if dry_run else "removed"
+        output.say(
+            f"{verb}: {len(volumes)} data volumes, {len(folders)} scratch folders, {len(swept)} leftover attempts"
+        )
+
+
+def _old_folders(where: Config, dry_run: bool) -> list[str]:
+    """Scratch folders of local checks whose process was killed: a day old or more."""
+    import shutil
+    import time
+    from pathlib import Path
+
+    from runner.archive import RunArchive
+
+    old = [p for p in where.home.glob("check-*") if p.is_dir() and time.time() - p.stat().st_mtime > 86400]
+    for folder in [] if dry_run else old:
+        import os
+
+        for inner, _, _ in os.walk(folder):
+            Path(inner).chmod(0o755)
+        shutil.rmtree(folder, ignore_errors=True)
+    if not dry_run:
+        RunArchive(where.archive).sweep()
+    return [p.name for p in old]
+
+
+@app.command(epilog="Examples:  runner demo")
+def demo() -> None:
+    """Submit the baselines and some broken softwares, run them on the hidden split, print the leaderboard."""
+    from runner.cli.demo import run_demo
+
+    run_demo(context.config())

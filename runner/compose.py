@@ -1,0 +1,199 @@
+"""``tasks/<task>/compose.yaml``: the task's limits in the words of Compose, for a participant's local test.
+
+The file is generated from task.yaml and committed; the top-level ``docker-compose.yml`` takes its two services by
+``extends``. Compose cannot enforce the wall clock, the size of the output directory, or our system call filter:
+``runner try`` does. ``python -m runner.compose`` writes the files, ``--check`` only compares.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from runner import config as configuration
+from runner import tira
+from runner.engines.base import Limits
+from runner.errors import PlatformError, RunnerError
+from runner.tasks import Dataset, Scenario, Task, load_tasks, view_files
+
+# The users of the two containers. The software's folder for output belongs to the first.
+SOFTWARE_USER = 20000
+EVALUATOR_USER = 20001
+
+_HEAD = """\
+# Generated from task.yaml by "python -m runner.compose"; do not edit.
+# The limits of this task in the words of Compose, used by ../../docker-compose.yml.
+# Compose does not enforce the wall clock ({wall:g} s) or the size of the output ({output} bytes): "runner try" does.
+"""
+
+
+def render(task: Task) -> str:
+    """The text of ``compose.yaml`` for a task: services ``software`` and ``evaluator`` with limits and data.
+
+    Data are those of the first public dataset, by paths relative to the task's folder; a task without one gets
+    the limits only. The text depends on task.yaml alone, except for scenarios that see a part of the inputs.
+    """
+    dataset = task.public_dataset()
+    services = {"software": _software(task, dataset), "evaluator": _evaluator(task, dataset)}
+    head = _HEAD.format(wall=task.limits.wall_clock, output=task.limits.output)
+    return head + "\n".join(_lines({"services": services}, 0)) + "\n"
+
+
+def _software(task: Task, dataset: Dataset | None) -> dict[str, Any]:
+    service = _sandbox(task.limits, SOFTWARE_USER)
+    service["environment"] = tira.container_env(dataset.id if dataset else "none") | {"HOME": "/tmp"}  # noqa: S108
+    if dataset is not None:
+        scenario = task.scenarios.get("default") or next(iter(task.scenarios.values()))
+        service["volumes"] = _view(task, dataset, scenario)
+    return service
+
+
+def _evaluator(task: Task, dataset: Dataset | None) -> dict[str, Any]:
+    service = _sandbox(task.evaluator_limits, EVALUATOR_USER)
+    service["environment"] = {"HOME": "/tmp"}  # noqa: S108
+    if dataset is not None:
+        service["volumes"] = [
+            _bind(_relative(task, dataset.inputs), "/inputs"),
+            _bind(_relative(task, dataset.truths), "/truths"),
+        ]
+    return service
+
+
+def _sandbox(limits: Limits, user: int) -> dict[str, Any]:
+    """What both containers share; as much of the graded sandbox as Compose can say."""
+    flags = "rw,nosuid,nodev" + ("" if limits.tmp_exec else ",noexec")
+    service: dict[str, Any] = {
+        "network_mode": "none",
+        "ipc": "none",
+        "read_only": True,
+        "user": f"{user}:{user}",
+        "init": True,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+        "mem_limit": limits.memory,
+        "memswap_limit": limits.memory,
+        "cpus": limits.cpus,
+        "pids_limit": limits.pids,
+        "oom_score_adj": 500,
+        "ulimits": {"nofile": limits.open_files, "core": 0, "fsize": limits.output},
+        "tmpfs": [
+            f"/tmp:{flags},size={limits.tmp},mode=1777",  # noqa: S108
+            f"/dev/shm:rw,nosuid,nodev,noexec,size={limits.shm},mode=1777",  # noqa: S108
+        ],
+        "healthcheck": {"disable": True},
+        "hostname": "sandbox",
+        "stop_grace_period": "1s",
+        "restart": "no",
+        "logging": {
+            "driver": "local",
+            "options": {"max-size": str(limits.log), "max-file": "1", "compress": "false"},
+        },
+    }
+    if limits.gpus:
+        service["deploy"] = {
+            "resources": {
+                "reservations": {
+                    "devices": [{"driver": "nvidia", "count": limits.gpus, "capabilities": ["gpu"]}]
+                }
+            }
+        }
+    return service
+
+
+def _view(task: Task, dataset: Dataset, scenario: Scenario) -> list[dict[str, Any]]:
+    if scenario.files is None:
+        return [_bind(_relative(task, dataset.inputs), tira.INPUT)]
+    return [
+        _bind(_relative(task, path), f"{tira.INPUT}/{name}") for name, path in view_files(dataset, scenario)
+    ]
+
+
+def _relative(task: Task, path: Path) -> str:
+    return "./" + path.relative_to(task.folder).as_posix()
+
+
+def _bind(source: str, target: str) -> dict[str, Any]:
+    # A missing folder is an error: Compose would otherwise create an empty one, owned by root.
+    return {
+        "type": "bind",
+        "source": source,
+        "target": target,
+        "read_only": True,
+        "bind": {"create_host_path": False},
+    }
+
+
+def _lines(value: Any, depth: int) -> list[str]:
+    """``value`` as YAML: block mappings, everything below a list item in flow form, all text in quotes."""
+    pad = "  " * depth
+    lines = []
+    for key, item in value.items():
+        if isinstance(item, dict):
+            lines += [f"{pad}{key}:", *_lines(item, depth + 1)]
+        elif isinstance(item, list):
+            lines += [f"{pad}{key}:", *(f"{pad}  - {_scalar(entry)}" for entry in item)]
+        else:
+            lines.append(f"{pad}{key}: {_scalar(item)}")
+    return lines
+
+
+def _scalar(value: Any) -> str:
+    """JSON is YAML; ``$`` is doubled, because Compose fills in variables."""
+    return json.dumps(value, ensure_ascii=True).replace("$", "$$")
+
+
+def path(task: Task) -> Path:
+    """Where a task's file lies."""
+    return task.folder / "compose.yaml"
+
+
+def write(task: Task) -> bool:
+    """Write a task's file if it is missing or out of date; True when something changed."""
+    text = render(task)
+    target = path(task)
+    if target.is_file() and target.read_text("utf-8") == text:
+        return False
+    part = target.with_name(".compose.yaml.part")
+    part.write_text(text, "utf-8")
+    part.replace(target)
+    return True
+
+
+def outdated(tasks: dict[str, Task]) -> list[str]:
+    """The tasks whose committed file is not what would be generated."""
+    return [t.id for t in tasks.values() if not path(t).is_file() or path(t).read_text("utf-8") != render(t)]
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files of all tasks (of those named), or with ``--check`` say which are out of date (exit 1)."""
+    names = [a for a in arguments if not a.startswith("-")]
+    if set(arguments) - set(names) - {"--check"}:
+        print("usage: python -m runner.compose [--check] [TASK...]", file=sys.stderr)
+        return 2
+    try:
+        tasks, errors = load_tasks(configuration.load())
+        chosen = {k: t for k, t in tasks.items() if not names or k in names}
+        for error in errors:
+            print(f"{error.code}: {error.what}", *error.problems, sep="\n  ", file=sys.stderr)
+        if "--check" in arguments:
+            old = outdated(chosen)
+            for name in old:
+                print(
+                    f"tasks/{name}/compose.yaml is out of date; write it with: python -m runner.compose",
+                    file=sys.stderr,
+                )
+            return 1 if old or errors else 0
+        for task in chosen.values():
+            if write(task):
+                print(f"tasks/{task.id}/compose.yaml")
+        return 4 if errors else 0
+    except (RunnerError, OSError) as error:
+        shown = error if isinstance(error, RunnerError) else PlatformError(str(error))
+        print(f"{shown.code}: {shown.what}", file=sys.stderr)
+        return shown.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

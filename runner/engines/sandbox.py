@@ -1,0 +1,257 @@
+"""The sandbox: the only place that knows container options.
+
+Every function returns the body of the engine's "create container" call as plain data. A container of a
+participant and one of an evaluator get the same walls; they differ in what is mounted and in their user.
+What each wall holds back is tested on real containers in ``tests/contracts/test_enforcement.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Mount
+from runner.errors import RunnerError
+
+OPTIONS_VERSION = 1
+FIRST_UID = 20_000
+NOBODY = 65_534
+PAGE = 4096
+VOLUME_COVER = 16 * MIB  # what an image's own VOLUME path may hold: in memory, instead of on the disk without a limit
+SECCOMP_MACHINES = ("x86_64", "amd64")  # the profile names x86-64 calls; elsewhere the engine's default holds
+
+# Extra writable paths may not touch these, nor what lies in or above them.
+PROTECTED = ("/in", "/inputs", "/truths", "/out", "/proc", "/sys", "/dev", "/tmp")  # noqa: S108
+
+
+@cache
+def seccomp_profile() -> str:
+    """The text of our seccomp profile, compact, as the engine takes it."""
+    text = Path(__file__).with_name("seccomp.json").read_text(encoding="utf-8")
+    return json.dumps(json.loads(text), separators=(",", ":"))
+
+
+def own_seccomp(machine: str) -> bool:
+    """Whether our profile fits an engine of this architecture (``x86_64``, ``aarch64`` …)."""
+    return machine.lower() in SECCOMP_MACHINES
+
+
+def sandbox_digest(own_profile: bool = True) -> str:
+    """SHA-256 over the seccomp profile and the complete options of a reference container, for the lock.
+
+    It changes whenever a wall changes, and only then. ``own_profile`` False is the digest of the sandbox on
+    machines where the engine's default profile has to do.
+    """
+    image = ImageRef(id="sha256:" + "0" * 64, volumes=("/volume",))
+    spec = ContainerSpec("software", image, ("true",), Limits())
+    body = software_options(spec, uid=FIRST_UID, own_profile=own_profile)
+    text = json.dumps([OPTIONS_VERSION, body], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def software_options(
+    spec: ContainerSpec,
+    uid: int,
+    *,
+    labels: Mapping[str, str] | None = None,
+    own_profile: bool = True,
+    cgroup_parent: str = "",
+) -> dict[str, Any]:
+    """The options of a participant's container.
+
+    Raises E402 when a granted exception would open one of the walls.
+    """
+    return _container(spec, uid, labels or {}, own_profile, cgroup_parent)
+
+
+def evaluator_options(
+    spec: ContainerSpec,
+    uid: int,
+    *,
+    labels: Mapping[str, str] | None = None,
+    own_profile: bool = True,
+    cgroup_parent: str = "",
+) -> dict[str, Any]:
+    """The options of an evaluator's container: the same walls, and never an exception."""
+    if spec.exceptions.root or spec.exceptions.writable:
+        raise RunnerError(
+            "E402",
+            "an evaluator cannot be given exceptions",
+            why="Exceptions from the sandbox are for one software, granted by the organiser.",
+            fix="remove the exceptions from the evaluator",
+        )
+    return _container(spec, uid, labels or {}, own_profile, cgroup_parent)
+
+
+def keeper_options(
+    image: ImageRef,
+    mounts: Iterable[Mount],
+    *,
+    labels: Mapping[str, str] | None = None,
+    own_profile: bool = True,
+    writable_root: bool = False,
+) -> dict[str, Any]:
+    """The options of our own container that keeps session volumes alive (or, unstarted, fills a data volume).
+
+    The content of a memory volume is lost when its last container stops, so this one sleeps beside the
+    software for as long as the session lasts.
+    """
+    limits = Limits(memory=64 * MIB, pids=16, tmp=MIB, shm=MIB, log=64 * 1024)
+    host = _walls(limits, own_profile, "")
+    host |= {
+        "ReadonlyRootfs": not writable_root,
+        "Mounts": [_mount(m) for m in mounts],
+        "Tmpfs": _covers(image.volumes, [m.target for m in mounts]),
+    }
+    return _body(image, f"{NOBODY}:{NOBODY}", ["sleep", "infinity"], {}, "/", labels or {}, host)
+
+
+def tmpfs_volume_options(*, size: int, inodes: int, uid: int) -> dict[str, str]:
+    """The driver options of a memory volume with a limit on bytes and on files, owned by ``uid``."""
+    pages = -(-size // PAGE) * PAGE
+    return {
+        "type": "tmpfs",
+        "device": "tmpfs",
+        "o": f"size={pages},nr_inodes={inodes},mode=0700,uid={uid},gid={uid},nosuid,nodev,noexec",
+    }
+
+
+def _container(
+    spec: ContainerSpec, uid: int, labels: Mapping[str, str], own_profile: bool, cgroup_parent: str
+) -> dict[str, Any]:
+    limits = spec.limits
+    targets = [m.target for m in spec.mounts]
+    noexec = ",exec" if limits.tmp_exec else ",noexec"  # the engine adds noexec when neither is said
+    # Every file costs kernel memory too, so the number of files in /tmp is bounded along with the bytes.
+    tmp_inodes = min(max(limits.tmp // (16 * 1024), 2048), 65_536)
+    tmpfs = _covers(spec.image.volumes, targets)
+    for path in spec.exceptions.writable:
+        options = f"rw,nosuid,nodev{noexec},size={spec.exceptions.writable_bytes},nr_inodes=16384,mode=1777"
+        tmpfs[_granted(path, targets)] = options
+    tmpfs |= {
+        "/tmp": f"rw,nosuid,nodev{noexec},size={limits.tmp},nr_inodes={tmp_inodes},mode=1777",  # noqa: S108
+        "/dev/shm": f"rw,nosuid,nodev,noexec,size={limits.shm},mode=1777",  # noqa: S108
+    }
+    host = _walls(limits, own_profile, cgroup_parent)
+    largest = max(limits.output, limits.tmp, limits.shm)
+    if spec.exceptions.writable:
+        largest = max(largest, spec.exceptions.writable_bytes)
+    host["Ulimits"].append({"Name": "fsize", "Soft": largest, "Hard": largest})
+    host |= {"ReadonlyRootfs": True, "Mounts": [_mount(m) for m in spec.mounts], "Tmpfs": tmpfs}
+    if limits.gpus:
+        host["DeviceRequests"] = [{"Driver": "", "Count": limits.gpus, "Capabilities": [["gpu"]]}]
+    user = "0:0" if spec.exceptions.root else f"{uid}:{uid}"
+    env = {"HOME": "/tmp"}  # noqa: S108
+    if not limits.gpus:
+        env["NVIDIA_VISIBLE_DEVICES"] = "void"  # an image may ask a GPU runtime for devices through this variable
+    env |= dict(spec.env)
+    command = list(spec.command) if spec.command else None
+    workdir = spec.workdir or spec.image.workdir or "/"
+    return _body(spec.image, user, command, env, workdir, labels, host)
+
+
+def _body(
+    image: ImageRef,
+    user: str,
+    command: list[str] | None,
+    env: Mapping[str, str],
+    workdir: str,
+    labels: Mapping[str, str],
+    host: dict[str, Any],
+) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "Image": image.id,
+        "User": user,
+        "Env": [f"{name}={value}" for name, value in sorted(env.items())],
+        "WorkingDir": workdir,
+        "Labels": dict(labels),
+        "Hostname": "sandbox",
+        "Healthcheck": {"Test": ["NONE"]},  # an image's health check is code that runs beside the job
+        "StopSignal": "SIGTERM",
+        "Tty": False,
+        "OpenStdin": False,
+        "AttachStdin": False,
+        "AttachStdout": False,
+        "AttachStderr": False,
+        "HostConfig": host,
+    }
+    if command is not None:
+        body |= {"Entrypoint": command, "Cmd": []}
+    return body
+
+
+def _walls(limits: Limits, own_profile: bool, cgroup_parent: str) -> dict[str, Any]:
+    """What every container gets, ours included."""
+    security = ["no-new-privileges"]
+    if own_profile:
+        security.append("seccomp=" + seccomp_profile())
+    return {
+        "NetworkMode": "none",
+        "IpcMode": "none",
+        "CapDrop": ["ALL"],
+        "SecurityOpt": security,
+        "Privileged": False,
+        "Init": True,
+        "Memory": limits.memory,
+        "MemorySwap": limits.memory,  # equal to memory: no swap
+        "NanoCpus": round(limits.cpus * 1_000_000_000),
+        "PidsLimit": limits.pids,
+        "OomScoreAdj": 500,
+        "Ulimits": [
+            {"Name": "nofile", "Soft": limits.open_files, "Hard": limits.open_files},
+            {"Name": "core", "Soft": 0, "Hard": 0},
+        ],
+        # Two files, because the engine drops the older one when the newer one is full: the last bytes stay.
+        "LogConfig": {
+            "Type": "local",
+            "Config": {"max-size": f"{log_file_size(limits.log)}b", "max-file": "2", "compress": "false"},
+        },
+        "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
+        "AutoRemove": False,  # it would race with reading the state and the logs
+        "CgroupParent": cgroup_parent,
+    }
+
+
+def log_file_size(log: int) -> int:
+    """The size in bytes at which the engine starts a new log file, for a limit of ``log`` bytes a stream."""
+    return max(5 * log // 2, 64 * 1024)
+
+
+def _mount(mount: Mount) -> dict[str, Any]:
+    return {
+        "Type": "volume",
+        "Source": mount.volume.name,
+        "Target": mount.target,
+        "ReadOnly": mount.read_only,
+        "VolumeOptions": {"NoCopy": True},
+    }
+
+
+def _covers(volumes: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
+    """Small memory file systems over the paths that an image declares as VOLUME."""
+    taken = {str(PurePosixPath(t)) for t in targets}
+    options = f"rw,nosuid,nodev,noexec,size={VOLUME_COVER},nr_inodes=1024,mode=1777"
+    return {path: options for path in volumes if str(PurePosixPath(path)) not in taken}
+
+
+def _granted(path: str, targets: Iterable[str]) -> str:
+    pure = PurePosixPath(path)
+    plain = path.startswith("/") and not path.startswith("//") and ".." not in pure.parts and len(pure.parts) > 1
+    # The engine splits its options at these characters.
+    plain = plain and not any(c in path for c in ",:\0\n")
+    if plain:
+        for other in map(PurePosixPath, (*PROTECTED, *targets)):
+            if pure == other or pure in other.parents or other in pure.parents:
+                plain = False
+    if not plain:
+        raise RunnerError(
+            "E402",
+            f"the path {path[:200]!r} cannot be made writable",
+            why=f"It must be absolute and apart from {', '.join(PROTECTED)} and what is mounted.",
+            fix="name another path in the exception, or have the software write to /tmp",
+        )
+    return str(pure)

@@ -1,0 +1,74 @@
+"""Tar archives written as a stream, so that no file has to fit in memory or be copied first."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from runner.errors import PlatformError
+
+CHUNK = 1 << 20
+BLOCK = tarfile.BLOCKSIZE
+
+
+def header(name: str, *, size: int = 0, kind: bytes = tarfile.REGTYPE, mode: int = 0o444, uid: int = 0) -> bytes:
+    """The header of one entry: time 0 and numeric owners only, so that equal content gives equal bytes."""
+    info = tarfile.TarInfo(name)
+    info.size, info.type, info.mode, info.uid, info.gid = size, kind, mode, uid, uid
+    return info.tobuf(tarfile.PAX_FORMAT)
+
+
+def padding(size: int) -> bytes:
+    """The zero bytes that fill up the last block of a file of ``size`` bytes."""
+    return b"\0" * (-size % BLOCK)
+
+
+def stream(files: Iterable[tuple[str, Path | bytes]], *, uid: int = 0) -> Iterator[bytes]:
+    """A tar archive of read-only files, with the directories they need before them.
+
+    Raises :class:`PlatformError` when a file cannot be read, or shrinks or grows meanwhile (an OSError would
+    be taken for a broken connection by the library that sends the stream).
+    """
+    made: set[str] = set()
+    for name, content in files:
+        pure = checked(name)
+        for parent in reversed(pure.parents[:-1]):
+            if str(parent) not in made:
+                made.add(str(parent))
+                yield header(str(parent), kind=tarfile.DIRTYPE, mode=0o555, uid=uid)
+        if isinstance(content, bytes):
+            yield header(str(pure), size=len(content), uid=uid)
+            yield content
+            yield padding(len(content))
+        else:
+            try:
+                yield from _file(str(pure), content, uid)
+            except OSError as error:
+                raise PlatformError(f"{content.name} cannot be read", why=str(error)) from error
+    yield b"\0" * (2 * BLOCK)
+
+
+def checked(name: str) -> PurePosixPath:
+    """``name`` as a relative path that stays inside; ValueError otherwise."""
+    pure = PurePosixPath(name)
+    if pure.is_absolute() or not pure.parts or ".." in pure.parts or "\0" in name:
+        raise ValueError(f"not a relative path inside the folder: {name!r}")
+    return pure
+
+
+def _file(name: str, path: Path, uid: int) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        yield header(name, size=size, uid=uid)
+        left = size
+        while left:
+            chunk = file.read(min(CHUNK, left))
+            if not chunk:
+                break
+            left -= len(chunk)
+            yield chunk
+        if left or file.read(1):
+            raise PlatformError(f"{path.name} changed while it was copied", why=f"{path} was {size} bytes before.")
+    yield padding(size)

@@ -1,0 +1,50 @@
+"""Take a run out of the archive: its files as they are, and the exchange formats other tools read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from runner.archive import walk
+from runner.audience import RunView
+from runner.errors import RunnerError
+from runner.store.queries import RunDetail
+
+
+def export_run(found: RunDetail, view: RunView, target: Path) -> int:
+    """Copy the attempt that decided, its evaluation, ``run.view.json`` and ``evaluation.prototext`` to ``target``.
+
+    As a whole or not at all; returns the number of files. Raises E101 when ``target`` is not empty, E102 when
+    the run was never executed.
+    """
+    from runner.leaderboard.export import prototext
+
+    if found.attempt is None:
+        raise RunnerError("E102", f"{found.run.id} has not been executed", fix="runner evaluate")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise RunnerError(
+            "E101", f"{target} is not empty", why="An export never overwrites.", fix="name a new folder"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    count = 0
+    try:
+        parts = [(found.attempt.path, staging)]
+        if found.evaluation is not None:
+            parts.append((found.evaluation.path, staging / "evaluation"))
+        for source, place in parts:
+            for name, path in walk(source, skip="evaluations"):
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, place / name)
+                count += 1
+        (staging / "run.view.json").write_text(json.dumps(dict(view), indent=1, sort_keys=True) + "\n")
+        (staging / "evaluation.prototext").write_text(prototext(view))
+        staging.chmod(0o755)
+        if target.exists():
+            target.rmdir()
+        staging.rename(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return count + 2

@@ -1,0 +1,67 @@
+"""One run to execute: everything the workflow needs, and the lock that pins it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from runner.engines.base import Collected, Exceptions, Exit, Limits
+from runner.tasks import Dataset, Model, Task
+from runner.verdicts import Verdict
+
+WorkflowName = Literal["batch", "upload", "interactive"]
+
+
+@dataclass(frozen=True)
+class InputRun:
+    """An archived run that another software takes as input: its run id and the folder of its output."""
+
+    name: str
+    run_id: str
+    output: Path
+    digest: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """One software on one dataset in one scenario, ready to be executed.
+
+    ``image`` is the engine's image identity (None for uploads); ``command`` is resolved (a list, or None for
+    the image's own entrypoint); ``lock`` pins all of it and ``lock_digest`` decides "the same work".
+    """
+
+    run_id: str
+    submission_id: str
+    team: str
+    software: str
+    task: Task
+    dataset: Dataset
+    scenario: str
+    workflow: WorkflowName
+    image: str | None
+    command: tuple[str, ...] | None
+    env: Mapping[str, str]
+    limits: Limits
+    exceptions: Exceptions = field(default_factory=Exceptions)
+    uploads: tuple[Path, ...] = ()
+    input_runs: tuple[InputRun, ...] = ()
+    models: tuple[Model, ...] = ()
+    lock: Mapping[str, Any] = field(default_factory=dict)
+    lock_digest: str = ""
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What a workflow returns: the verdict, the raw facts beside it, and the run file's name (None if absent).
+
+    Output files lie in the staging folder's ``output/``, logs in ``logs/``.
+    """
+
+    verdict: Verdict
+    exit: Exit | None
+    collected: Collected
+    run_file: str | None
+    started: str
+    finished: str

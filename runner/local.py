@@ -1,0 +1,182 @@
+"""The local check: one software on one public dataset, in the graded sandbox, with the graded evaluator.
+
+Everything is recorded as in earnest, but in a scratch data directory that goes away afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from runner.audience import Audience, RunView, redact_run
+from runner.bundle import Bundle, bundle_digest
+from runner.clock import SystemClock, stamp
+from runner.config import Config
+from runner.engines.base import Engine, ImageRef
+from runner.errors import RunnerError
+from runner.jobs import Job
+from runner.locking import make_job
+from runner.pipeline import Desk, Never, Stop, evaluate, execute
+from runner.records import commit, registration
+from runner.store.connect import open_store
+from runner.store.queries import RunDetail, detail
+from runner.submissions import SubmissionFile
+from runner.tasks import Dataset, Task
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a local check gave: the job, and everything about its run as a store would tell it."""
+
+    job: Job
+    detail: RunDetail
+
+    @property
+    def good(self) -> bool:
+        """Whether the run would be scored."""
+        return self.detail.run.outcome.name == "scored"
+
+    def view(self, audience: Audience) -> RunView:
+        """The run as ``audience`` may see it."""
+        return redact_run(self.detail, audience, self.job.dataset)
+
+    def summary(self) -> dict[str, Any]:
+        """What a bundle keeps of the check."""
+        outcome = self.detail.run.outcome
+        status = {"scored": "valid", "invalid": "invalid"}.get(outcome.name)
+        return {
+            "verdict": outcome.verdict,
+            "status": status,
+            "dataset": self.job.dataset.id,
+            "scores": {name: measure.value for name, measure in self.detail.measures.items()},
+        }
+
+
+def describe(
+    submission: SubmissionFile, image: ImageRef | None, runs: list[str] | None = None
+) -> dict[str, Any]:
+    """The content of bundle.json for a submission (schema ``bundle``), without archive and check."""
+    command = submission.command
+    return {
+        "schema_version": 1,
+        "team": submission.team,
+        "software": submission.software,
+        "task": submission.task,
+        "scenarios": list(submission.scenarios),
+        "image": {
+            "id": image.id,
+            "repo_digest": image.repo_digest,
+            "platform": image.platform,
+            "archive": None,
+        }
+        if image
+        else None,
+        "runs": runs or [],
+        "command": list(command) if isinstance(command, tuple) else command,
+        "tag": submission.tag or submission.software,
+        "description": submission.description,
+        "method": submission.method,
+        "inputs": dict(submission.inputs),
+        "check": None,
+        "packed": stamp(SystemClock().now()),
+    }
+
+
+def provisional(submission: SubmissionFile, image: ImageRef | None, folder: Path) -> Bundle:
+    """A bundle that was not written: what the local check runs."""
+    data = describe(submission, image)
+    return Bundle(folder, data, bundle_digest(data))
+
+
+def public_dataset(task: Task, wanted: str | None = None) -> Dataset:
+    """The dataset for local checks: the one asked for, else the task's first public one. Raises E102, E103."""
+    if wanted is None:
+        found = task.public_dataset()
+        if found is None:
+            raise RunnerError("E102", f"{task.id} has no public dataset", fix="name one with --dataset")
+        return found
+    if wanted not in task.datasets:
+        raise RunnerError(
+            "E102", f"{task.id} has no dataset {wanted}", why=f"It has {', '.join(task.datasets)}."
+        )
+    return task.datasets[wanted]
+
+
+@contextmanager
+def check(
+    config: Config,
+    engine: Engine,
+    evaluator: str,
+    bundle: Bundle,
+    task: Task,
+    dataset: Dataset,
+    scenario: str = "default",
+    *,
+    own_profile: bool = True,
+    stop: Stop | None = None,
+) -> Iterator[Checked]:
+    """Execute and evaluate ``bundle`` on ``dataset``; the files are there until the context ends.
+
+    ``evaluator`` is the platform's evaluator image. Raises RunnerError for what is not the software's doing.
+    """
+    config.home.mkdir(parents=True, exist_ok=True)
+    scratch = replace(config, home=Path(tempfile.mkdtemp(prefix="check-", dir=config.home)))
+    stop = stop or Never()
+    try:
+        with open_store(scratch, url=f"sqlite:///{scratch.database}") as store:
+            job = make_job(bundle, task, dataset, scenario, own_profile=own_profile)
+            desk = Desk.of(task, [dataset], engine, evaluator)
+            store.commit("submission-registered", registration(bundle), actor=str(bundle.data["team"]))
+            attempt = execute(job, engine, store.archive, stop)
+            commit(store, attempt)
+            if attempt.record()["verdict"]["name"] == "ok":
+                commit(store, evaluate(attempt, desk, dataset, scenario, engine, store.archive, stop))
+            yield Checked(job, detail(store, job.run_id, [task]))
+    finally:
+        _remove(scratch.home)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a scratch folder; the archive in it was sealed read-only."""
+    for inner, _, _ in os.walk(folder):
+        Path(inner).chmod(0o755)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def command_line(job: Job) -> str:
+    """A ``docker run`` line that comes as close to the sandbox as the command line can, for people to copy.
+
+    Not in it: the platform's seccomp profile, the byte and file quota on the output directory, and the
+    wall-clock limit. ``runner try`` has them all.
+    """
+    import shlex
+
+    from runner.tira import INPUT, OUTPUT
+
+    limits = job.limits
+    words = [
+        "docker", "run", "--rm", "--network=none", "--ipc=none", "--read-only", "--cap-drop=ALL",
+        "--security-opt=no-new-privileges", "--init", "--no-healthcheck", "--user=20000:20000",
+        f"--memory={limits.memory}", f"--memory-swap={limits.memory}", f"--cpus={limits.cpus:g}",
+        f"--pids-limit={limits.pids}", f"--ulimit=nofile={limits.open_files}:{limits.open_files}",
+        f"--tmpfs=/tmp:rw,nosuid,nodev,size={limits.tmp}", f"--tmpfs=/dev/shm:rw,nosuid,nodev,noexec,size={limits.shm}",
+        "--mount", f"type=bind,src={job.dataset.inputs},dst={INPUT},readonly",
+        "--tmpfs", f"{OUTPUT}:rw,nosuid,nodev,noexec,size={limits.output},uid=20000",
+    ]  # fmt: skip
+    for name, value in job.env.items():
+        words += ["-e", f"{name}={value}"]
+    if job.exceptions.writable:
+        words += [
+            f"--tmpfs={path}:rw,nosuid,nodev,size={job.exceptions.writable_bytes}"
+            for path in job.exceptions.writable
+        ]
+    if job.command:
+        words.append(f"--entrypoint={job.command[0]}")
+    words += [job.image or "IMAGE", *(job.command or ())[1:]]
+    return shlex.join(words)

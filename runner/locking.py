@@ -1,0 +1,120 @@
+"""From a registered submission to a job: resolve the command, apply the task's limits, pin it with a lock."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import schemas
+from runner.archive import file_sha256
+from runner.bundle import Bundle
+from runner.engines.base import Exceptions
+from runner.engines.sandbox import sandbox_digest
+from runner.errors import RunnerError
+from runner.jobs import InputRun, Job, WorkflowName
+from runner.tasks import Dataset, Task, inputs_digest, work_digest
+from runner.tira import container_command, container_env
+
+
+def run_id(submission_id: str, dataset: str, scenario: str) -> str:
+    """The id of what a submission produces on a dataset in a scenario."""
+    return f"{submission_id}.{dataset}" + ("" if scenario == "default" else f".{scenario}")
+
+
+def granted(task: Task, team: str, software: str) -> Exceptions:
+    """The exceptions that the organiser granted to a software in task.yaml."""
+    entry = task.exceptions.get(f"{team}/{software}", {})
+    return Exceptions(writable=tuple(entry.get("writable", ())), root=bool(entry.get("root", False)))
+
+
+def seed_of(run: str) -> int:
+    """The seed of a run: the same for every attempt, another for every run."""
+    return int.from_bytes(hashlib.sha256(run.encode()).digest()[:4], "big")
+
+
+def workflow_of(bundle: Bundle, task: Task) -> WorkflowName:
+    """Uploaded run files are taken as they are; everything else follows the task."""
+    return "upload" if bundle.data["runs"] else task.workflow
+
+
+def make_job(
+    bundle: Bundle,
+    task: Task,
+    dataset: Dataset,
+    scenario: str,
+    *,
+    own_profile: bool,
+    input_runs: Sequence[InputRun] = (),
+) -> Job:
+    """The job of one run, with its lock. Raises RunnerError E207 when the scenario is not the task's.
+
+    ``own_profile`` says whether the engine's machine can use the platform's own seccomp profile.
+    """
+    if scenario not in task.scenarios:
+        raise RunnerError(
+            "E207",
+            f"{task.id} has no scenario {schemas.show(scenario)}",
+            why=f"It has {', '.join(task.scenarios)}.",
+            fix="mend scenarios in submission.yaml",
+        )
+    team, software, submission = bundle.data["team"], bundle.data["software"], bundle.submission_id
+    identity = run_id(submission, dataset.id, scenario)
+    workflow = workflow_of(bundle, task)
+    env = container_env(dataset.id, [source.name for source in input_runs])
+    command = container_command(bundle.data["command"], env)
+    exceptions = granted(task, team, software)
+    image = bundle.data["image"]
+    digests = {
+        "task": work_digest(task),
+        "view": inputs_digest(dataset, task.scenarios[scenario]),
+        "models": [model.digest for model in task.models],
+        "input_runs": {source.run_id: source.digest for source in input_runs},
+        "uploads": [_upload_digest(bundle, name) for name in bundle.data["runs"]],
+        "sandbox": sandbox_digest(own_profile) if workflow != "upload" else "",
+    }
+    lock: dict[str, Any] = {
+        "schema_version": 1,
+        "run_id": identity,
+        "submission_id": submission,
+        "team": team,
+        "software": software,
+        "task": task.id,
+        "dataset": dataset.id,
+        "scenario": scenario,
+        "workflow": workflow,
+        "image": {key: image[key] for key in ("id", "repo_digest", "platform") if key in image}
+        if image
+        else None,
+        "command": list(command) if command else None,
+        "env": dict(env),
+        "limits": asdict(task.limits),
+        "exceptions": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(exceptions).items()},
+        "seed": seed_of(identity),
+        "digests": digests,
+    }
+    return Job(
+        run_id=identity,
+        submission_id=submission,
+        team=team,
+        software=software,
+        task=task,
+        dataset=dataset,
+        scenario=scenario,
+        workflow=workflow,
+        image=image["id"] if image else None,
+        command=command,
+        env=env,
+        limits=task.limits,
+        exceptions=exceptions,
+        uploads=tuple(bundle.folder / "runs" / name for name in bundle.data["runs"]),
+        input_runs=tuple(input_runs),
+        models=task.models,
+        lock=lock,
+        lock_digest=schemas.digest(lock),
+    )
+
+
+def _upload_digest(bundle: Bundle, name: str) -> str:
+    return file_sha256(bundle.folder / "runs" / name)

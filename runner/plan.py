@@ -1,0 +1,204 @@
+"""What has to be done: every run of every registered submission that has no settled outcome under its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from runner.bundle import Bundle
+from runner.errors import RunnerError
+from runner.jobs import InputRun, Job
+from runner.locking import make_job
+from runner.store.connect import Store
+from runner.store.queries import Run, run_id, runs
+from runner.tasks import Task, files_digest, folder_files
+
+Step = Literal["execute", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run with something to do: its next step, why, and the runs it has to wait for."""
+
+    run: Run
+    step: Step
+    why: str
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """One run with nothing to do, and why; ``blocked`` when something would have to be mended first."""
+
+    run: Run
+    why: str
+    blocked: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The work, in the order of registration, and what is left alone."""
+
+    work: tuple[Planned, ...]
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which runs a command is about; None means any."""
+
+    task: str | None = None
+    team: str | None = None
+    dataset: str | None = None
+    submission: str | None = None
+    run: str | None = None
+
+    def takes(self, run: Run) -> bool:
+        """Whether ``run`` is meant."""
+        pairs = (
+            (self.task, run.submission.task),
+            (self.team, run.submission.team),
+            (self.dataset, run.dataset),
+            (self.submission, run.submission.id),
+            (self.run, run.id),
+        )
+        return all(wanted is None or wanted == actual for wanted, actual in pairs)
+
+
+@dataclass(frozen=True)
+class Desktop:
+    """What planning looks at: the store, the loaded tasks and the registered bundles by submission id."""
+
+    store: Store
+    tasks: Mapping[str, Task]
+    bundles: Mapping[str, Bundle]
+    own_profile: bool = True
+
+    def all_runs(self) -> list[Run]:
+        return runs(self.store, self.tasks.values(), running=self.store.archive.live())
+
+    def input_ids(self, run: Run) -> dict[str, str]:
+        """Input name → run id for a software that takes other runs as input.
+
+        The input is the latest submission of the named software that was not withdrawn, in the same cell.
+        Raises E207 when there is none, or when it belongs to another team.
+        """
+        bundle = self.bundles[run.submission.id]
+        found = {}
+        for name, source in bundle.data["inputs"].items():
+            team, _, software = source.partition("/")
+            if team not in (run.submission.team, "baselines"):
+                raise RunnerError(
+                    "E207",
+                    f"the input {name} is a run of another team",
+                    fix="use your own softwares, or baselines/…",
+                )
+            mine = [
+                other.submission
+                for other in self.all_runs()
+                if (other.submission.team, other.submission.software) == (team, software)
+                and other.submission.task == run.submission.task
+                and other.submission.withdrawn is None
+            ]
+            if not mine:
+                raise RunnerError(
+                    "E207", f"the input {name} ({source}) is not registered", fix=f"register {source} first"
+                )
+            found[name] = run_id(mine[-1].id, run.dataset, run.scenario)
+        return found
+
+    def job(self, run: Run) -> Job:
+        """The job of ``run``. Raises RunnerError when its task, data or inputs are not there."""
+        task = self.tasks[run.submission.task]
+        inputs = [self._input(task, name, source) for name, source in self.input_ids(run).items()]
+        return make_job(
+            self.bundles[run.submission.id],
+            task,
+            task.datasets[run.dataset],
+            run.scenario,
+            own_profile=self.own_profile,
+            input_runs=inputs,
+        )
+
+    def _input(self, task: Task, name: str, source: str) -> InputRun:
+        attempts = self.store.archive.attempts(task.id, source)
+        good = [a for a in attempts if a.record()["verdict"]["name"] == "ok"]
+        if not good:
+            raise RunnerError(
+                "E207", f"the input run {source} has not succeeded", fix=f"runner show {source}"
+            )
+        output = good[-1].output
+        return InputRun(name, source, output, files_digest(folder_files(output)))
+
+
+def plan(desk: Desktop, selection: Selection, *, force: bool = False) -> Plan:
+    """What has to be done for the selected runs. ``force`` executes settled ones again (as a new attempt)."""
+    work: list[Planned] = []
+    skipped: list[Skipped] = []
+    for run in desk.all_runs():
+        if selection.takes(run):
+            entry = _entry(desk, run, force)
+            (work if isinstance(entry, Planned) else skipped).append(entry)  # type: ignore[arg-type]
+    return Plan(tuple(work), tuple(skipped))
+
+
+def _entry(desk: Desktop, run: Run, force: bool) -> Planned | Skipped:
+    task, name = desk.tasks.get(run.submission.task), run.outcome.name
+    if task is None:
+        return Skipped(run, f"its task {run.submission.task} cannot be loaded", blocked=True)
+    if run.submission.id not in desk.bundles:
+        return Skipped(run, "its bundle is missing or damaged", blocked=True)
+    if run.dataset not in task.datasets:
+        return Skipped(run, f"the task has no dataset {run.dataset} any more", blocked=True)
+    if name == "withdrawn":
+        return Skipped(run, "withdrawn")
+    if name == "running":
+        return Skipped(run, "another process is running it")
+    try:
+        needs = tuple(desk.input_ids(run).values())
+        changed = "" if needs else _changed(desk, run)
+    except RunnerError as error:
+        return Skipped(run, f"{error.what}. Fix: {error.fix}", blocked=True)
+    wants_run = force or run.outcome.todo == "run" or changed
+    if wants_run and run.attempts >= task.quota.attempts and not force:
+        return Skipped(run, f"it has had its {task.quota.attempts} attempts", blocked=True)
+    if force:
+        return Planned(run, "execute", "forced", needs)
+    if run.outcome.todo == "run":
+        return Planned(
+            run, "execute", "not executed yet" if not run.attempts else "our side failed: tried again", needs
+        )
+    if changed:
+        return Planned(run, "execute", f"changed since it was executed: {changed}", needs)
+    if run.outcome.todo == "evaluate":
+        return Planned(run, "evaluate", "executed, not evaluated yet")
+    if name in ("held", "cancelled"):
+        return Skipped(
+            run, f"{name}; runner evaluate --run {run.id} --force starts it again", blocked=name == "held"
+        )
+    return Skipped(run, name)
+
+
+def _changed(desk: Desktop, run: Run) -> str:
+    """What of the lock is not as it was when the deciding attempt was made; empty for none or the same."""
+    if run.lock_digest is None or run.outcome.name not in ("scored", "invalid", "failed", "pending"):
+        return ""
+    job = desk.job(run)
+    if job.lock_digest == run.lock_digest or run.outcome.attempt is None:
+        return ""
+    old = desk.store.archive.attempt(run.submission.task, run.id, run.outcome.attempt).lock()
+    return ", ".join(_differences(old, job.lock)) or "its lock"
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Sequence[str]:
+    found: list[str] = []
+    for key in sorted({*old, *new}):
+        before, after = old.get(key), new.get(key)
+        if before == after:
+            continue
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found += _differences(before, after, f"{prefix}{key}.")
+        else:
+            found.append(f"{prefix}{key}")
+    return found

@@ -1,0 +1,207 @@
+"""The pool of workers: runs the plan, bounded by processors and memory, fair among teams, one commit at a time.
+
+Workers execute and evaluate; they touch no database. The coordinator (the thread that called
+:meth:`Pool.run`) commits what they bring back and asks the store what the run needs next.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from runner.archive import Attempt, Evaluation
+from runner.engines.base import Engine, Limits
+from runner.errors import RunnerError
+from runner.pipeline import Desk, evaluate, execute
+from runner.plan import Desktop, Plan, Planned
+from runner.records import commit
+from runner.store.queries import Run, find_run
+from runner.tasks import Task
+
+
+@dataclass
+class Control:
+    """How a person stops work: everything (``stop``) or one run (a file named like it in ``folder``)."""
+
+    folder: Path
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def stopping(self) -> bool:
+        return self.stop.is_set()
+
+    def cancelled(self, run_id: str) -> bool:
+        return self.stop.is_set() or (self.folder / run_id).exists()
+
+    def request(self, run_id: str) -> None:
+        """Ask whoever runs ``run_id`` to stop it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / run_id).touch()
+
+    def forget(self, run_id: str) -> None:
+        """A new start of ``run_id`` is not hit by an old request."""
+        (self.folder / run_id).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One thing to tell a person: a step that started or ended, or a run that is done."""
+
+    kind: str  # started, ended, done, blocked
+    run: Run
+    step: str
+    text: str = ""
+
+
+@dataclass
+class _Room:
+    """What the engine's machine has left. Bytes and processors."""
+
+    memory: float
+    cpus: float
+
+    def fits(self, limits: Limits) -> bool:
+        return limits.memory <= self.memory and limits.cpus <= self.cpus + 1e-9
+
+    def take(self, limits: Limits, sign: int = 1) -> None:
+        self.memory -= sign * limits.memory
+        self.cpus -= sign * limits.cpus
+
+
+class Pool:
+    """Runs a plan. ``jobs`` bounds how many containers run at once beside what the machine bounds."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        desk: Desktop,
+        desks: Mapping[str, Desk],
+        control: Control,
+        *,
+        jobs: int | None = None,
+        tell: Callable[[Moment], None] = lambda _: None,
+    ) -> None:
+        self.engine, self.desk, self.desks, self.control, self.tell = engine, desk, desks, control, tell
+        info = engine.info()
+        self.jobs = max(1, jobs or int(info.cpus) or 1)
+        self.room = _Room(info.memory * 0.9, float(info.cpus))
+        self.results: queue.Queue[tuple[Planned, Attempt | Evaluation | BaseException]] = queue.Queue()
+        self.served: Counter[str] = Counter()
+        self.failed: set[str] = set()
+
+    def run(self, plan: Plan) -> dict[str, Run]:
+        """Do all of ``plan``; returns the runs it touched, as they stand at the end.
+
+        Raises KeyboardInterrupt after every container was removed; what was sealed by then is committed.
+        """
+        waiting = deque(plan.work)
+        open_runs = {p.run.id for p in waiting}
+        done: dict[str, Run] = {}
+        active = 0
+        with ThreadPoolExecutor(max_workers=self.jobs, thread_name_prefix="worker") as workers:
+            try:
+                while waiting or active:
+                    while active < self.jobs and (planned := self._next(waiting, open_runs)) is not None:
+                        self._start(workers, planned)
+                        active += 1
+                    if not active:
+                        self._give_up(waiting)
+                        break
+                    planned, result = self.results.get()
+                    active -= 1
+                    self.room.take(self._limits(planned), -1)
+                    after = self._settle(planned, result)
+                    if after is None:
+                        done[planned.run.id] = find_run(
+                            self.desk.store, planned.run.id, self.desk.tasks.values()
+                        )
+                        open_runs.discard(planned.run.id)
+                        self.tell(Moment("done", done[planned.run.id], planned.step))
+                    else:
+                        waiting.appendleft(after)
+            except BaseException:
+                self.control.stop.set()
+                while active:
+                    planned, result = self.results.get()
+                    active -= 1
+                    if isinstance(result, (Attempt, Evaluation)):
+                        commit(self.desk.store, result)
+                raise
+        return done
+
+    def _task(self, planned: Planned) -> Task:
+        return self.desk.tasks[planned.run.submission.task]
+
+    def _limits(self, planned: Planned) -> Limits:
+        task = self._task(planned)
+        return task.limits if planned.step == "execute" else task.evaluator_limits
+
+    def _next(self, waiting: deque[Planned], open_runs: set[str]) -> Planned | None:
+        """The next step to start: of the team that was served least, first come first served within it."""
+        ready = [
+            p for p in waiting if self.room.fits(self._limits(p)) and not open_runs.intersection(p.needs)
+        ]
+        if not ready:
+            return None
+        chosen = min(
+            ready, key=lambda p: (p.step == "execute", self.served[p.run.submission.team], waiting.index(p))
+        )
+        waiting.remove(chosen)
+        return chosen
+
+    def _give_up(self, waiting: deque[Planned]) -> None:
+        """Nothing is running and still nothing fits: the machine is too small for the rest."""
+        for planned in waiting:
+            self.failed.add(planned.run.id)
+            why = "this machine has less memory or fewer processors than the task's limits ask for"
+            self.tell(Moment("blocked", planned.run, planned.step, why))
+
+    def _start(self, workers: ThreadPoolExecutor, planned: Planned) -> None:
+        self.room.take(self._limits(planned))
+        if planned.step == "execute":
+            self.served[planned.run.submission.team] += 1
+            self.control.forget(planned.run.id)
+        self.tell(Moment("started", planned.run, planned.step))
+        workers.submit(self._work, planned)
+
+    def _work(self, planned: Planned) -> None:
+        """In a worker: one step. Whatever happens comes back as a result."""
+        try:
+            self.results.put((planned, self._step(planned)))
+        except BaseException as error:  # noqa: BLE001 - the worker's border: the coordinator decides
+            self.results.put((planned, error))
+
+    def _step(self, planned: Planned) -> Attempt | Evaluation:
+        run, archive = planned.run, self.desk.store.archive
+        if planned.step == "execute":
+            return execute(self.desk.job(run), self.engine, archive, self.control)
+        task, number = self._task(planned), run.outcome.attempt
+        assert number is not None
+        attempt = archive.attempt(task.id, run.id, number)
+        desk = self.desks[task.id]
+        return evaluate(
+            attempt, desk, task.datasets[run.dataset], run.scenario, self.engine, archive, self.control
+        )
+
+    def _settle(self, planned: Planned, result: Attempt | Evaluation | BaseException) -> Planned | None:
+        """Commit what a worker brought, and say what the run needs next (None: nothing)."""
+        if isinstance(result, RunnerError):
+            self.failed.add(planned.run.id)
+            self.tell(Moment("blocked", planned.run, planned.step, f"{result.what}. {result.why}".strip()))
+            if result.code in ("E301", "E302"):
+                raise result
+            return None
+        if isinstance(result, BaseException):
+            raise result
+        commit(self.desk.store, result)
+        run = find_run(self.desk.store, planned.run.id, self.desk.tasks.values())
+        self.tell(Moment("ended", run, planned.step))
+        if run.outcome.todo == "run":
+            return replace(planned, run=run, step="execute", why=run.outcome.reason)
+        if run.outcome.todo == "evaluate":
+            return Planned(run, "evaluate", run.outcome.reason)
+        return None

@@ -1,0 +1,64 @@
+"""Prove a task with its baselines: each is run and scored on every dataset, before the task opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from runner import local
+from runner.config import Config
+from runner.errors import RunnerError
+from runner.packing import image_of
+from runner.setup.images import images, open_engine
+from runner.submissions import load_submission
+from runner.tasks import Task
+
+
+def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Run the baselines that the task's tables name on every dataset, in every scenario they enter.
+
+    Returns one row for each: software, dataset, scenario, outcome, scores, and ``good`` when it scored above
+    zero on the measure its table ranks by. Raises E402 when the task names no baseline.
+    """
+    names = sorted({table.baseline for table in task.tables.values() if table.baseline})
+    if not names:
+        raise RunnerError(
+            "E402",
+            f"{task.id} names no baseline",
+            why="A proof needs a software.",
+            fix="add baseline: team/software to a table",
+        )
+    engine = open_engine(config)
+    engine.require([task.limits, task.evaluator_limits])
+    evaluator = images(engine, config)["evaluator"].id
+    rank_by = {table.rank_by for table in task.tables.values()}
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        submission = load_submission(config, *name.split("/", 1))
+        say(f"building {name} …")
+        bundle = local.provisional(submission, image_of(config, engine, submission), submission.folder)
+        for dataset in task.datasets.values():
+            for scenario in submission.scenarios:
+                say(f"running {name} on {dataset.id} …")
+                with local.check(
+                    config,
+                    engine,
+                    evaluator,
+                    bundle,
+                    task,
+                    dataset,
+                    scenario,
+                    own_profile=engine.info().seccomp,
+                ) as checked:
+                    scores = checked.summary()["scores"]
+                    rows.append(
+                        {
+                            "software": name,
+                            "dataset": dataset.id,
+                            "scenario": scenario,
+                            "outcome": checked.detail.run.outcome.name,
+                            "scores": scores,
+                            "good": checked.good and any(scores.get(m, 0) > 0 for m in rank_by),
+                        }
+                    )
+    return rows

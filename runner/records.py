@@ -1,0 +1,71 @@
+"""What the coordinator writes down: one event for each thing that happened, and the store after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from runner.archive import Attempt, Evaluation
+from runner.bundle import Bundle
+from runner.config import Config
+from runner.errors import PlatformError
+from runner.store.connect import Store
+
+COORDINATOR = "runner"
+
+
+def registration(bundle: Bundle) -> dict[str, Any]:
+    """What the event of a registration says about a bundle."""
+    data = bundle.data
+    copied = ("task", "team", "software", "scenarios", "tag", "description", "method")
+    return {
+        "submission": bundle.submission_id,
+        "digest": bundle.digest,
+        **{key: data[key] for key in copied},
+        "image": data["image"]["id"] if data["image"] else None,
+    }
+
+
+def commit(store: Store, sealed: Attempt | Evaluation) -> None:
+    """Record a sealed attempt or evaluation: event first, then the store. Once for each, ever."""
+    data: dict[str, Any] = {"task": sealed.task, "run": sealed.run_id, "manifest": sealed.manifest_digest()}
+    if isinstance(sealed, Attempt):
+        store.commit("attempt-committed", {**data, "attempt": sealed.number}, actor=COORDINATOR)
+    else:
+        more = {"attempt": sealed.attempt, "evaluation": sealed.k}
+        store.commit("evaluation-committed", {**data, **more}, actor=COORDINATOR)
+
+
+def adopt(store: Store) -> int:
+    """Commit what a killed process had sealed but not recorded, and sweep its unfinished folders.
+
+    Returns how many attempts and evaluations were taken over.
+    """
+    store.archive.sweep()
+    found = store.archive.uncommitted(store.log)
+    for sealed in found:
+        commit(store, sealed)
+    return len(found)
+
+
+@contextmanager
+def coordinator(config: Config) -> Iterator[None]:
+    """Be the only coordinator of this data directory. Raises E306 when another process is."""
+    from filelock import FileLock, Timeout
+
+    config.locks.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(config.locks / "coordinator.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise PlatformError(
+            "another runner evaluate is at work on this data directory",
+            why=f"It holds {config.locks / 'coordinator.lock'}.",
+            fix="wait for it to end, or stop it with Ctrl-C",
+            code="E306",
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,452 @@
+"""What can be asked of the store. Everything returned here is for the organiser's eyes: what others may see
+of it is decided in :mod:`runner.audience`, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Select, select
+
+from runner.archive import Attempt, Evaluation
+from runner.errors import RunnerError
+from runner.outcomes import AttemptFacts, EvaluationFacts, Outcome, derive
+from runner.store import tables as t
+from runner.store.connect import Store
+from runner.tasks import Cell, Task
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A registered submission."""
+
+    id: str
+    task: str
+    team: str
+    software: str
+    scenarios: tuple[str, ...]
+    tag: str
+    description: str
+    method: str
+    image: str | None
+    registered: str
+    seq: int
+    withdrawn: str | None = None
+    withdrawn_reason: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run with its outcome, and the resources of the attempt that decided. Seconds and bytes."""
+
+    id: str
+    submission: Submission
+    dataset: str
+    scenario: str
+    outcome: Outcome
+    attempts: int = 0
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    memory_peak: int | None = None
+    memory_source: str = "none"
+    lock_digest: str | None = None
+    started: str | None = None
+    finished: str | None = None
+    truths_digest: str = ""
+    evaluator_image: str = ""
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.dataset, self.scenario)
+
+
+@dataclass(frozen=True)
+class MeasureValue:
+    """One aggregate: mean over ``topics`` judged topics, of which ``covered`` had a result; 95 % interval."""
+
+    value: float
+    topics: int
+    covered: int
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class FindingCount:
+    """How often one finding code occurred."""
+
+    code: str
+    severity: str
+    count: int
+    title: str
+
+
+@dataclass(frozen=True)
+class RunDetail:
+    """Everything about one run: the row, the attempt that decides (or the one asked for) and its evaluation."""
+
+    run: Run
+    published: bool
+    attempt_rows: tuple[Mapping[str, Any], ...] = ()
+    evaluation_rows: tuple[Mapping[str, Any], ...] = ()
+    attempt: Attempt | None = None
+    evaluation: Evaluation | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)  # run.json
+    lock: Mapping[str, Any] = field(default_factory=dict)  # lock.json
+    measures: Mapping[str, MeasureValue] = field(default_factory=dict)
+    topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # measure -> topic -> value
+    findings: tuple[FindingCount, ...] = ()
+
+
+@dataclass(frozen=True)
+class QuotaUse:
+    """A team's quota for one task: ``used`` for good, ``open`` for submissions that may still cost, ``left``."""
+
+    limit: int
+    used: int
+    open: int
+
+    @property
+    def left(self) -> int:
+        return max(0, self.limit - self.used - self.open)
+
+
+def run_id(submission: str, dataset: str, scenario: str = "default") -> str:
+    """The id of the run of a submission on one cell."""
+    return f"{submission}.{dataset}" + ("" if scenario == "default" else f".{scenario}")
+
+
+def cells(task: Task) -> tuple[Cell, ...]:
+    """The cells that count: those of the task's tables, in their order; without tables every dataset."""
+    named = [cell for table in task.tables.values() for cell in table.cells]
+    if not named:
+        named = [
+            Cell(dataset, scenario)
+            for dataset in task.datasets
+            for scenario in task.scenarios or ("default",)
+        ]
+    return tuple(dict.fromkeys(named))
+
+
+def submissions(
+    store: Store,
+    *,
+    task: str | None = None,
+    team: str | None = None,
+    software: str | None = None,
+    withdrawn: bool = True,
+) -> list[Submission]:
+    """Registered submissions, oldest first; without withdrawn ones on request."""
+    with store.read() as connection:
+        return _submissions(connection, task=task, team=team, software=software, withdrawn=withdrawn)
+
+
+def submission(store: Store, id: str) -> Submission:
+    """One submission. Raises E102."""
+    with store.read() as connection:
+        found = _submissions(connection, id=id)
+    if not found:
+        raise RunnerError("E102", f"there is no submission {id[:120]!r}", fix="runner runs lists them")
+    return found[0]
+
+
+def _submissions(connection: Connection, *, withdrawn: bool = True, **equal: str | None) -> list[Submission]:
+    query = _where(select(t.submissions), t.submissions, equal).order_by(t.submissions.c.seq)
+    if not withdrawn:
+        query = query.where(t.submissions.c.withdrawn.is_(None))
+    return [
+        Submission(**{**row, "scenarios": tuple(json.loads(row["scenarios"]))})
+        for row in connection.execute(query).mappings()
+    ]
+
+
+def _where(query: Select[Any], table: Any, equal: Mapping[str, str | None]) -> Select[Any]:
+    for name, value in equal.items():
+        if value is not None:
+            query = query.where(table.c[name] == value)
+    return query
+
+
+def runs(
+    store: Store,
+    tasks: Iterable[Task] = (),
+    *,
+    task: str | None = None,
+    team: str | None = None,
+    submission: str | None = None,
+    running: Collection[str] = (),
+) -> list[Run]:
+    """Runs with their outcomes, in the order of registration.
+
+    For the ``tasks`` given, runs that a registered submission still has to do are listed too (pending).
+    ``running`` are the ids of runs that are being executed (``archive.live()``).
+    """
+    with store.read() as connection:
+        return _runs(connection, tasks, task=task, team=team, submission=submission, running=running)
+
+
+def _runs(
+    connection: Connection,
+    tasks: Iterable[Task] = (),
+    *,
+    task: str | None = None,
+    team: str | None = None,
+    submission: str | None = None,
+    run: str | None = None,
+    running: Collection[str] = (),
+) -> list[Run]:
+    known = {s.id: s for s in _submissions(connection, task=task, team=team, id=submission)}
+    wanted: dict[str, tuple[Submission, str, str]] = {}
+    by_task = {one.id: one for one in tasks}
+    for s in known.values():
+        if s.task in by_task:
+            for cell in cells(by_task[s.task]):
+                if cell.scenario in s.scenarios:
+                    wanted[run_id(s.id, cell.dataset, cell.scenario)] = (s, cell.dataset, cell.scenario)
+    cancelled: dict[str, int | None] = {}
+    scope = {"task": task, "submission": submission, "id": run}
+    for row in connection.execute(_where(select(t.runs), t.runs, scope).order_by(t.runs.c.id)).mappings():
+        if row["submission"] in known:
+            wanted[row["id"]] = (known[row["submission"]], row["dataset"], row["scenario"])
+            cancelled[row["id"]] = row["cancelled_seq"]
+    if run is not None:
+        wanted = {id: value for id, value in wanted.items() if id == run}
+    attempts = _rows(connection, t.attempts, scope)
+    evaluations = _rows(connection, t.evaluations, scope)
+    found = [
+        _run(id, *parts, attempts.get(id, []), evaluations.get(id, []), cancelled.get(id), id in running)
+        for id, parts in wanted.items()
+    ]
+    order = {cell: n for one in by_task.values() for n, cell in enumerate(cells(one))}
+    return sorted(
+        found, key=lambda r: (r.submission.seq, order.get(r.cell, len(order)), r.dataset, r.scenario)
+    )
+
+
+def _rows(
+    connection: Connection, table: Any, scope: Mapping[str, str | None]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Rows of attempts or evaluations by run, oldest first."""
+    query = _where(select(table).join(t.runs, t.runs.c.id == table.c.run), t.runs, scope).order_by(
+        table.c.seq
+    )
+    grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in connection.execute(query).mappings():
+        grouped[row["run"]].append(dict(row))
+    return grouped
+
+
+def _run(
+    id: str,
+    submission: Submission,
+    dataset: str,
+    scenario: str,
+    attempts: list[Mapping[str, Any]],
+    evaluations: list[Mapping[str, Any]],
+    cancelled_seq: int | None,
+    running: bool,
+) -> Run:
+    attempts = sorted(attempts, key=lambda a: a["number"])
+    outcome = derive(
+        [_facts(a, evaluations) for a in attempts],
+        running=running,
+        cancelled_seq=cancelled_seq,
+        withdrawn=submission.withdrawn,
+    )
+    chosen: Mapping[str, Any] = next((a for a in attempts if a["number"] == outcome.attempt), {})
+    judged: Mapping[str, Any] = next(
+        (e for e in evaluations if (e["attempt"], e["number"]) == (outcome.attempt, outcome.evaluation)), {}
+    )
+    return Run(
+        id,
+        submission,
+        dataset,
+        scenario,
+        outcome,
+        attempts=len(attempts),
+        wall_seconds=chosen.get("wall_seconds"),
+        cpu_seconds=chosen.get("cpu_seconds"),
+        memory_peak=chosen.get("memory_peak"),
+        memory_source=chosen.get("memory_source", "none"),
+        lock_digest=chosen.get("lock_digest"),
+        started=chosen.get("started"),
+        finished=chosen.get("finished"),
+        truths_digest=judged.get("truths_digest", ""),
+        evaluator_image=judged.get("image", ""),
+    )
+
+
+def _facts(attempt: Mapping[str, Any], evaluations: list[Mapping[str, Any]]) -> AttemptFacts:
+    mine = sorted((e for e in evaluations if e["attempt"] == attempt["number"]), key=lambda e: e["number"])
+    return AttemptFacts(
+        attempt["number"],
+        attempt["verdict"],
+        attempt["detail"],
+        attempt["seq"],
+        tuple(
+            EvaluationFacts(
+                e["number"], e["status"], e["final"], e["message"], e["errors"], e["defects"], e["warnings"]
+            )
+            for e in mine
+        ),
+    )
+
+
+def find_run(store: Store, id: str, tasks: Iterable[Task] = (), *, running: Collection[str] = ()) -> Run:
+    """One run by its id (``#n`` is ignored). Raises E102."""
+    wanted = id.partition("#")[0]
+    with store.read() as connection:
+        found = _runs(connection, tasks, run=wanted, running=running)
+    if not found:
+        raise RunnerError("E102", f"there is no run {wanted[:200]!r}", fix="runner runs lists them")
+    return found[0]
+
+
+def detail(
+    store: Store,
+    id: str,
+    tasks: Iterable[Task] = (),
+    *,
+    attempt: int | None = None,
+    running: Collection[str] = (),
+) -> RunDetail:
+    """Everything about one run. ``attempt`` chooses another attempt than the one that decides the outcome
+    (``<run id>#n`` does the same). Raises E102, and E307 when the archive is damaged."""
+    wanted, _, number = id.partition("#")
+    if number.isdigit() and attempt is None:
+        attempt = int(number)
+    with store.read() as connection:
+        found = _runs(connection, tasks, run=wanted, running=running)
+        if not found:
+            raise RunnerError("E102", f"there is no run {wanted[:200]!r}", fix="runner runs lists them")
+        run = found[0]
+        attempts = _rows(connection, t.attempts, {"id": wanted}).get(wanted, [])
+        evaluations = _rows(connection, t.evaluations, {"id": wanted}).get(wanted, [])
+        is_published = run.dataset in _published(connection, run.submission.task)
+        k: int | None
+        if attempt is None:
+            n, k = run.outcome.attempt, run.outcome.evaluation
+        else:
+            if all(a["number"] != attempt for a in attempts):
+                raise RunnerError(
+                    "E102", f"{wanted} has no attempt {attempt}", fix=f"runner show {wanted} lists them"
+                )
+            n, k = attempt, max((e["number"] for e in evaluations if e["attempt"] == attempt), default=None)
+        if n is None:
+            return RunDetail(run, is_published, tuple(attempts), tuple(evaluations))
+        archived = store.archive.attempt(run.submission.task, wanted, n)
+        evaluation = None
+        if k is not None:
+            evaluation = Evaluation(run.submission.task, wanted, n, k, archived.path / "evaluations" / str(k))
+        return RunDetail(
+            run,
+            is_published,
+            tuple(attempts),
+            tuple(evaluations),
+            archived,
+            evaluation,
+            archived.record(check=False),
+            archived.lock(check=False),
+            _measures(connection, wanted, n, k),
+            _topics(connection, wanted, n, k),
+            _findings(connection, wanted, n, k),
+        )
+
+
+def _of(table: Any, run: str, attempt: int, evaluation: int | None) -> Any:
+    return (table.c.run == run) & (table.c.attempt == attempt) & (table.c.evaluation == evaluation)
+
+
+def _measures(
+    connection: Connection, run: str, attempt: int, evaluation: int | None
+) -> dict[str, MeasureValue]:
+    query = select(t.measures).where(_of(t.measures, run, attempt, evaluation)).order_by(t.measures.c.measure)
+    return {
+        row.measure: MeasureValue(row.value, row.topics, row.covered, row.low, row.high)
+        for row in connection.execute(query)
+    }
+
+
+def _topics(
+    connection: Connection, run: str, attempt: int, evaluation: int | None
+) -> dict[str, dict[str, float]]:
+    c = t.topic_scores.c
+    query = select(c.measure, c.topic, c.value).where(
+        _of(t.topic_scores, run, attempt, evaluation), c.facets == ""
+    )
+    scores: dict[str, dict[str, float]] = defaultdict(dict)
+    for measure, topic, value in connection.execute(query.order_by(c.measure, c.topic)):
+        scores[measure][topic] = value
+    return dict(scores)
+
+
+def _findings(
+    connection: Connection, run: str, attempt: int, evaluation: int | None
+) -> tuple[FindingCount, ...]:
+    c = t.findings.c
+    query = select(c.code, c.severity, c["count"], c.title).where(_of(t.findings, run, attempt, evaluation)).order_by(c.code)
+    return tuple(FindingCount(**row) for row in connection.execute(query).mappings())
+
+
+def measures(store: Store, run: Run) -> dict[str, MeasureValue]:
+    """The aggregates of the evaluation that decided ``run``'s outcome; empty when there is none."""
+    if run.outcome.attempt is None:
+        return {}
+    with store.read() as connection:
+        return _measures(connection, run.id, run.outcome.attempt, run.outcome.evaluation)
+
+
+def topic_scores(store: Store, run: Run, measure: str) -> dict[str, float]:
+    """The scores of ``run`` topic by topic for one measure; empty when there are none."""
+    c = t.topic_scores.c
+    if run.outcome.attempt is None:
+        return {}
+    where = _of(t.topic_scores, run.id, run.outcome.attempt, run.outcome.evaluation)
+    query = select(c.topic, c.value).where(where, c.measure == measure, c.facets == "").order_by(c.topic)
+    with store.read() as connection:
+        return {row.topic: row.value for row in connection.execute(query)}
+
+
+def published(store: Store, task: str) -> frozenset[str]:
+    """The datasets of a task whose scores the organiser has published."""
+    with store.read() as connection:
+        return _published(connection, task)
+
+
+def _published(connection: Connection, task: str) -> frozenset[str]:
+    query = select(t.publications.c.dataset).where(t.publications.c.task == task)
+    return frozenset(connection.execute(query).scalars())
+
+
+def quota(store: Store, task: Task, team: str) -> QuotaUse:
+    """How much of its quota a team has used for a task.
+
+    A submission costs once one of its runs has an outcome that costs. One that is still pending or running
+    is counted as open, so that nobody can hand in more than the quota by being quick. Runs that ended on the
+    platform's side (held), and cancelled ones, cost nothing.
+    """
+    with store.read() as connection:
+        found = _runs(connection, [task], task=task.id, team=team)
+        extra = connection.execute(
+            select(t.extensions.c.submissions).where(
+                t.extensions.c.task == task.id, t.extensions.c.team == team
+            )
+        ).scalars()
+        limit = task.quota.teams.get(team, task.quota.submissions) + sum(extra)
+        used = {r.submission.id for r in found if r.outcome.costs_quota}
+        open_ = {r.submission.id for r in found if r.outcome.name in ("pending", "running")} - used
+        return QuotaUse(limit, len(used), len(open_))
+
+
+def settled_lock(store: Store, lock_digest: str) -> Run | None:
+    """The run whose deciding attempt was made under this lock and is settled (so the work need not be done)."""
+    with store.read() as connection:
+        query = select(t.attempts.c.run).where(t.attempts.c.lock_digest == lock_digest).distinct()
+        for id in sorted(connection.execute(query).scalars()):
+            found = _runs(connection, run=id)
+            if found and found[0].lock_digest == lock_digest and found[0].outcome.todo != "run":
+                return found[0]
+    return None

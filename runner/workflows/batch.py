@@ -1,0 +1,100 @@
+"""The batch workflow: inputs → software → output directory. No network, one container."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from runner.clock import SystemClock, stamp
+from runner.engines.base import Collected, ContainerSpec, Engine, Exit, Mount, Session, Volume
+from runner.errors import PlatformError
+from runner.jobs import Executed, Job
+from runner.tasks import folder_files, view_files
+from runner.tira import INPUT, OUTPUT, input_run_paths
+from runner.verdicts import Facts, decide
+
+
+def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Callable[[], bool]) -> Executed:
+    """Execute ``job`` once and leave ``output/`` and ``logs/`` in ``staging``.
+
+    Whatever the software does ends in the verdict. A failure of the platform ends in the verdict
+    ``platform-error``; only :class:`KeyboardInterrupt` leaves this function otherwise.
+    """
+    started = stamp(SystemClock().now())
+    collected, exit_, platform = Collected(), None, None
+    (staging / "output").mkdir()
+    (staging / "logs").mkdir()
+    try:
+        exit_, collected = _in_the_room(job, engine, attempt_id, staging, cancelled)
+    except PlatformError as error:
+        platform = f"{error.what}. {error.why}".strip()
+    run_file = _run_file(collected, job.task.output)
+    facts = Facts(
+        exit=exit_,
+        output_present=run_file is not None,
+        output_full=collected.full,
+        refused=collected.refused,
+        platform=platform,
+    )
+    verdict = decide(facts, job.limits, job.task.output)
+    return Executed(verdict, exit_, collected, run_file, started, stamp(SystemClock().now()))
+
+
+def _in_the_room(
+    job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Callable[[], bool]
+) -> tuple[Exit, Collected]:
+    assert job.image is not None
+    image = engine.resolve(job.image)
+    mounts = [Mount(_inputs(job, engine), INPUT), *_models(job, engine), *_input_runs(job, engine)]
+    with engine.session(attempt_id, labels={"run": job.run_id, "team": job.team}) as session:
+        out = session.output_volume("output", bytes=job.limits.output, inodes=job.limits.output_files)
+        spec = ContainerSpec(
+            role="software",
+            image=image,
+            command=job.command,
+            limits=job.limits,
+            mounts=(*mounts, Mount(out, OUTPUT, read_only=False)),
+            env=job.env,
+            exceptions=job.exceptions,
+        )
+        handle = session.start(spec)
+        exit_ = handle.wait(job.limits.wall_clock, cancelled)
+        for stream in ("stdout", "stderr"):
+            (staging / "logs" / f"{stream}.log").write_bytes(handle.logs(stream, job.limits.log))
+        return exit_, _collect(job, session, out, staging)
+
+
+def _collect(job: Job, session: Session, volume: Volume, staging: Path) -> Collected:
+    expected = {job.task.output, f"{job.task.output}.gz"}
+    return session.copy_out(
+        volume,
+        staging / "output",
+        allowed=expected.__contains__,
+        max_bytes=job.limits.output,
+        max_files=job.limits.output_files,
+    )
+
+
+def _run_file(collected: Collected, expected: str) -> str | None:
+    return next((name for name in (expected, f"{expected}.gz") if name in collected.files), None)
+
+
+def _inputs(job: Job, engine: Engine) -> Volume:
+    view = job.task.scenarios[job.scenario]
+    return engine.data_volume(str(job.lock["digests"]["view"]), partial(view_files, job.dataset, view))
+
+
+def _models(job: Job, engine: Engine) -> list[Mount]:
+    return [
+        Mount(engine.data_volume(m.digest.removeprefix("sha256:"), partial(folder_files, m.path)), m.target)
+        for m in job.models
+    ]
+
+
+def _input_runs(job: Job, engine: Engine) -> list[Mount]:
+    paths = input_run_paths([source.name for source in job.input_runs])
+    return [
+        Mount(engine.data_volume(source.digest, partial(folder_files, source.output)), paths[source.name])
+        for source in job.input_runs
+    ]

@@ -1,0 +1,121 @@
+"""What a file is to the rest of this package: its data, the line of every value, and problems in safe words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_PROBLEMS = 50  # kept per file; the rest is counted
+SHOWN = 60  # characters of a value that a message may repeat
+
+Pointer = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in a file. ``where`` is ``file:line`` (or only the file), ``pointer`` a JSON pointer."""
+
+    where: str
+    what: str
+    fix: str = ""
+    pointer: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}" + (f" Fix: {self.fix}" if self.fix else "")
+
+
+@dataclass
+class Node:
+    """The line of a value, and its children's: a tree, so that long keys are never repeated per value."""
+
+    line: int
+    children: dict[str | int, Node] = field(default_factory=dict)
+
+
+@dataclass
+class Document:
+    """A file that was read: ``data`` (None when there is none), and what was wrong while reading it.
+
+    ``name`` is how messages call the file. A document with problems is not to be used, but may still be
+    validated, to report everything at once.
+    """
+
+    name: str
+    data: Any = None
+    problems: list[Problem] = field(default_factory=list)
+    lines: Node | None = None
+
+    def line(self, pointer: str | Sequence[str | int] = ()) -> int | None:
+        """The line (from 1) of the value at a JSON pointer, or of the nearest value above it that has one."""
+        keys = parse_pointer(pointer) if isinstance(pointer, str) else pointer
+        node = self.lines
+        if node is None:
+            return None
+        for key in keys:
+            found = node.children.get(key)
+            if found is None and isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 9:
+                found = node.children.get(int(key))
+            if found is None:
+                break
+            node = found
+        return node.line
+
+    def where(self, pointer: str | Sequence[str | int] = ()) -> str:
+        """``name:line`` of a value, for a message."""
+        line = self.line(pointer)
+        return show(self.name, 200) + (f":{line}" if line else "")
+
+    def problem(self, pointer: str | Sequence[str | int], what: str, fix: str = "") -> Problem:
+        """A problem at a place of this document."""
+        keys = parse_pointer(pointer) if isinstance(pointer, str) else tuple(pointer)
+        return Problem(self.where(keys), what, fix, render_pointer(keys), self.line(keys))
+
+
+def show(value: object, limit: int = SHOWN) -> str:
+    """``value`` as text that is safe to print: control characters escaped, cut at ``limit`` characters."""
+    text = value if isinstance(value, str) else str(value)
+    cut = text[: limit + 1]
+    safe = "".join(c if c.isprintable() else escape(c) for c in cut)
+    return safe if len(safe) <= limit and len(text) <= limit else safe[: limit - 1] + "…"
+
+
+def escape(char: str) -> str:
+    """A character as a backslash and its number."""
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def render_pointer(keys: Iterable[str | int]) -> str:
+    """A JSON pointer (RFC 6901), made printable and short."""
+    parts = (show(str(k).replace("~", "~0").replace("/", "~1")) for k in keys)
+    return show("".join("/" + part for part in parts), 200)
+
+
+def parse_pointer(pointer: str) -> Pointer:
+    """The keys of a JSON pointer; list positions stay text."""
+    if not pointer:
+        return ()
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.removeprefix("/").split("/"))
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """`` Did you mean "x"?`` for the known word nearest to ``word``, or an empty string."""
+    import difflib
+
+    if len(word) > SHOWN:
+        return ""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f' Did you mean "{show(near[0])}"?' if near else ""
+
+
+def capped(problems: list[Problem], name: str) -> list[Problem]:
+    """The first 50 problems, and one that counts the others."""
+    if len(problems) <= MAX_PROBLEMS:
+        return problems
+    more = len(problems) - MAX_PROBLEMS
+    return [
+        *problems[:MAX_PROBLEMS],
+        Problem(show(name, 200), f"and at least {more} more problems", "mend these first"),
+    ]

@@ -1,0 +1,344 @@
+"""Reading YAML and JSON that may be hostile: restricted, capped, without recursion, with the line of every value."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from schemas.documents import MAX_PROBLEMS, Document, Node, Problem, capped, escape, render_pointer, show
+
+YAML_BYTES = 64 * 1024
+JSON_BYTES = 64 * 1024 * 1024
+MAX_DEPTH = 16  # of YAML
+JSON_DEPTH = 64
+
+
+class _Refused(Exception):
+    """Reading cannot go on; carries the problem's words."""
+
+    def __init__(self, what: str, fix: str = "", line: int | None = None) -> None:
+        super().__init__(what)
+        self.what, self.fix, self.line = what, fix, line
+
+
+def _read(path: Path, cap: int) -> bytes:
+    """The bytes of a regular file of at most ``cap`` bytes; never blocks on a pipe."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise _Refused("is not a regular file")
+            with open(handle, "rb", closefd=False) as file:
+                data = file.read(cap + 1)
+        finally:
+            os.close(handle)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise _Refused(
+            f"cannot be read ({reason.lower()})", "check the file's name and its permissions"
+        ) from None
+    if len(data) > cap:
+        raise _Refused(
+            f"is larger than {cap // 1024} KiB",
+            "a file of this sort is small: move data into files of its own",
+        )
+    return data
+
+
+def _decode(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _Refused(
+            "is not UTF-8 text", "save the file as UTF-8", raw.count(b"\n", 0, error.start) + 1
+        ) from None
+
+
+def _source(source: Path | str | bytes, cap: int) -> str:
+    """The text of a path, of bytes or of text, with the size cap applied to each."""
+    if isinstance(source, Path):
+        return _decode(_read(source, cap))
+    raw = source if isinstance(source, bytes) else source.encode("utf-8", "surrogatepass")
+    if len(raw) > cap:
+        raise _Refused(f"is larger than {cap // 1024} KiB")
+    return source if isinstance(source, str) else _decode(source)
+
+
+def _name(source: Path | str | bytes, name: str | None) -> str:
+    return name if name is not None else str(source) if isinstance(source, Path) else "input"
+
+
+def load_yaml(source: Path | str | bytes, name: str | None = None) -> Document:
+    """Read restricted YAML from a path, or from text or bytes that are the content itself.
+
+    At most 64 KiB, one document, no aliases, anchors, tags, directives, merge keys, duplicate keys or keys that
+    are not text. Plain scalars are those of YAML 1.2's core schema, decimal only: ``no``, ``12:30``, ``0o7`` and
+    ``007`` stay text. Never raises; the document's ``problems`` say what was wrong, each with its line.
+    """
+    doc = Document(_name(source, name))
+    try:
+        text = _source(source, YAML_BYTES)
+        _Builder(doc).build(text)
+    except _Refused as refused:
+        doc.data = None
+        where = show(doc.name, 200) + (f":{refused.line}" if refused.line else "")
+        doc.problems.append(Problem(where, refused.what, refused.fix, "", refused.line))
+    doc.problems = capped(doc.problems, doc.name)
+    return doc
+
+
+def load_json(
+    source: Path | str | bytes, name: str | None = None, *, max_bytes: int = JSON_BYTES
+) -> Document:
+    """Read JSON from a path, or from text or bytes. Never raises.
+
+    Refused are duplicate keys, NaN and infinities, numbers too large to hold, nesting beyond 64 levels, more than
+    ``max_bytes``, and what is not UTF-8.
+    """
+    doc = Document(_name(source, name))
+    try:
+        doc.data = parse_json(_source(source, max_bytes))
+    except _Refused as refused:
+        where = show(doc.name, 200) + (f":{refused.line}" if refused.line else "")
+        doc.problems.append(Problem(where, refused.what, refused.fix, "", refused.line))
+    return doc
+
+
+def parse_json(text: str) -> Any:
+    """The value of strict JSON text. Raises an internal error that :func:`load_json` turns into a problem."""
+    try:
+        data = json.loads(
+            text, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float, parse_int=_int
+        )
+    except json.JSONDecodeError as error:
+        raise _Refused(f"is not JSON ({error.msg[:1].lower()}{error.msg[1:]})", "", error.lineno) from None
+    except RecursionError:
+        raise _Refused("is nested too deeply") from None
+    _check_json(data)
+    return data
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise _Refused(f'has the key "{show(twice)}" twice in one object')
+    return made
+
+
+def _constant(text: str) -> NoReturn:
+    raise _Refused(f"has the number {text}, which is not JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise _Refused("has a number that is too large")
+    return value
+
+
+def _int(text: str) -> int:
+    if len(text) > 40:
+        raise _Refused("has a number with more than 40 digits")
+    return int(text)
+
+
+def _check_json(data: Any) -> None:
+    """Refuse deep nesting and text that cannot be written as UTF-8 (lone surrogates)."""
+    level, depth = [data], 0
+    while level:
+        if depth > JSON_DEPTH:
+            raise _Refused("is nested too deeply")
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below.extend(value)
+                below.extend(value.values())
+            elif isinstance(value, list):
+                below.extend(value)
+            elif isinstance(value, str) and _SURROGATE.search(value):
+                raise _Refused("has text with half of a surrogate pair")
+        level, depth = below, depth + 1
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
+_WORDS: dict[str, bool | None] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True,
+    "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+# Control characters but tab and line feed, half surrogates, and characters that turn the direction of text:
+# nothing a person writes into a definition, and all of them can deceive a reader.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SYNTAX_FIXES = (
+    ("\\t", "indent with spaces, not with tabs"),
+    ("mapping values are not allowed", 'put text that holds ": " in quotes, and check the indentation'),
+    ("could not find expected ':'", "write keys as key: value, and check quotes and indentation"),
+    ("block end", "check the indentation: keys of one level start in the same column"),
+    ("end of stream", "close what was opened: a quote or a bracket is missing"),
+)
+_DISCARD = object()  # stands for a key that was refused: its value is read and thrown away
+
+
+@dataclass
+class _Frame:
+    """A list or mapping that is being read. ``key`` is the key that waits for its value."""
+
+    value: Any
+    node: Node
+    key: Any = None
+    key_line: int = 0
+
+
+class _Builder:
+    """Builds data and lines from PyYAML's events, without recursion and without PyYAML's constructors.
+
+    Nothing that YAML can expand (aliases, merges, tags) ever reaches the data, so the result is never larger
+    than the text.
+    """
+
+    def __init__(self, doc: Document) -> None:
+        self.doc = doc
+        self.frames: list[_Frame] = []
+        self.documents = 0
+
+    def problem(self, line: int, what: str, fix: str = "") -> None:
+        if len(self.doc.problems) <= 4 * MAX_PROBLEMS:
+            self.doc.problems.append(
+                Problem(f"{show(self.doc.name, 200)}:{line}", what, fix, self._pointer(), line)
+            )
+
+    def _pointer(self) -> str:
+        keys: list[str | int] = []
+        for frame in self.frames:
+            if isinstance(frame.value, list):
+                keys.append(len(frame.value))
+            elif isinstance(frame.key, str):
+                keys.append(frame.key)
+        return render_pointer(keys)
+
+    def build(self, text: str) -> None:
+        """Read ``text`` into the document. Raises _Refused where reading cannot go on."""
+        import yaml
+
+        try:
+            for event in yaml.parse(text, Loader=yaml.SafeLoader):
+                self.take(event, yaml)
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1 if isinstance(error.position, int) else None
+            raise _Refused("has a control character, or is not text", "remove it", line) from None
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            words = show(", ".join(p for p in (error.problem, error.context) if p), 150)
+            fix = next((fix for part, fix in _SYNTAX_FIXES if part in words), "")
+            raise _Refused(f"is not YAML: {words}", fix, mark.line + 1 if mark else None) from None
+        except (yaml.YAMLError, ValueError, OverflowError):
+            # ValueError and OverflowError: escapes beyond Unicode and version numbers of thousands of digits.
+            raise _Refused("is not YAML") from None
+        if self.documents == 0:
+            raise _Refused("is empty")
+
+    def take(self, event: Any, yaml: Any) -> None:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.DocumentStartEvent):
+            self.documents += 1
+            if self.documents > 1:
+                raise _Refused("holds more than one YAML document", 'remove the second "---"', line)
+            if event.version or event.tags:
+                self.problem(
+                    line, "has a YAML directive, which is not accepted", "remove the line that starts with %"
+                )
+        elif isinstance(event, yaml.AliasEvent):
+            self.problem(
+                line,
+                "uses a YAML alias (*), which is not accepted",
+                "write the value out, or put it in quotes",
+            )
+            self.add(None, line)
+        elif isinstance(event, yaml.ScalarEvent):
+            self.decorations(event, line)
+            self.add(self.scalar(event, line), line)
+        elif isinstance(event, (yaml.SequenceStartEvent, yaml.MappingStartEvent)):
+            self.decorations(event, line)
+            if len(self.frames) >= MAX_DEPTH:
+                raise _Refused(f"is nested more than {MAX_DEPTH} levels deep", "", line)
+            self.frames.append(_Frame([] if isinstance(event, yaml.SequenceStartEvent) else {}, Node(line)))
+        elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
+            frame = self.frames.pop()
+            self.add(frame.value, frame.node.line, frame.node)
+
+    def decorations(self, event: Any, line: int) -> None:
+        if event.anchor is not None:
+            self.problem(
+                line, "has a YAML anchor (&), which is not accepted", "remove it, or put the value in quotes"
+            )
+        if event.tag is not None:
+            self.problem(
+                line, "has a YAML tag (!), which is not accepted", "remove it, or put the value in quotes"
+            )
+
+    def scalar(self, event: Any, line: int) -> Any:
+        text: str = event.value
+        unseen = _UNSEEN.search(text)
+        if unseen:
+            self.problem(line, f"has text with the character {escape(unseen[0])}", "remove it")
+            return _UNSEEN.sub("?", text)
+        if event.style is not None or event.tag is not None:
+            return text
+        if text in _WORDS:
+            return _WORDS[text]
+        if _LEADING_ZERO.fullmatch(text) or not _NUMBER.fullmatch(text):
+            return text
+        if _INTEGER.fullmatch(text):
+            if len(text) > 18:
+                self.problem(
+                    line, "has a number with more than 18 digits", "put it in quotes if it is a name"
+                )
+                return 0
+            return int(text)
+        value = float(text)
+        if not math.isfinite(value):
+            self.problem(line, "has a number that is too large")
+            return 0.0
+        return value
+
+    def add(self, value: Any, line: int, node: Node | None = None) -> None:
+        """Put a finished value where it belongs: into the list, as key or value of the mapping, or as the root."""
+        if not self.frames:
+            self.doc.data, self.doc.lines = value, node or Node(line)
+            return
+        frame = self.frames[-1]
+        if isinstance(frame.value, list):
+            frame.node.children[len(frame.value)] = node or Node(line)
+            frame.value.append(value)
+        elif frame.key is None:
+            frame.key, frame.key_line = self.key(frame, value, line), line
+        else:
+            if frame.key is not _DISCARD:
+                frame.value[frame.key] = value
+                frame.node.children[frame.key] = Node(frame.key_line, node.children if node else {})
+            frame.key = None
+
+    def key(self, frame: _Frame, value: Any, line: int) -> Any:
+        if not isinstance(value, str):
+            self.problem(line, "has a key that is not text", "put the key in quotes")
+        elif value == "<<":
+            self.problem(line, "uses a YAML merge key (<<), which is not accepted", "write the keys out")
+        elif value in frame.value:
+            first = frame.node.children[value].line
+            self.problem(
+                line, f'has the key "{show(value)}" twice (first at line {first})', "keep one of them"
+            )
+        else:
+            return value
+        return _DISCARD

@@ -1,0 +1,367 @@
+"""What the sandbox holds back, seen from inside it. Real containers, a few of them, many attacks in each."""
+
+from __future__ import annotations
+
+import errno
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines import sandbox
+from runner.engines.base import MIB, Collected, ContainerSpec, Exceptions, Exit, ImageRef, Limits, Mount
+from runner.engines.docker import DockerEngine
+from runner.errors import PlatformError, RunnerError
+
+pytestmark = pytest.mark.engine
+
+LIMITS = Limits(memory=192 * MIB, pids=48, wall_clock=40, output=4 * MIB, tmp=8 * MIB, shm=4 * MIB, log=64 * 1024)
+PROBES = Path(__file__).with_name("probes.py").read_text(encoding="utf-8")
+
+
+@dataclass
+class Result:
+    exit: Exit
+    stdout: bytes
+    stderr: bytes
+    out: Collected
+    seconds: float
+    inspected: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def run(
+    engine: DockerEngine, scratch_image: ImageRef, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Result]:
+    """Run a command (or Python text) under the sandbox with a read-only /in and a writable /out."""
+
+    def go(what: str | tuple[str, ...] | None, *, image: ImageRef = scratch_image, **changes: Any) -> Result:
+        command = ("python3", "-c", what) if isinstance(what, str) else what
+        limits = changes.pop("limits", LIMITS)
+        dest = tmp_path_factory.mktemp("out")
+        with engine.session(f"test-{dest.parent.name}-{dest.name}-1") as session:
+            given = session.output_volume("in", bytes=MIB, inodes=8)
+            out = session.output_volume("output", bytes=limits.output, inodes=64)
+            session.copy_in(given, {"queries.txt": b"1 a query\n"})
+            mounts = (Mount(given, "/in"), Mount(out, "/out", read_only=False))
+            handle = session.start(ContainerSpec("software", image, command, limits, mounts, **changes))
+            ended = handle.wait(limits.wall_clock)
+            seconds = time.monotonic() - handle.clock
+            facts = engine.clients.get().inspect_container(handle.id) if handle.id else {}
+            logs = handle.logs("stdout", 60_000), handle.logs("stderr", 60_000)
+            got = session.copy_out(
+                out, dest, allowed=lambda n: n == "run.txt", max_bytes=limits.output, max_files=4
+            )
+        return Result(ended, *logs, got, seconds, facts)
+
+    return go
+
+
+@pytest.fixture(scope="module")
+def probe(run: Callable[..., Result]) -> dict[str, Any]:
+    """One container that tries everything it should not be able to do, and reports."""
+    result = run(PROBES)
+    assert result.exit.code == 0, result.stderr.decode(errors="replace")
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found | {"_result": result}
+
+
+def test_who_it_is(probe: dict[str, Any]) -> None:
+    assert probe["uid"] >= sandbox.FIRST_UID and probe["uid"] == probe["gid"]
+    assert probe["groups"] in ([], [probe["gid"]])
+    status = probe["status"]
+    assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == int(status["CapPrm"], 16) == 0
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    assert (probe["hostname"], probe["home"]) == ("sandbox", "/tmp")
+    assert probe["setuid_program"] != 0
+
+
+@pytest.mark.parametrize("path", ["/x", "/etc/passwd", "/usr/x", "/in/x", "/in/queries.txt", "/dev/x", "/sys/x", "/run/x"])
+def test_what_it_cannot_write(probe: dict[str, Any], path: str) -> None:
+    assert probe["write"][path] in (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def test_no_network(probe: dict[str, Any]) -> None:
+    assert probe["interfaces"] == ["lo"]
+    for address, error in probe["connect"].items():
+        assert error == errno.ENETUNREACH, address
+
+
+@pytest.mark.parametrize("family", ["netlink", "vsock", "packet", "alg", "raw"])
+def test_sockets_that_it_cannot_make(probe: dict[str, Any], family: str) -> None:
+    assert probe["sockets"][family] == errno.EPERM
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["io_uring_setup", "unshare", "setns", "ptrace", "keyctl", "bpf", "userfaultfd", "mount", "perf_event_open",
+     "clone_newuser", "setuid", "mknod", "shmget", "personality", "open_by_handle_at"],
+)  # fmt: skip
+def test_system_calls_that_it_cannot_make(probe: dict[str, Any], call: str) -> None:
+    assert probe["calls"][call] == errno.EPERM
+
+
+def test_clone3_is_absent_so_that_libraries_fall_back(probe: dict[str, Any]) -> None:
+    assert probe["calls"]["clone3"] == errno.ENOSYS
+
+
+def test_memory_file_systems_are_bounded(probe: dict[str, Any]) -> None:
+    assert probe["fill"]["/tmp"] == [LIMITS.tmp, errno.ENOSPC]
+    assert probe["fill"]["/dev/shm"] == [LIMITS.shm, errno.ENOSPC]
+    count, error = probe["many"]["/tmp"]
+    assert error == errno.ENOSPC and count <= 2048
+    assert probe["exec_tmp"] == errno.EACCES
+
+
+def test_the_output_is_bounded(probe: dict[str, Any]) -> None:
+    assert probe["fill"]["/out"] == [LIMITS.output, errno.ENOSPC]
+    count, error = probe["many"]["/out"]
+    assert error == errno.ENOSPC and count < 64
+    assert probe["exec_out"] == errno.EACCES
+
+
+def test_no_file_grows_past_its_limit(probe: dict[str, Any]) -> None:
+    assert probe["sparse"] == errno.EFBIG
+
+
+def test_processes_and_files_are_bounded(probe: dict[str, Any]) -> None:
+    count, error = probe["forks"]
+    assert error == errno.EAGAIN and count < LIMITS.pids
+    count, error = probe["threads"]
+    assert error and count < LIMITS.pids
+    count, error = probe["files"]
+    assert error == errno.EMFILE and count <= LIMITS.open_files
+
+
+def test_it_sees_nobody_else(probe: dict[str, Any]) -> None:
+    assert all("docker-init" in name or "python" in name for name in probe["processes"])
+    assert probe["docker_socket"] is False
+
+
+def test_honest_work_is_possible(probe: dict[str, Any]) -> None:
+    assert probe["pool"] == [0, 1, 4]
+    assert probe["loopback"] == "pong"
+    assert probe["read"] == "1 a query\n"
+
+
+def test_nasty_output_is_refused(probe: dict[str, Any]) -> None:
+    out: Collected = probe["_result"].out
+    assert out.files == ()
+    refused = dict(out.refused)
+    assert refused["run.txt"] == "a symbolic link"
+    assert refused["pipe"] == "not a regular file"
+    assert refused["deep"] == "a folder"
+    assert refused["hard"] == "a hard link" or refused["setuid"] == "a hard link"
+    assert len(refused) < 60
+
+
+def test_every_option_is_on_the_container(
+    engine: DockerEngine, run: Callable[..., Result], scratch_image: ImageRef, probe: dict[str, Any]
+) -> None:
+    facts = probe["_result"].inspected
+    spec = ContainerSpec("software", scratch_image, ("python3", "-c", PROBES), LIMITS)
+    body = sandbox.software_options(spec, 1)
+    host = body.pop("HostConfig")
+    for option in ("Mounts", "CgroupParent"):
+        host.pop(option)
+    assert {k: facts["HostConfig"][k] for k in host} == host
+    assert facts["HostConfig"]["Binds"] in (None, [])
+    assert facts["HostConfig"]["CgroupParent"].startswith("/proctor/") or not engine.local
+    mounts = {m["Destination"]: m for m in facts["Mounts"]}
+    assert {path: m["RW"] for path, m in mounts.items()} == {"/in": False, "/out": True}
+    assert all(m["VolumeOptions"] == {"NoCopy": True} for m in facts["HostConfig"]["Mounts"])
+    user, environment = body.pop("User"), body.pop("Env")
+    assert user == "1:1" and set(environment) <= set(facts["Config"]["Env"])
+    assert facts["Config"]["User"] == f"{probe['uid']}:{probe['gid']}"
+    labels = body.pop("Labels")
+    assert labels == {} and facts["Config"]["Labels"]["proctor.role"] == "software"
+    assert body.pop("Image") == facts["Image"] == facts["Config"]["Image"]
+    body["Cmd"] = facts["Config"]["Cmd"] or []
+    assert {k: facts["Config"].get(k) for k in body} | {"Cmd": body["Cmd"]} == body
+    assert facts["NetworkSettings"]["Networks"].keys() == {"none"}
+
+
+def test_a_memory_bomb(run: Callable[..., Result]) -> None:
+    result = run("x = bytearray(600 << 20)")
+    assert (result.exit.code, result.exit.oom_killed, result.exit.killed) == (137, True, None)
+    assert result.seconds < 15
+    usage = result.exit.resources
+    if usage.memory_source == "exact":
+        assert usage.memory_peak is not None and LIMITS.memory * 0.9 < usage.memory_peak < LIMITS.memory + 8 * MIB
+
+
+def test_a_child_that_is_the_bomb(run: Callable[..., Result]) -> None:
+    result = run(
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'x = bytearray(600 << 20)'])\n"
+        "open('/out/run.txt', 'w').write('1 Q0 d 1 1.0 t')"
+    )
+    assert result.exit.code == 0
+    assert result.exit.oom_killed
+    assert result.out.files == ("run.txt",)
+
+
+def test_memory_file_systems_count_as_memory(run: Callable[..., Result]) -> None:
+    limits = replace(LIMITS, memory=48 * MIB, tmp=128 * MIB, output=128 * MIB)
+    result = run("open('/tmp/x', 'wb').write(bytes(1 << 20)); [open('/tmp/x', 'ab').write(bytes(1 << 20)) for _ in range(100)]", limits=limits)
+    assert (result.exit.code, result.exit.oom_killed) == (137, True)
+
+
+def test_the_wall_clock_ends_everything(run: Callable[..., Result]) -> None:
+    """SIGTERM ignored, children in sessions of their own, a storm of forks."""
+    result = run(
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "print('begun', flush=True)\n"
+        "while True:\n"
+        "    try:\n"
+        "        if os.fork() == 0:\n"
+        "            os.setsid()\n"
+        "    except OSError:\n"
+        "        time.sleep(0.01)\n",
+        limits=replace(LIMITS, wall_clock=1.5),
+    )
+    assert (result.exit.killed, result.exit.code) == ("time", 137)
+    assert result.seconds < 8
+    assert result.stdout.startswith(b"begun")
+
+
+def test_a_flood_of_logs(run: Callable[..., Result]) -> None:
+    result = run("import sys; sys.stderr.write('early\\n'); [print('x' * 999) for _ in range(8000)]; print('late')")
+    assert result.exit.code == 0 and result.exit.log_truncated
+    assert len(result.stdout) <= LIMITS.log and result.stdout.endswith(b"late\n")
+
+
+def test_what_an_image_declares(
+    engine: DockerEngine, run: Callable[..., Result], build_image: Callable[..., ImageRef]
+) -> None:
+    """A VOLUME would be a disk without a limit, a HEALTHCHECK is code beside the job, USER and ENV are its wish."""
+    image = build_image(
+        "proctor/test-directives",
+        "VOLUME /data /in",
+        "HEALTHCHECK --interval=1s CMD touch /data/health",
+        "USER root",
+        "WORKDIR /work",
+        'ENV NVIDIA_VISIBLE_DEVICES=all HOME=/root',
+        'ENTRYPOINT ["python3", "-c", "import os, time\\n'
+        "try:\\n f = open(\'/data/x\', \'wb\', 0)\\n while f.write(bytes(1 << 20)): pass\\n"
+        "except OSError as e: print(e.errno)\\n"
+        "time.sleep(1.5)\\n"
+        'print(f.tell(), os.getuid() > 0, os.path.exists(\'/data/health\'), os.getcwd(), os.listdir(\'/in\'), os.environ[\'HOME\'], os.environ[\'NVIDIA_VISIBLE_DEVICES\'])"]',
+    )
+    assert image.volumes == ("/data", "/in") and image.has_healthcheck and image.workdir == "/work"
+    result = run(None, image=image, limits=replace(LIMITS, output=64 * MIB))
+    assert result.exit.code == 0, result.stderr
+    assert result.stdout.decode().split("\n")[:2] == [
+        str(errno.ENOSPC),
+        f"{sandbox.VOLUME_COVER} True False /work ['queries.txt'] /tmp void",
+    ]
+    volumes = {m["Name"] for m in result.inspected["Mounts"] if m["Type"] == "volume"}
+    kept = {v["Name"] for v in engine.clients.get().volumes().get("Volumes") or []}
+    assert not volumes & kept
+
+
+def test_granted_exceptions(run: Callable[..., Result], engine: DockerEngine) -> None:
+    granted = Exceptions(writable=("/var/cache/model",), writable_bytes=2 * MIB)
+    code = "f = open('/var/cache/model/x', 'wb', 0)\nn = f.write(bytes(4 << 20))\nprint(n)"
+    result = run(code, exceptions=granted)
+    assert int(result.stdout) == 2 * MIB
+    for path in ("/in", "/", "/proc/x", "/var/../in", "relative", "/out/x", "/a,b", "/a:b"):
+        with pytest.raises(RunnerError) as caught:
+            run("", exceptions=Exceptions(writable=(path,)))
+        assert caught.value.code == "E402"
+    if not engine.user_namespaces:
+        with pytest.raises(PlatformError) as failed:
+            run("", exceptions=Exceptions(root=True))
+        assert failed.value.code == "E302"
+
+
+def test_programs_may_be_allowed_in_tmp(run: Callable[..., Result]) -> None:
+    code = (
+        "import os, shutil, subprocess; shutil.copy('/bin/true', '/tmp/t'); os.chmod('/tmp/t', 0o755);"
+        "print(subprocess.run(['/tmp/t']).returncode)"
+    )
+    assert run(code).exit.code == 1
+    assert run(code, limits=replace(LIMITS, tmp_exec=True)).stdout == b"0\n"
+
+
+def test_commands_that_cannot_start(run: Callable[..., Result]) -> None:
+    for command in (("no-such-program",), ("/etc/passwd",), ("/etc",)):
+        result = run(command)
+        assert result.exit.code is None and result.exit.start_error
+        assert result.exit.resources.wall_seconds < 5
+    # The same exit code from a program that did run is an exit code.
+    assert run(("sh", "-c", "exit 127")).exit.code == 127
+    assert run(("true",), workdir="/etc/passwd").exit.start_error
+
+
+def test_parallel_sessions_have_different_users(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str
+) -> None:
+    uids: list[int] = []
+    inside = threading.Barrier(3, timeout=20)
+
+    def one(number: int) -> None:
+        with engine.session(f"{attempt}{number}") as session:
+            inside.wait()
+            handle = session.start(ContainerSpec("software", scratch_image, ("id", "-u"), LIMITS))
+            handle.wait(20)
+            uids.append(int(handle.logs("stdout", 99)))
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(uids)) == 3
+
+
+def leftovers(engine: DockerEngine, attempt: str) -> list[str]:
+    api = engine.clients.get()
+    filters = {"label": [f"proctor.attempt={attempt}"]}
+    volumes = api.volumes(filters=filters).get("Volumes") or []
+    return [c["Id"] for c in api.containers(all=True, filters=filters)] + [v["Name"] for v in volumes]
+
+
+@pytest.fixture
+def busy(engine: DockerEngine, scratch_image: ImageRef, attempt: str) -> Iterator[Callable[[BaseException], None]]:
+    def go(error: BaseException) -> None:
+        with engine.session(attempt) as session:
+            out = session.output_volume("output", bytes=MIB, inodes=8)
+            handle = session.start(
+                ContainerSpec("software", scratch_image, ("sleep", "60"), LIMITS, (Mount(out, "/out", False),))
+            )
+            assert handle.alive() and len(leftovers(engine, attempt)) == 3
+            raise error
+
+    yield go
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("x"), SystemExit(1)], ids=repr)
+def test_nothing_is_left_behind(
+    engine: DockerEngine, busy: Callable[[BaseException], None], attempt: str, error: BaseException
+) -> None:
+    with pytest.raises(type(error)):
+        busy(error)
+    assert leftovers(engine, attempt) == []
+
+
+def test_sampled_usage_without_control_groups(engine: DockerEngine, scratch_image: ImageRef, attempt: str, tmp_path: Path) -> None:
+    """As on a remote engine."""
+    far = DockerEngine(engine.clients.host, local=False)
+    with far.session(attempt) as session:
+        out = session.output_volume("output", bytes=MIB, inodes=8)
+        code = "x = bytearray(64 << 20); import time; time.sleep(2.5)"
+        spec = ContainerSpec("software", scratch_image, ("python3", "-c", code), LIMITS, (Mount(out, "/out", False),))
+        ended = session.start(spec).wait(20)
+        got = session.copy_out(out, tmp_path / "out", allowed=bool, max_bytes=1, max_files=1)
+    far.close()
+    usage = ended.resources
+    assert usage.memory_source == "sampled" and not got.full
+    assert usage.memory_peak is not None and 64 * MIB < usage.memory_peak < LIMITS.memory
+    assert usage.cpu_seconds

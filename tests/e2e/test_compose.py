@@ -1,0 +1,158 @@
+"""``docker compose up`` for participants, with the real Compose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from runner import config
+from runner.engines.docker import DockerEngine
+from runner.setup.engine import docker_host
+from runner.setup.images import IMAGES, ensure_images, tag
+from runner.tasks import load_task
+from tests.e2e.compose_project import ROOT, Project, project
+from tests.verdicts import cases
+
+pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("compose")]
+EXIT_CODE = ("--exit-code-from", "evaluator")
+
+
+@pytest.fixture(scope="module")
+def evaluator(engine: DockerEngine) -> str:
+    ensure_images(engine, config.load(cwd=ROOT))
+    return tag(IMAGES[0])
+
+
+@pytest.fixture(scope="module")
+def host(engine: DockerEngine) -> str:
+    found = docker_host(config.load(cwd=ROOT))
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def base(engine: DockerEngine, base_image: object, host: str) -> Iterator[str]:
+    """The base image under a name of this module, because Compose takes names and no identities."""
+    client = docker.DockerClient(base_url=host, timeout=60)
+    client.images.get(base_image.id).tag("proctor-test/compose-base", "1")  # type: ignore[attr-defined]
+    yield "proctor-test/compose-base:1"
+    for image in client.images.list(filters={"reference": f"proctor-compose/{cases.TEAM}-*"}):
+        for name in image.tags:
+            client.images.remove(name)
+    client.close()
+
+
+@pytest.fixture
+def here(tmp_path: Path, host: str, evaluator: str, base: str) -> Iterator[Project]:
+    with project(tmp_path, host, evaluator, base) as made:
+        yield made
+
+
+def test_a_good_software_is_scored_and_runs_under_the_tasks_limits(here: Project, host: str) -> None:
+    here.add("good")
+    ended = here.up("good")
+    assert ended.code == 0, ended.text
+    assert "VALID: run.txt: no problems in 40 lines" in ended.text
+    assert "nDCG@10" in ended.text and "4 of 4" in ended.text
+    assert "make try TEAM=misbehaving SOFTWARE=good" in ended.text, "it says what it does not check"
+
+    limits = load_task(config.load({"RUNNER_ROOT": str(here.folder)}), cases.TASK).limits
+    client = docker.DockerClient(base_url=host, timeout=60)
+    for service in ("software", "evaluator"):
+        container = client.api.inspect_container(f"{here.name}-{service}-1")
+        asked = container["HostConfig"]
+        assert asked["NetworkMode"] == "none"
+        assert asked["ReadonlyRootfs"] is True
+        assert asked["CapDrop"] == ["ALL"] and not asked["CapAdd"]
+        assert any(option.startswith("no-new-privileges") for option in asked["SecurityOpt"])
+        assert not container["Config"]["User"].startswith(("0", "root"))
+        # Only the software may write to the output, and nobody to the data.
+        writable = [mount["Destination"] for mount in container["Mounts"] if mount["RW"]]
+        assert writable == (["/tira-data/output"] if service == "software" else [])
+        if service == "software":
+            assert asked["Memory"] == asked["MemorySwap"] == limits.memory
+            assert asked["NanoCpus"] == int(limits.cpus * 10**9)
+            assert asked["PidsLimit"] == limits.pids
+            assert not any("truths" in mount["Source"] for mount in container["Mounts"])
+    client.close()
+
+
+def test_exit_code_from_evaluator_waits_for_a_slow_software(here: Project) -> None:
+    """Compose sends every container its stop signal as soon as the first one has ended: it must do no harm."""
+    here.add("good-sleeper")
+    ended = here.up("good-sleeper", *EXIT_CODE)
+    assert ended.code == 0, ended.text
+    assert "software-1 exited with code 0" in ended.text
+    assert "VALID: run.txt" in ended.text
+
+
+def test_a_crashing_software_is_told_so_by_the_evaluator(here: Project) -> None:
+    here.add("exits-1")
+    ended = here.up("exits-1", *EXIT_CODE)
+    assert ended.code == 1, ended.text
+    assert "cannot find my model" in ended.text
+    assert "software-1 exited with code 1" in ended.text
+    assert "FAILED: the software left no run.txt (or run.txt.gz) in $outputDir." in ended.text
+
+
+def test_an_invalid_run_gets_its_findings_and_no_scores(here: Project) -> None:
+    here.add("duplicate-document")
+    ended = here.up("duplicate-document", *EXIT_CODE)
+    assert ended.code == 1, ended.text
+    assert "run.txt:5: F012 error:" in ended.text and "Fix:" in ended.text
+    assert "INVALID: run.txt: 1 error" in ended.text
+    assert "nDCG@10" not in ended.text
+
+
+def test_a_planted_link_to_the_truths_is_not_followed(here: Project) -> None:
+    here.add("symlink-truths")
+    ended = here.up("symlink-truths", *EXIT_CODE)
+    assert ended.code == 1, ended.text
+    assert "F002 error" in ended.text
+    assert "nDCG@10" not in ended.text
+
+
+def test_yesterdays_output_does_not_pass_for_todays(here: Project) -> None:
+    here.add("good")
+    here.add("writes-nothing")
+    assert here.up("good", *EXIT_CODE).code == 0
+    ended = here.up("writes-nothing", *EXIT_CODE)
+    assert ended.code == 1, ended.text
+    assert "FAILED: the software left no run.txt" in ended.text
+
+
+@pytest.mark.parametrize(
+    ("case", "shown"),
+    [
+        ("tries-network", "Network is unreachable"),
+        ("writes-to-input", "Read-only file system"),
+        ("memory-bomb", "software-1 exited with code 137"),
+    ],
+)
+def test_the_room_is_closed(here: Project, case: str, shown: str) -> None:
+    here.add(case)
+    ended = here.up(case)
+    assert shown in ended.text
+
+
+def test_a_baseline_runs_from_this_repository(here: Project) -> None:
+    """The committed tasks/vaswani/compose.yaml and a baseline's own Dockerfile, together."""
+    (here.folder / "tasks" / "vaswani").symlink_to(ROOT / "tasks" / "vaswani")
+    (here.folder / "submissions" / "baselines").symlink_to(ROOT / "submissions" / "baselines")
+    ended = here.compose("up", *EXIT_CODE, SOFTWARE="random")
+    assert ended.code == 0, ended.text
+    assert "VALID: run.txt: no problems in 31,000 lines" in ended.text
+    assert "31 of 31" in ended.text
+
+
+def test_without_variables_it_is_a_baseline(here: Project) -> None:
+    (here.folder / "tasks" / "vaswani").symlink_to(ROOT / "tasks" / "vaswani")
+    ended = here.compose("config", "--format", "json")
+    assert ended.code == 0, ended.text
+    software = json.loads(ended.text)["services"]["software"]
+    assert software["build"]["context"].endswith("submissions/baselines/bm25")
+    assert software["environment"]["TIRA_DATASET_ID"] == "dev"

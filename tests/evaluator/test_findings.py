@@ -1,0 +1,207 @@
+"""Every finding code: a file that has it, where it is reported, and what is said."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_files import Ids, outcome, read
+
+from evaluator.findings import CODES, Log, nearest, plain, show
+from evaluator.formats import blocks
+from evaluator.formats.trec import Rules, scan
+
+GOOD = b"3 Q0 d1 1 9 tag\n3 Q0 d2 2 8 tag\n4 Q0 d1 1 7 tag\n"
+STRICT = Rules(
+    topics=frozenset({b"3", b"4"}), documents=Ids(b"d1", b"d2", b"d9"), max_documents=3, suggest=True
+)
+
+# code -> (content, line, part of the message)
+CASES: dict[str, tuple[bytes, int | None, str]] = {
+    "F001": (b"", None, "empty"),
+    "F003": (gzip.compress(GOOD * 100)[:40], None, "gzip"),
+    "F005": (GOOD + b"4 Q0 d\xff 2 6 tag\n", 4, r"d\xff"),
+    "F006": (b"\xef\xbb\xbf" + GOOD, 1, "byte order mark"),
+    "F007": (GOOD + b"4 Q0 d\x00 2 6 tag\n", 4, "U+0000"),
+    "F008": (GOOD.replace(b"\n", b"\r\n"), 1, "carriage return"),
+    "F009": (GOOD + b"4 Q0 " + b"d" * 70_000 + b" 2 6 tag\n", 4, "65,536"),
+    "F010": (GOOD + b"4 Q0 d2 2 6\n", 4, "5 columns"),
+    "F011": (GOOD + b"4 0 d2 2 6 tag\n", 4, '"0"'),
+    "F012": (GOOD + b"4 Q0 d1 2 6 tag\n", 4, 'document "d1" is listed twice for topic "4" (first at line 3)'),
+    "F013": (GOOD + b"4 Q0 d2 2.0 6 tag\n", 4, '"2.0"'),
+    "F014": (GOOD + b"4 Q0 d2 2 NaN tag\n", 4, '"NaN"'),
+    "F015": (GOOD + b"4 Q0 d2 2 6 other\n", 4, '"other" here, but "tag" before'),
+    "F016": (GOOD.replace(b"tag", b"t/g"), 1, '"t/g"'),
+    "F017": (GOOD + b"04 Q0 d2 2 6 tag\n", 4, 'no topic "04" (did you mean "4"?)'),
+    "F019": (GOOD + b"4 Q0 D2 2 6 tag\n", 4, 'no document "D2" (did you mean "d2"?)'),
+    "F020": (
+        GOOD + b"".join(b"4 Q0 %s %d 5 tag\n" % (d, i) for i, d in enumerate((b"d2", b"d9", b"d3"), 2)),
+        6,
+        "4 documents, at most 3",
+    ),
+    "F021": (GOOD + b"4 Q0 d2 2 8 tag\n", 4, "the score 8 is greater than 7"),
+    "F022": (GOOD + b"4 Q0 d2 1 6 tag\n", 4, "rank 1 is given twice"),
+    "F023": (GOOD + b"4 Q0 d2 2 7 tag\n", 4, '"d1" and "d2" have the same score'),
+    "F024": (GOOD + b"4 Q0 d2 2 6.99999999 tag\n", 4, "single precision"),
+    "F025": (GOOD + b"\n4 Q0 d2 2 6 tag\n", 4, "empty"),
+}
+
+
+@pytest.mark.parametrize("code", CASES)
+@pytest.mark.parametrize("fast", [False, True])
+def test_code_is_found_at_its_line(code: str, fast: bool, tmp_path: Path) -> None:
+    content, line, part = CASES[code]
+    _, log = read(tmp_path / "run.txt", content, STRICT, fast=fast)
+    found = [f for f in log.sorted() if f.code == code]
+    assert len(found) == 1, list(map(str, log.sorted()))
+    assert found[0].line == line
+    assert part in found[0].message
+    assert log.invalid == (CODES[code].severity == "error")
+    place = "run.txt" if line is None else f"run.txt:{line}"
+    assert str(found[0]).startswith(f"{place}: {code} {CODES[code].severity}: ")
+    assert "Fix: " in str(found[0])
+
+
+def test_every_code_is_tested() -> None:
+    elsewhere = {"F002", "F004", "F018", "F026"}
+    assert set(CODES) == set(CASES) | elsewhere
+
+
+def test_clean_file_has_no_finding(tmp_path: Path) -> None:
+    result, log = read(tmp_path / "run.txt", GOOD, STRICT)
+    assert log.counts == {} and result.tag == b"tag" and log.summary() == "no problems in 3 lines"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        GOOD.replace(b" ", b"\t"),
+        GOOD.replace(b" ", b"  \t "),
+        b"  " + GOOD,
+        GOOD[:-1],
+        b"4 Q0 d1 1 7 tag\n3 Q0 d2 2 8 tag\n3 Q0 d1 1 9 tag\n",  # unsorted
+        b"3 Q0 d1 1 9 tag\n4 Q0 d1 1 7 tag\n3 Q0 d2 2 8 tag\n",  # ungrouped
+        GOOD.replace(b" 1 ", b" 0 ").replace(b" 2 ", b" 1 "),
+        GOOD.replace(b" 9 ", b" 9.0e0 ").replace(b" 8 ", b" +8.000000000000000000000001 "),
+        gzip.compress(GOOD),
+    ],
+)
+@pytest.mark.parametrize("fast", [False, True])
+def test_irregular_but_legal_files_mean_the_same(content: bytes, fast: bool, tmp_path: Path) -> None:
+    rules = Rules(topics=frozenset({b"3", b"4"}), judged={b"3": {b"d2": 1}, b"4": {b"d1": 1, b"d5": 0}})
+    expected = {b"3": (2, {b"d2": 2}), b"4": (1, {b"d1": 1})}
+    for chunk in (1, 20, None):
+        topics, tag, findings, *_ = outcome(tmp_path / "run.txt", content, rules, fast=fast, chunk=chunk)
+        assert (topics, tag, findings) == (expected, b"tag", [])
+
+
+def test_all_problems_at_once_capped_but_counted(tmp_path: Path) -> None:
+    content = b"".join(b"3 Q0 d%d x y tag\n" % i for i in range(5000))
+    _, log = read(tmp_path / "run.txt", content)
+    assert log.counts == {"F013": 5000, "F014": 5000}
+    assert len(log.kept) == 200
+    assert log.summary() == "10,000 errors in 5,000 lines"
+
+
+def test_severities_can_be_changed(tmp_path: Path) -> None:
+    twice = GOOD + b"4 Q0 d1 2 6 tag\n"
+    result, log = read(tmp_path / "run.txt", twice, severities={"F012": "defect"})
+    assert not log.invalid and log.defects == {b"4"} and log.count("defect") == 1
+    result, log = read(
+        tmp_path / "run.txt", twice, Rules(judged={b"4": {b"d1": 1}}), severities={"F012": "ignore"}
+    )
+    assert log.counts == {} and result.topics[b"4"] == (1, {b"d1": 1})
+    _, log = read(tmp_path / "run.txt", GOOD + b"4\n", severities={"F010": "defect"})
+    assert log.invalid  # there is no topic to set to 0
+
+
+def test_too_many_documents_as_a_warning_cuts_the_list(tmp_path: Path) -> None:
+    rules = Rules(max_documents=1, judged={b"3": {b"d1": 1, b"d2": 1}})
+    result, log = read(tmp_path / "run.txt", GOOD, rules, severities={"F020": "warning"})
+    assert not log.invalid and result.topics[b"3"] == (1, {b"d1": 1})
+
+
+def test_no_suggestion_on_blinded_data(tmp_path: Path) -> None:
+    rules = Rules(topics=frozenset({b"3", b"4"}), documents=Ids(b"d1", b"d2"), suggest=False)
+    _, log = read(tmp_path / "run.txt", GOOD + b"4 Q0 D2 2 6 tag\n04 Q0 d1 1 6 tag\n", rules)
+    assert log.counts == {"F017": 1, "F019": 1} and not any("did you mean" in str(f) for f in log.kept)
+
+
+def test_values_are_escaped_and_shortened(tmp_path: Path) -> None:
+    tag = "\x1b[31m\u202eevil\u200b\u2028" + "é" * 500
+    _, log = read(tmp_path / "run.txt", b"3 Q0 d1 1 x " + tag.encode() + b"\n" + b'3 Q0 <b>&"d 2 y x\n')
+    text = "\n".join(map(str, log.sorted()))
+    assert text.replace("\n", "").isprintable() and len(text) < 2000
+    assert show(b'a"b\x1b') == '"a\\"b\\x1b"' and len(show("x" * 999)) < 70 and plain("\u202e") == "\\u202e"
+
+
+def test_one_topic_too_long_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "MAX_TOPIC", 1000)
+    long = b"".join(b"5 Q0 d%d %d 1 tag\n" % (i, i) for i in range(200))
+    for content in (long + GOOD, GOOD + long + GOOD):
+        _, log = read(tmp_path / "run.txt", content, chunk=400)
+        assert log.invalid and log.counts["F026"] >= 1
+        assert log.lines == content.count(b"\n")
+
+
+@pytest.mark.parametrize("kind", ["missing", "link", "dangling", "pipe", "folder", "socket"])
+def test_only_regular_files_are_opened(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    if kind == "link":
+        (tmp_path / "real").write_bytes(GOOD)
+        path.symlink_to(tmp_path / "real")
+    elif kind == "dangling":
+        path.symlink_to(tmp_path / "nothing")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "socket":
+        import socket
+
+        place = Path(os.path.relpath(path))
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(place) if len(str(place)) < 100 else str(path))
+    log = Log("run.txt")
+    assert scan(path, Rules(), log).topics == {}
+    assert log.counts == {"F002": 1} and log.invalid
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_bytes_are_capped_after_unpacking(packed: bool, tmp_path: Path) -> None:
+    content: Any = b"3 Q0 d1 1 9 tag\n" * 4_000_000
+    content = gzip.compress(content, 1) if packed else content
+    _, log = read(tmp_path / "run.txt", content, max_bytes=100_000)
+    assert "F004" in log.counts and log.invalid
+
+
+def test_endless_line_and_zeros(tmp_path: Path) -> None:
+    for content in (b"x" * 5_000_000, b"\0" * 5_000_000, GOOD + b"y" * 3_000_000 + b"\n" + GOOD):
+        for fast in (False, True):
+            _, log = read(tmp_path / "run.txt", content, fast=fast)
+            assert log.counts["F009"] == 1 and log.lines == max(1, content.count(b"\n"))
+
+
+def test_invented_topics_keep_memory_flat(tmp_path: Path) -> None:
+    import tracemalloc
+
+    rules = Rules(topics=frozenset({b"3"}))
+    content = (
+        b"".join(b"t%d Q0 d 1 1 tag\n" % i for i in range(30_000)) + b"3 Q0 d 1 1 tag\nt1 Q0 e 1 1 tag\n"
+    )
+    (tmp_path / "run.txt").write_bytes(content)
+    tracemalloc.start()
+    log = Log("run.txt")
+    scan(tmp_path / "run.txt", rules, log)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert log.counts == {"F017": 30_001} and peak < 12_000_000
+
+
+def test_nearest() -> None:
+    assert nearest("D-01", ["d-01", "d-02"]) == "d-01"
+    assert nearest("clueweb-000l", ["clueweb-0001", "x"]) == "clueweb-0001"
+    assert nearest("zzz", ["abc"]) is None

@@ -1,0 +1,96 @@
+"""Topics, corpora and judgements in the formats in which organisers have them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from evaluator.errors import EvaluatorError
+from evaluator.formats.corpus import read_corpus
+from evaluator.formats.qrels import read_qrels
+from evaluator.formats.topics import read_topics
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("queries.jsonl", '{"qid": "1", "query": "x"}\n\n{"qid": 2}\n'),
+        (
+            "queries.xml",
+            '<?xml version="1.0"?><topics><topic number="1"><title>a</title></topic>\n<topic type="x" number=\'2\'/></topics>',
+        ),
+        (
+            "topics.xml",
+            "<topics>\n<topic>\n<number> 1 </number><title>a</title></topic><topic><number>2</number></topic></topics>",
+        ),
+        ("topics.trec", "<top>\n<num> Number: 1\n<title>a\n</top>\n<top>\n<num> Number: 2\n</top>"),
+        ("query-text.trec", "<top>\n<num>1</num><title>\nA\n</title>\n</top>\n<top>\n<num>2</num>\n</top>"),
+        ("topics.tsv", "1\twhat is it\n2\tand this\n"),
+        ("topics.txt", "1\n2\n"),
+    ],
+)
+def test_topics(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    assert read_topics(tmp_path / name) == [b"1", b"2"]
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
+    assert read_topics(tmp_path / f"{name}.gz") == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("t.jsonl", '{"x": 1}\n'), ("t.jsonl", "no\n"), ("t.txt", ""), ("t.txt", "1\n1\n")]
+)
+def test_bad_topics(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(EvaluatorError, match="topics"):
+        read_topics(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (
+            "documents.jsonl",
+            '{"docno": "d1", "text": "x"}\n{"text": "\\"docno\\": no", "docno": "d\\u00e9"}\n',
+        ),
+        ("documents.jsonl", '{"docno":"d1"}\n{"docno":"d\\u00e9"}'),
+        (
+            "corpus.jsonl",
+            json.dumps({"_id": "d1"}) + "\n" + json.dumps({"_id": "dé"}, ensure_ascii=False) + "\n",
+        ),
+        ("ids.txt", "d1\n\ndé\n"),
+        ("doc-text.trec", "<DOC>\n<DOCNO>d1</DOCNO>\ntext\n</DOC>\n<DOC>\n<DOCNO> dé </DOCNO>\n</DOC>\n"),
+    ],
+)
+def test_corpora(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
+    for path in (tmp_path / name, tmp_path / f"{name}.gz"):
+        corpus = read_corpus(path)
+        assert sorted(corpus.ids()) == [b"d1", "dé".encode()]
+        assert set(corpus.missing([b"d1", b"d2"])) == {b"d2"} and not corpus.missing([b"d1"])
+
+
+def test_bad_corpora(tmp_path: Path) -> None:
+    for name, content in (("c.jsonl", "{}\n"), ("c.jsonl", "[\n"), ("c.txt", "\n")):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(EvaluatorError, match="corpus"):
+            read_corpus(tmp_path / name)
+    with pytest.raises(EvaluatorError, match="cannot be read"):
+        read_corpus(tmp_path / "none.txt")
+
+
+def test_qrels(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("# judged by us\n1 0 d1 2\r\n\n1\t0\td2\t-1\n#2 0 d1 1\n")
+    assert read_qrels(tmp_path / "qrels").grades == {b"1": {b"d1": 2, b"d2": -1}, b"#2": {b"d1": 1}}
+
+
+@pytest.mark.parametrize(
+    "content", ["", "1 0 d1\n", "1 0 d1 x\n", "1 0 d1 1\n1 0 d1 0\n", "\ufeff1 0 d1 1\n"]
+)
+def test_bad_qrels(content: str, tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text(content)
+    with pytest.raises(EvaluatorError, match="truths qrels"):
+        read_qrels(tmp_path / "qrels")

@@ -1,0 +1,506 @@
+"""The way from a bare machine to a ready one: finding an engine, our own daemon, base image, wheels, images."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socketserver
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.config import Config
+from runner.errors import PlatformError, RunnerError
+from runner.setup import api, base, daemon, engine, images
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Stub:
+    """An engine's API with canned answers on a Unix socket; remembers what it was asked."""
+
+    def __init__(self, folder: Path, name: str = "e.sock") -> None:
+        stub = self
+        self.images: dict[str, dict[str, Any]] = {}
+        self.pull_error = "no such host"
+        self.asked: list[str] = []
+        self.body = b""
+
+        class Handler(BaseHTTPRequestHandler):
+            def address_string(self) -> str:
+                return "stub"
+
+            def log_message(self, format: str, *args: object) -> None:
+                return
+
+            def reply(self, status: int, answer: object) -> None:
+                data = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def do_GET(self) -> None:
+                stub.asked.append(f"GET {self.path}")
+                if self.path == "/_ping":
+                    self.reply(200, "OK")
+                elif self.path == "/version":
+                    self.reply(200, {"Arch": "amd64"})
+                elif self.path.startswith("/images/"):
+                    found = stub.images.get(self.path[len("/images/") : -len("/json")])
+                    self.reply(200 if found else 404, found or {"message": "none"})
+                else:
+                    self.reply(500, {"message": "no"})
+
+            def do_POST(self) -> None:
+                stub.asked.append(f"POST {self.path}")
+                if "fromSrc" in self.path:
+                    while size := int(self.rfile.readline(), 16):
+                        stub.body += self.rfile.read(size)
+                        self.rfile.readline()
+                    stub.images[base.LOCAL_IMAGE] = {"Id": "sha256:1"}
+                    self.reply(200, {"status": "sha256:1"})
+                elif stub.pull_error:
+                    self.reply(200, {"error": stub.pull_error})
+                else:
+                    stub.images[base.REGISTRY_IMAGE] = {"Id": "sha256:2"}
+                    self.reply(200, {"status": "Pulled"})
+
+        self.path = folder / name
+        self.server = socketserver.ThreadingUnixStreamServer(str(self.path), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
+
+    @property
+    def host(self) -> str:
+        return f"unix://{self.path}"
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine on which nothing answers and nothing is configured."""
+    for name in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "no-docker-config"))
+    monkeypatch.setattr(engine, "DEFAULT_SOCKET", f"unix://{tmp_path}/absent.sock")
+
+
+@pytest.fixture
+def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a path short enough for a socket."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="s", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def stub(short: Path) -> Iterator[Stub]:
+    server = Stub(short)
+    yield server
+    server.close()
+
+
+def make_config(home: Path, base_image: str = "auto") -> Config:
+    return Config(root=ROOT, home=home, truths=None, base_image=base_image)
+
+
+# Which engine
+
+
+def test_the_environment_wins(
+    bare: None, stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "DEFAULT_SOCKET", stub.host)
+    assert engine.docker_host(make_config(tmp_path)) == stub.host
+    monkeypatch.setenv("DOCKER_HOST", "unix:///elsewhere.sock")
+    assert engine.docker_host(make_config(tmp_path)) == "unix:///elsewhere.sock"
+
+
+def test_the_current_docker_context_is_used(
+    bare: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "docker"
+    meta = settings / "contexts" / "meta" / hashlib.sha256(b"lab").hexdigest() / "meta.json"
+    meta.parent.mkdir(parents=True)
+    meta.write_text(json.dumps({"Endpoints": {"docker": {"Host": "unix:///lab.sock"}}}))
+    (settings / "config.json").write_text(json.dumps({"currentContext": "lab"}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(settings))
+    assert engine.docker_host(make_config(tmp_path)) == "unix:///lab.sock"
+    monkeypatch.setenv("DOCKER_CONTEXT", "default")
+    assert engine.docker_host(make_config(tmp_path)) is None
+    monkeypatch.delenv("DOCKER_CONTEXT")
+    (settings / "config.json").write_text("[]")
+    assert engine.docker_host(make_config(tmp_path)) is None
+
+
+def test_no_engine_is_none_and_an_address_that_is_silent_is_an_error(
+    bare: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(tmp_path)
+    assert engine.docker_host(config) is None
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    with pytest.raises(PlatformError) as caught:
+        engine.ensure_engine(config, print)
+    assert caught.value.code == "E301"
+    assert "DOCKER_HOST" in caught.value.fix
+
+
+def test_an_ordinary_user_is_told_what_to_do(
+    bare: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(PlatformError) as caught:
+        engine.ensure_engine(make_config(tmp_path), print)
+    assert caught.value.code == "E301"
+    assert "usermod" in caught.value.fix
+    assert not (tmp_path / "engine").exists(), "nothing is left half-done"
+
+
+def test_a_machine_that_is_no_debian_is_told_what_to_do(
+    bare: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(daemon, "which", lambda tool: None)
+    monkeypatch.setattr(engine, "_debian_like", lambda: False)
+    with pytest.raises(PlatformError) as caught:
+        engine.ensure_engine(make_config(tmp_path), print)
+    assert caught.value.code == "E301"
+    assert "docs.docker.com" in caught.value.fix
+
+
+def test_the_socket_path_fits_however_long_the_data_directory_is(tmp_path: Path) -> None:
+    own = daemon.own_engine(tmp_path / ("long" * 50) / "home")
+    assert len(own.host.removeprefix("unix://")) < 50
+    assert len(str(own.runtime / "exec" / "containerd" / "containerd-debug.sock")) < 107
+    assert len(own.bridge) <= 15
+    assert own.host != daemon.own_engine(tmp_path / "other").host
+
+
+# Our own daemon
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("beside_another_daemon", [False, True])
+def test_a_daemon_of_our_own(
+    bare: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside_another_daemon: bool
+) -> None:
+    """Starts, is found again, comes back after a kill, ends, and leaves nothing; elsewhere it is refused."""
+    config = make_config(tmp_path / "home")
+    own = daemon.own_engine(config.home)
+    if os.geteuid() != 0 or daemon.which("dockerd") is None:
+        with pytest.raises(PlatformError, match="no container engine answers"):
+            monkeypatch.setattr(engine, "can_install", lambda: False)
+            engine.ensure_engine(config, print)
+        return
+    # A link that is always there stands for the other daemon's: ours must then have a link of its own.
+    monkeypatch.setattr(daemon, "_OTHERS_LINK", "lo" if beside_another_daemon else daemon._OTHERS_LINK)
+    has_link = beside_another_daemon or Path("/sys/class/net/docker0").exists()
+    said: list[str] = []
+    try:
+        assert engine.ensure_engine(config, said.append) == own.host
+        assert any("one of our own" in line for line in said)
+        assert engine.docker_host(config) == own.host
+        assert engine.uses_own(config)
+        assert (api.get(own.host, "/info") or {})["MemoryLimit"] is True
+        assert (Path("/sys/class/net") / own.bridge).exists() == has_link
+        pid = int(own.pidfile.read_text())
+        assert os.getsid(pid) == pid, "it does not end with our terminal"
+
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.2)
+        assert own.pidfile.exists(), "a killed daemon leaves its pidfile"
+        assert engine.docker_host(config) == own.host, "it is started again by whoever asks"
+        assert int(own.pidfile.read_text()) != pid
+    finally:
+        assert engine.stop(config)
+    assert not api.answers(own.host)
+    assert not own.runtime.exists()
+    assert not (Path("/sys/class/net") / own.bridge).exists()
+    assert str(own.data) not in Path("/proc/mounts").read_text()
+    assert not engine.stop(config), "ending it again is no error"
+    engine.remove(config)
+    assert not own.folder.exists()
+
+
+def test_a_pidfile_may_name_a_process_of_somebody_else(tmp_path: Path) -> None:
+    own = daemon.own_engine(tmp_path)
+    own.folder.mkdir(parents=True)
+    own.pidfile.write_text(str(os.getpid()))
+    assert daemon.stop(own) is False
+    os.kill(os.getpid(), 0)
+    own.pidfile.write_text("not a number")
+    assert daemon.stop(own) is False
+
+
+# Base image
+
+
+def test_an_image_of_the_registry_is_used_and_remembered(
+    bare: None, stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", stub.host)
+    stub.pull_error = ""
+    config = make_config(tmp_path)
+    assert base.base_mode(config) == "auto"
+    assert base.base_image(config) == "python:3.11-slim"
+    assert base.base_mode(config) == "registry"
+    asked = len([line for line in stub.asked if line.startswith("POST")])
+    assert base.base_image(config) == "python:3.11-slim"
+    assert len([line for line in stub.asked if line.startswith("POST")]) == asked, "pulled once"
+    assert not base.carries_wheels(config)
+
+
+def test_without_a_registry_a_base_is_made_under_a_name_of_our_own(
+    bare: None, stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", stub.host)
+    monkeypatch.setattr(base, "can_install", lambda: True)
+    monkeypatch.setattr(base.shutil, "which", lambda tool: f"/usr/bin/{tool}")
+    monkeypatch.setattr(base, "run_tool", lambda command, **_: Path(command[-1]).write_bytes(b"root" * 5000))
+    said: list[str] = []
+    config = make_config(tmp_path)
+    assert base.base_image(config, said.append) == "proctor/base:bookworm"
+    assert stub.body == b"root" * 5000
+    assert any("No registry answers" in line for line in said)
+    assert base.base_mode(config) == "local"
+    assert base.carries_wheels(config)
+    said.clear()
+    stub.asked.clear()
+    assert base.base_image(config, said.append) == "proctor/base:bookworm"
+    assert said == [], "the second time there is nothing to say"
+    assert not any(line.startswith("POST") for line in stub.asked), "the registry is not tried again"
+
+
+def test_insisting_on_the_registry_is_respected(
+    bare: None, stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", stub.host)
+    with pytest.raises(PlatformError) as caught:
+        base.base_image(make_config(tmp_path, "registry"))
+    assert "no such host" in caught.value.why
+    assert "RUNNER_BASE=local" in caught.value.fix
+
+
+def test_a_failed_tool_shows_its_last_lines_and_a_slow_one_is_ended() -> None:
+    with pytest.raises(PlatformError, match="failed") as caught:
+        engine.run_tool(["sh", "-c", "echo nope >&2; exit 3"], timeout=10)
+    assert "exit 3" in caught.value.why and "nope" in caught.value.why
+    with pytest.raises(PlatformError, match="took longer"):
+        engine.run_tool(["sleep", "30"], timeout=0.2)
+    with pytest.raises(PlatformError, match="cannot be run"):
+        engine.run_tool(["/no/such/tool"], timeout=1)
+
+
+# Wheels
+
+
+@pytest.fixture
+def local(bare: None, stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """A machine with a local base image, and a pip that makes up one wheel a call."""
+    monkeypatch.setenv("DOCKER_HOST", stub.host)
+
+    def pip(command: list[str], **_: object) -> None:
+        dest = Path(command[command.index("--dest") + 1])
+        dest.mkdir()
+        (dest / "thing-1-py3-none-any.whl").write_text(" ".join(command))
+
+    monkeypatch.setattr(base, "run_tool", pip)
+    return make_config(tmp_path / "home", "local")
+
+
+def test_wheels_are_fetched_once(local: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requirements = tmp_path / "r.txt"
+    requirements.write_text("thing==1 --hash=sha256:00\n")
+    (first,) = base.wheels(local, requirements, tmp_path / "a")
+    command = first.read_text()
+    assert "--only-binary :all:" in command and "--require-hashes" in command
+    assert "manylinux_2_17_x86_64" in command and "--python-version 3.11" in command
+    monkeypatch.setattr(base, "run_tool", lambda *_, **__: pytest.fail("asked pip again"))
+    (second,) = base.wheels(local, requirements, tmp_path / "b")
+    assert second.read_bytes() == first.read_bytes()
+
+
+def test_a_download_that_fails_leaves_nothing(
+    local: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise PlatformError("pip failed", why="no network")
+
+    monkeypatch.setattr(base, "run_tool", fail)
+    requirements = tmp_path / "r.txt"
+    requirements.write_text("thing==1\n")
+    with pytest.raises(PlatformError):
+        base.wheels(local, requirements, tmp_path / "a")
+    assert list((local.home / "data" / "wheels").iterdir()) == []
+
+
+def test_a_context_gets_the_wheels_of_its_requirements(local: Config, tmp_path: Path) -> None:
+    context = tmp_path / "context"
+    context.mkdir()
+    assert base.build_context_extras(local, context) == {}
+    (context / "requirements.txt").write_text("# nothing\n")
+    assert base.build_context_extras(local, context) == {}
+    (context / "requirements.txt").write_text("thing==1 ; python_version > '3' # why\n")
+    extras = base.build_context_extras(local, context)
+    assert list(extras) == ["wheels/thing-1-py3-none-any.whl"]
+    assert all(path.is_file() and context not in path.parents for path in extras.values())
+    assert "--require-hashes" not in extras["wheels/thing-1-py3-none-any.whl"].read_text()
+    (context / "wheels").mkdir()
+    assert base.build_context_extras(local, context) == {}, "a team's own wheels are left alone"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-r /etc/passwd",
+        "--index-url http://evil.example/",
+        "thing @ https://evil.example/thing.whl",
+        "../../secret",
+        "-e .",
+        "file:///etc/passwd",
+        "${HOME}",
+        "thing \\\n  --find-links /srv",
+    ],
+)
+def test_requirements_of_a_team_can_only_name_packages(local: Config, tmp_path: Path, line: str) -> None:
+    context = tmp_path / "context"
+    context.mkdir()
+    (context / "requirements.txt").write_text(f"fine==1\n{line}\n")
+    with pytest.raises(RunnerError) as caught:
+        base.build_context_extras(local, context)
+    assert caught.value.code == "E203"
+    assert "passwd" not in caught.value.why and "evil" not in caught.value.why
+
+
+def test_a_link_as_requirements_is_not_followed(local: Config, tmp_path: Path) -> None:
+    context = tmp_path / "context"
+    context.mkdir()
+    (tmp_path / "secret").write_text("thing==1\n")
+    (context / "requirements.txt").symlink_to(tmp_path / "secret")
+    assert base.build_context_extras(local, context) == {}
+
+
+# Our images
+
+
+def test_the_source_digest_changes_with_every_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("Dockerfile", "evaluator/requirements.lock", "evaluator/a.py", "schemas/b.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(images, "PROJECT", tmp_path)
+    (image,) = images.IMAGES
+    seen = {images.source_digest(image)}
+    (tmp_path / "evaluator" / "__pycache__").mkdir()
+    (tmp_path / "evaluator" / "__pycache__" / "a.pyc").write_text("x")
+    (tmp_path / "README.md").write_text("x")
+    assert images.source_digest(image) in seen, "what is not in the image does not make it stale"
+    for name in ("Dockerfile", "evaluator/requirements.lock", "evaluator/a.py", "schemas/b.json"):
+        (tmp_path / name).write_text("changed")
+        digest = images.source_digest(image)
+        assert digest not in seen
+        seen.add(digest)
+    (tmp_path / "evaluator" / "a.py").rename(tmp_path / "evaluator" / "c.py")
+    assert images.source_digest(image) not in seen
+
+
+def test_a_missing_or_stale_image_is_refused_and_never_pulled(
+    bare: None, stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", stub.host)
+    config = make_config(tmp_path)
+    (image,) = images.IMAGES
+    for known, word in ((None, "missing"), ({"Id": "sha256:3", "Config": {"Labels": None}}, "older")):
+        if known:
+            stub.images[images.tag(image)] = known
+        with pytest.raises(PlatformError, match=word) as caught:
+            images.images(None, config)  # type: ignore[arg-type]
+        assert caught.value.code == "E304"
+        assert "make setup" in caught.value.fix
+    assert not any(line.startswith("POST") for line in stub.asked)
+
+
+def test_the_evaluators_packages_are_those_of_the_project() -> None:
+    """Same versions and hashes as in the project's lock file, and everything that its code imports."""
+
+    def pins(path: Path) -> dict[str, frozenset[str]]:
+        found: dict[str, set[str]] = {}
+        for line in path.read_text().splitlines():
+            if line and line[0].isalnum():
+                current = found.setdefault(line.split(" ")[0], set())
+            elif "--hash=" in line:
+                current.add(line.strip(" \\"))
+        return {name: frozenset(hashes) for name, hashes in found.items()}
+
+    whole, part = pins(ROOT / "requirements.lock"), pins(ROOT / "evaluator" / "requirements.lock")
+    assert part and all(part.values())
+    assert part.items() <= whole.items()
+    assert not {"docker", "typer", "sqlalchemy"} & {pin.split("==")[0] for pin in part}
+
+    locked = {pin.split("==")[0].replace("-", "_") for pin in part} | {"yaml", "pytrec_eval"}
+    ours = {"evaluator", "schemas"}
+    for folder in ours:
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                names: list[str] = []
+                if isinstance(node, ast.Import):
+                    names = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    names = [node.module or ""]
+                for name in names:
+                    top = name.split(".")[0]
+                    assert top in sys.stdlib_module_names | ours | locked, (
+                        f"{path}: {name} is not in the image"
+                    )
+
+
+@pytest.mark.engine
+def test_our_images_are_built_once_and_hold_the_sources(tmp_path: Path) -> None:
+    """On the engine of the set-up: nothing is missing or stale, and asking again is quick."""
+    from runner.config import load
+
+    config = load(cwd=ROOT)
+    opened = images.open_engine(config)
+    found = images.ensure_images(opened, config)
+    started = time.monotonic()
+    again = images.ensure_images(opened, config)
+    assert time.monotonic() - started < 1.0
+    assert again["evaluator"].id == found["evaluator"].id
+    assert found["evaluator"].id.startswith("sha256:")
+    assert found["evaluator"].entrypoint == ("evaluator",)
+    assert found["evaluator"].cmd == ("run", "--request", "/in/request.json")
+    assert found["evaluator"].user.split(":")[0] not in ("", "0", "root")
+
+
+# The front doors
+
+
+def test_the_makefile_offers_what_it_promises() -> None:
+    text = (ROOT / "Makefile").read_text()
+    for target in ("setup", "demo", "test", "lint", "submit", "evaluate", "try", "bench", "docs", "clean"):
+        assert f"\n{target}:" in text
+    assert shutil.which("make"), "make is needed to work on this project"
+
+
+def test_the_words_of_the_setup_command(capsys: pytest.CaptureFixture[str]) -> None:
+    from runner.setup.__main__ import main
+
+    assert main(["nonsense"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and "usage" in captured.err

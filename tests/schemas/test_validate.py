@@ -1,0 +1,163 @@
+"""Schema errors in words, canonical form, strict JSON, and that the schemas document themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import schemas
+
+FOLDER = Path(schemas.__file__).parent
+NAMES = sorted(
+    p.relative_to(FOLDER).as_posix().removesuffix(".schema.json") for p in FOLDER.rglob("*.schema.json")
+)
+VALID = "task: vaswani\nimage: x\n"
+
+
+def words(text: str, name: str = "submission") -> list[str]:
+    return [str(p) for p in schemas.validate(schemas.load_yaml(text, "s.yaml"), name)]
+
+
+def test_a_valid_file_has_no_problems() -> None:
+    assert words(VALID) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("image: x\n", 's.yaml:1: the file lacks the key "task"'),
+        ("tsak: vaswani\nimage: x\n", "add task"),
+        (VALID + "imgae: y\n", 's.yaml:3: unknown key "imgae" in the file'),
+        ("task: vaswani\nimgae: y\n", 'Did you mean "image"?'),
+        (VALID + "command: 3\n", 's.yaml:3: "command" must be text or a list, not the number 3'),
+        (VALID + "command: [a, 2]\n", 's.yaml:3: entry 2 of "command" must be text, not the number 2 Fix: put it in quotes'),
+        (VALID + "method: automatc\n", '"method" must be one of automatic, manual, not "automatc" Fix: Did you mean "automatic"?'),
+        (VALID + 'tag: "a b"\n', '"tag" is "a b", which is not a run tag'),
+        (VALID + 'tag: "a\\n"\n', '"tag" is "a\\x0a", which is not a run tag'),
+        (VALID + "scenarios: []\n", '"scenarios" must not be empty'),
+        (VALID + "scenarios: [a, a]\n", '"scenarios" has an entry twice'),
+        (VALID + "build: {}\n", "needs exactly one of image, build, run, and has image, build"),
+        ("task: vaswani\n", "needs exactly one of image, build, run, and has none"),
+        (VALID + f"description: {'x' * 5000}\n", '"description" has 5000 characters; at most 4000'),
+        (VALID + "inputs: {Not A Name: x}\n", 'has the key "Not A Name", which is not a name'),
+        ("- task\n", "the file must be a mapping (key: value), not a list"),
+        ("task\n", "the file must be a mapping (key: value), not \"task\""),
+        (VALID + "method: true\n", "not true (true/false)"),
+    ],
+)  # fmt: skip
+def test_errors_are_in_words(text: str, expected: str) -> None:
+    found = words(text)
+    assert any(expected in one for one in found), found
+
+
+def test_numbers_out_of_range() -> None:
+    found = words("limits: {cpus: 0, pids: 0, wall_clock: -1, memory: 12 parsecs, gpus: 1.0}\n", "task")
+    for expected in ('"cpus" must be more than 0', '"pids" must be at least 1', '"wall_clock" must be more than 0',
+                     "a size such as 64MiB", '"gpus" must be a whole number'):  # fmt: skip
+        assert any(expected in one for one in found), (expected, found)
+
+
+def test_values_are_shortened_and_control_characters_escaped() -> None:
+    found = words("task: " + "A" * 5000 + '\nimage: x\nmethod: "\u202e\\x1b]0;x\\x07"\n')
+    assert all(len(one) < 400 for one in found)
+    assert "\x1b" not in "".join(found)
+    assert "".join(found).isprintable()
+
+
+def test_many_problems_are_capped_and_counted() -> None:
+    found = words(VALID + "".join(f"k{n}: 1\n" for n in range(500)))
+    assert len(found) == schemas.MAX_PROBLEMS + 1
+    assert "more problems" in found[-1]
+
+
+def test_show_is_short_and_printable() -> None:
+    assert schemas.show("a\x1b[2J\n\u202e") == "a\\x1b[2J\\x0a\\u202e"
+    assert len(schemas.show("\x00" * 1000)) == schemas.SHOWN
+    assert schemas.show("x" * 60) == "x" * 60
+
+
+def test_canonical_form_does_not_depend_on_order() -> None:
+    assert schemas.canonical({"b": [1, 2.5, None], "a": "ä"}) == '{"a":"ä","b":[1,2.5,null]}'.encode()
+    assert schemas.digest({"a": 1, "b": (1, 2)}) == schemas.digest({"b": [1, 2], "a": 1})
+    with pytest.raises(ValueError):
+        schemas.canonical({"a": float("nan")})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [('{"a": 1, "a": 2}', '"a" twice'), ("[NaN]", "NaN"), ("[-Infinity]", "Infinity"), ("[1e999]", "too large"),
+     ("[" * 100000, "deeply"), ("[" * 70 + "]" * 70, "deeply"), ("[" + "1" * 5000 + "]", "40 digits"),
+     ('["\\ud800"]', "surrogate"), ("{\n1}", "not JSON"), ("", "not JSON")],
+)  # fmt: skip
+def test_json_is_strict(text: str, expected: str) -> None:
+    doc = schemas.load_json(text, "r.json")
+    assert doc.data is None
+    assert expected in str(doc.problems[0])
+
+
+def test_json_is_read_with_its_cap_and_line(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text('{"a": [1, "x"],\n "b" 2}')
+    assert str(schemas.load_json(tmp_path / "r.json", "r.json").problems[0]).startswith("r.json:2: ")
+    assert "larger" in str(schemas.load_json(tmp_path / "r.json", "r.json", max_bytes=5).problems[0])
+    assert schemas.load_json('{"a": [1, 2.5, "ä"]}').data == {"a": [1, 2.5, "ä"]}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.one_of(st.text(max_size=200), st.binary(max_size=200)))
+def test_any_json_gives_data_or_problems(text: str | bytes) -> None:
+    doc = schemas.load_json(text)
+    assert "".join(str(p) for p in doc.problems).isprintable()
+    schemas.canonical(doc.data)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["id", "datasets", "limits", "memory", "task", "build", "files", "verdict", "x"]), inner, max_size=5),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(JSON, st.sampled_from(NAMES))
+def test_any_data_is_valid_or_has_problems(data: Any, name: str) -> None:
+    problems = schemas.validate(data, name)
+    strict = jsonschema.Draft202012Validator(schemas.schema(name)).is_valid(data)
+    assert strict or problems  # ours may only be stricter
+    assert "".join(str(p) for p in problems).isprintable()
+
+
+def test_an_unknown_schema_is_a_key_error() -> None:
+    for name in ("nothing", "../task", "kinds/none", ""):
+        with pytest.raises(KeyError):
+            schemas.schema(name)
+
+
+def fields(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(node, dict):
+        properties = node.get("properties")
+        if isinstance(properties, dict) and path.rsplit("/", 1)[-1] != "properties":
+            for key, child in properties.items():
+                yield f"{path}/{key}", child
+        for key, child in node.items():
+            yield from fields(child, f"{path}/{key}")
+    elif isinstance(node, list):
+        for i, child in enumerate(node):
+            yield from fields(child, f"{path}/{i}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_field_is_described(name: str) -> None:
+    root = json.loads((FOLDER / f"{name}.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(root)
+    assert root.get("description")
+    bare = [
+        path for path, child in fields(root, "") if not (isinstance(child, dict) and child.get("description"))
+    ]
+    assert bare == []

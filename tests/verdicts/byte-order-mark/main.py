@@ -1,0 +1,3 @@
+import common
+
+common.write("\ufeff" + "\n".join(common.good_lines()) + "\n")

@@ -1,0 +1,3 @@
+import common
+
+common.write("")

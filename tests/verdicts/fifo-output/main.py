@@ -1,0 +1,5 @@
+import os
+
+import common
+
+os.mkfifo(f"{common.OUTPUT}/run.txt")

@@ -1,0 +1,4 @@
+import common
+
+for number in range(100_000):
+    common.write(b"", f"file-{number}")

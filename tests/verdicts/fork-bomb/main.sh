@@ -1,0 +1,3 @@
+while :; do
+    sleep 3600 &
+done

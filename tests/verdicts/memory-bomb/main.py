@@ -1,0 +1,3 @@
+held = []
+while True:
+    held.append(bytearray(b"x" * 2**20))

@@ -1,0 +1,3 @@
+import common
+
+common.write(common.good_lines(depth=60))

@@ -1,0 +1,3 @@
+import common
+
+common.write("mine", "../input/queries.jsonl")

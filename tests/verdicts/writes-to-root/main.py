@@ -1,0 +1,2 @@
+with open("/cases/cache.txt", "w") as file:
+    file.write("x")

@@ -22,7 +22,7 @@ help:  ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
 setup: $(READY)  ## Make this machine ready: packages, container engine, images
-	@$(BIN)/python -m runner.setup
+	@$(RUNNER) setup
 
 demo: setup  ## Run baselines and some broken softwares on the hidden split, show the leaderboard
 	@$(RUNNER) demo

@@ -165,7 +165,6 @@ class RunArchive:
             write_json(staging.path / "run.json", run_json)
             (staging.path / "evaluations").mkdir()
             self._commit(staging, target, skip="evaluations")
-            (target / "evaluations").chmod(0o755)
         return Attempt(staging.task, staging.run_id, staging.number, target)
 
     def begin_evaluation(self, attempt: Attempt) -> Staging:
@@ -389,8 +388,9 @@ class RunArchive:
         (staging.path / MANIFEST).chmod(0o444)
         for inner, _, _ in os.walk(staging.path, topdown=False):
             _sync_folder(Path(inner))
-            if Path(inner) != staging.path:
-                Path(inner).chmod(0o555)  # the top one later: a read-only folder cannot be moved
+            # The top one later, because a read-only folder cannot be moved; evaluations come in later still.
+            if Path(inner) != staging.path and Path(inner).name != skip:
+                Path(inner).chmod(0o555)
         target.parent.mkdir(parents=True, exist_ok=True)
         with self._lock():
             if target.exists():

@@ -279,7 +279,7 @@ def leftover_check(host: str) -> Check:
             "CAUTION",
             "left-over containers",
             f"{count} of processes that have died",
-            "runner evaluate --all (it begins by removing them)",
+            "runner gc",
         )
     return Check("PASS", "left-over containers", "none")
 

@@ -19,7 +19,7 @@ def export_run(found: RunDetail, view: RunView, target: Path) -> int:
     As a whole or not at all; returns the number of files. Raises E101 when ``target`` is not empty, E102 when
     the run was never executed.
     """
-    from runner.leaderboard.export import prototext
+    from runner.leaderboard.export import to_prototext
 
     if found.attempt is None:
         raise RunnerError("E102", f"{found.run.id} has not been executed", fix="runner evaluate")
@@ -40,7 +40,7 @@ def export_run(found: RunDetail, view: RunView, target: Path) -> int:
                 shutil.copyfile(path, place / name)
                 count += 1
         (staging / "run.view.json").write_text(json.dumps(dict(view), indent=1, sort_keys=True) + "\n")
-        (staging / "evaluation.prototext").write_text(prototext(view))
+        (staging / "evaluation.prototext").write_text(to_prototext(view))
         staging.chmod(0o755)
         if target.exists():
             target.rmdir()

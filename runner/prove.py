@@ -34,7 +34,8 @@ def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[s
     rank_by = {table.rank_by for table in task.tables.values()}
     rows: list[dict[str, Any]] = []
     for name in names:
-        submission = load_submission(config, *name.split("/", 1))
+        team, _, software = name.partition("/")
+        submission = load_submission(config, team, software)
         say(f"building {name} …")
         bundle = local.provisional(submission, image_of(config, engine, submission), submission.folder)
         for dataset in task.datasets.values():

@@ -31,7 +31,7 @@ from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
 MAX_TAGS = 100  # different tags that are told apart
 LARGE_CHUNK = 4 << 20
 LARGE_FILE = 10_000_000  # bytes; from here on importing numpy pays
-_CONTROLS = bytes(c for c in range(32) if c not in (9, 10, 13))
+CONTROLS = bytes(c for c in range(32) if c not in (9, 10, 13))
 _BLANK_RUN = b" " * 4096
 _SCORE_CHARS = b"0123456789.eE+-"
 SCORE = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -198,7 +198,7 @@ class RunReader:
                 return False
             number = data.count(b"\n", 0, windows)
             data = data.replace(b"\r\n", b"\n")
-        if len(data.translate(None, _CONTROLS)) != len(data) or _BLANK_RUN in data:
+        if len(data.translate(None, CONTROLS)) != len(data) or _BLANK_RUN in data:
             return False
         if not data.isascii() and not _is_utf8(data):
             return False
@@ -235,8 +235,8 @@ class RunReader:
         self._check_groups([topic for topic, _ in groups])
         if self.tag is None:
             self.first_tag(tag, lines[0])
-        if windows >= 0 and self.log.once("F008"):
-            self.log.add("F008", lines[number], "the line ends with carriage return and newline")
+        if windows >= 0:
+            self.windows(lines[number])
         start = 0
         for topic, count in groups:
             end = start + count
@@ -257,6 +257,11 @@ class RunReader:
         self.tags.add(tag)
         if _TAG.fullmatch(tag) is None:
             self.log.add("F016", line, f"the run tag is {show(tag)}")
+
+    def windows(self, line: int) -> None:
+        """Report, once a file, a line that ends as in Windows."""
+        if self.log.once("F008"):
+            self.log.add("F008", line, "the line ends with carriage return and newline")
 
     def _by_line(self, data: bytes, lines: Sequence[int]) -> None:
         """Read a block line by line, report every broken line, and go on with the others."""
@@ -280,8 +285,8 @@ class RunReader:
             if row is not None:
                 legal.append(row)
         self._check_groups(present)
-        if windows is not None and log.once("F008"):
-            log.add("F008", windows, "the line ends with carriage return and newline")
+        if windows is not None:
+            self.windows(windows)
         for topic, rows in groupby(legal, key=itemgetter(0)):
             kept = list(rows)
             groups.append(
@@ -302,8 +307,8 @@ class RunReader:
         """Check one line; returns topic, document, rank, score and number, or None if it cannot count."""
         log = self.log
         broken = False
-        if len(line.translate(None, _CONTROLS + b"\r")) != len(line):
-            bad = next(c for c in line if c in _CONTROLS or c == 13)
+        if len(line.translate(None, CONTROLS + b"\r")) != len(line):
+            bad = next(c for c in line if c in CONTROLS or c == 13)
             log.add("F007", number, f"the line holds the character U+{bad:04X}")
             broken = True
         if not line.isascii() and not _is_utf8(line):
@@ -315,6 +320,9 @@ class RunReader:
             log.add("F025", number, "the line is empty")
             return None
         if len(words) != 6:
+            if not log.wants("F010"):  # a million of them should not cost a million messages
+                log.add("F010", number, "")
+                return None
             hint = f"the line has {len(words):,} column{'' if len(words) == 1 else 's'}, not 6: {show(line)}"
             log.add("F010", number, hint)
             return None

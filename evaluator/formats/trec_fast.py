@@ -4,7 +4,7 @@ A chunk takes this way only if there is nothing unusual in it; at the first doub
 it has changed anything, and the chunk is read by :mod:`evaluator.formats.trec`. So nothing here reports an error.
 
 1. All bytes up to the blank are separators. Six fields a line means: their number divides by six, each sixth is a
-   newline, and all others are the same blank.
+   newline, and all others are the same blank. (Files with other spacing take a little longer.)
 2. Fields are gathered as fixed-width byte strings and compared and hashed as 64-bit words.
 3. Ranks and scores are computed from words, eight digits at a time. A decimal whose digits make an integer below
    2^53 is that integer divided by a power of ten, which rounds correctly; any other goes to ``float()``.
@@ -22,7 +22,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting its threads costs
 
 import numpy as np
 
-from evaluator.formats.trec import SCORE, FastPath, Ranked, Rules, RunReader, trec_rank
+from evaluator.formats.blocks import MAX_LINE
+from evaluator.formats.trec import CONTROLS, SCORE, FastPath, Ranked, Rules, RunReader, trec_rank
 
 Array = np.ndarray[Any, Any]
 
@@ -89,19 +90,7 @@ class _Fast:
                 raise _Unusual from None
         padded = b"".join((bytes(_FRONT), data, bytes(_BACK)))
         buffer = np.frombuffer(padded, dtype=np.uint8)
-        separators = np.flatnonzero(buffer[_FRONT : _FRONT + len(data)] <= 32)
-        separators += _FRONT
-        if len(separators) != 6 * n:
-            raise _Unusual
-        ends = separators.reshape(n, 6)
-        values = buffer[ends]
-        blank = values[0, 0]
-        if blank not in (9, 32) or not (values[:, 5] == 10).all() or not (values[:, :5] == blank).all():
-            raise _Unusual
-        starts = np.empty_like(ends)
-        starts[:, 1:] = ends[:, :5] + 1
-        starts[0, 0] = _FRONT
-        starts[1:, 0] = ends[:-1, 5] + 1
+        starts, ends = _even_fields(buffer, len(data), n) or _uneven_fields(buffer, data, n)
         lengths = ends - starts
         longest = lengths.max(axis=0)
         if lengths.min() < 1 or longest[2] > _WIDEST or longest[0] > 64 or longest[5] > 64 or longest[4] > 64:
@@ -155,6 +144,8 @@ class _Fast:
         # From here on nothing is unusual: results may be kept.
         if reader.tag is None:
             reader.first_tag(tag, first_line)
+        if b"\r" in data:
+            reader.windows(first_line + data.count(b"\n", 0, data.index(b"\r")))
         self._ties(reader, equal, scores, keys, padded, doc_starts, doc_ends, first_line)
         self._keep(reader, topics, begins, counts, pairs, shifted, equal, keys, padded, doc_starts, doc_ends)
 
@@ -229,6 +220,42 @@ class _Fast:
                 found[t][doc] = rank
         for topic, count, ranks in zip(topics, counts.tolist(), found, strict=True):
             reader.topics[topic] = Ranked(count, ranks)
+
+
+def _even_fields(buffer: Array, size: int, n: int) -> tuple[Array, Array] | None:
+    """Where the six fields of every line begin and end, if all are parted by one and the same blank."""
+    separators = np.flatnonzero(buffer[_FRONT : _FRONT + size] <= 32)
+    if len(separators) != 6 * n:
+        return None
+    separators += _FRONT
+    ends = separators.reshape(n, 6)
+    values = buffer[ends]
+    blank = values[0, 0]
+    if blank not in (9, 32) or not (values[:, 5] == 10).all() or not (values[:, :5] == blank).all():
+        return None
+    starts = np.empty_like(ends)
+    starts[:, 1:] = ends[:, :5] + 1
+    starts[0, 0] = _FRONT
+    starts[1:, 0] = ends[:-1, 5] + 1
+    return starts, ends
+
+
+def _uneven_fields(buffer: Array, data: bytes, n: int) -> tuple[Array, Array]:
+    """The same for any mixture of blanks, tabs and Windows line ends."""
+    if len(data.translate(None, CONTROLS)) != len(data) or data.count(b"\r\n") != data.count(b"\r"):
+        raise _Unusual
+    blank = buffer[_FRONT - 1 : _FRONT + len(data)] <= 32  # begins in the padding, which is zero bytes
+    edges = np.flatnonzero(blank[1:] != blank[:-1]) + _FRONT
+    newlines = np.flatnonzero(buffer[_FRONT : _FRONT + len(data)] == 10) + _FRONT
+    if len(edges) != 12 * n or len(newlines) != n:
+        raise _Unusual
+    starts, ends = edges[0::2].reshape(n, 6), edges[1::2].reshape(n, 6)
+    # One newline behind every sixth field, and so none between others.
+    if (newlines < ends[:, 5]).any() or (newlines[:-1] > starts[1:, 0]).any():
+        raise _Unusual
+    if np.diff(newlines, prepend=_FRONT).max() > MAX_LINE:
+        raise _Unusual
+    return starts, ends
 
 
 def _tied_rank(row: int, begin: int, end: int, keys: Array, padded: bytes, starts: Array, ends: Array) -> int:

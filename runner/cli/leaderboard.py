@@ -17,9 +17,14 @@ FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
 
 def print_table(table: LeaderboardTable, form: str = "table") -> None:
     """Print a leaderboard in one of :data:`FORMATS` to stdout."""
+    import sys
+
     from runner.leaderboard import export
 
-    output.data(export.render(table, form, plain=output.plain()))
+    if form == "table":
+        export.print_table(table, sys.stdout)
+    else:
+        output.data(export.export(table, form))
 
 
 @app.command(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from runner.audience import RunView
 from runner.cli import output
+
+LINES_PER_CODE = 3
 
 
 def memory(size: int | None, source: str) -> str:
@@ -23,7 +26,7 @@ def seconds(value: float | None) -> str:
 def outcome_line(view: RunView) -> str:
     """What became of a run, in one line."""
     outcome = view["outcome"]
-    return outcome["name"] + (f" – {outcome['says']}" if outcome["says"] else "")
+    return f"{outcome['name']} – {outcome['says']}" if outcome["says"] else str(outcome["name"])
 
 
 def show(view: RunView) -> None:
@@ -84,12 +87,22 @@ def _findings(findings: dict[str, Any]) -> None:
             [(code, f["severity"], f"{f['count']:,}", f["title"]) for code, f in findings["codes"].items()],
             right=("count",),
         )
-    for line in findings["lines"][:20]:
-        place = line.get("file", "") + (f":{line['line']}" if line.get("line") else "")
-        fix = f" Fix: {line['fix']}" if line.get("fix") else ""
-        output.data(f"  {place}: {line['code']} {line['severity']}: {line['message']}{fix}")
-    if len(findings["lines"]) > 20:
-        output.data(f"  … and {len(findings['lines']) - 20} more; --json shows them")
+    shown: Counter[str] = Counter()
+    for line in findings["lines"]:
+        shown[line["code"]] += 1
+        if shown[line["code"]] <= LINES_PER_CODE:
+            output.data(f"  {finding(line)}")
+    left = sum(max(0, count - LINES_PER_CODE) for count in shown.values())
+    if left:
+        output.data(f"  … and {left} more of the same kinds; --json shows them")
+
+
+def finding(line: dict[str, Any]) -> str:
+    """One finding in one line: place, code, severity, what, and how to mend it."""
+    place = line.get("file", "") + (f":{line['line']}" if line.get("line") else "")
+    message = line["message"].rstrip(".")
+    fix = f" Fix: {line['fix']}" if line.get("fix") else ""
+    return f"{place}: {line['code']} {line['severity']}: {message}.{fix}"
 
 
 def _scores(scores: dict[str, Any]) -> None:

@@ -21,26 +21,33 @@ app.add_typer(tasks, name="task")
 def list_(as_json: context.JsonOption = False) -> None:
     """List the tasks."""
     found = context.all_tasks(context.config()).values()
-    rows = [
-        {"task": t.id, "title": t.title, "kind": t.kind, "workflow": t.workflow, "datasets": {d.id: d.visibility for d in t.datasets.values()}}
-        for t in found
-    ]  # fmt: skip
     if as_json:
-        output.as_json(rows)
-    else:
-        output.table(
-            ("task", "title", "kind", "workflow", "datasets"),
+        output.as_json(
             [
-                (
-                    str(r["task"]),
-                    str(r["title"]),
-                    str(r["kind"]),
-                    str(r["workflow"]),
-                    ", ".join(f"{k} ({v})" for k, v in dict(r["datasets"]).items()),
-                )  # type: ignore[call-overload]
-                for r in rows
-            ],
+                {
+                    "task": t.id,
+                    "title": t.title,
+                    "kind": t.kind,
+                    "workflow": t.workflow,
+                    "datasets": {d.id: d.visibility for d in t.datasets.values()},
+                }
+                for t in found
+            ]
         )
+        return
+    output.table(
+        ("task", "title", "kind", "workflow", "datasets"),
+        [
+            (
+                t.id,
+                t.title,
+                t.kind,
+                t.workflow,
+                ", ".join(f"{d.id} ({d.visibility})" for d in t.datasets.values()),
+            )
+            for t in found
+        ],
+    )
 
 
 @tasks.command(epilog="Examples:  runner task new my-task  |  runner task new my-task --kind adhoc")

@@ -77,7 +77,9 @@ class Archive:
     def __enter__(self) -> Archive:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
         self._file.close()
 
     def stream(self) -> Iterator[bytes]:
@@ -212,7 +214,9 @@ class Archive:
         chunks = self._chunks(layer)
         first = next(chunks, b"")
         if first.startswith(OTHER_COMPRESSION):
-            raise refuse("A layer is compressed in a form other than gzip, whose size cannot be checked here.")
+            raise refuse(
+                "A layer is compressed in a form other than gzip, whose size cannot be checked here."
+            )
 
         def again() -> Iterator[bytes]:
             yield first
@@ -220,13 +224,18 @@ class Archive:
 
         source: io.RawIOBase
         source = _Unpacked(again(), self._max) if first.startswith(GZIP) else _Plain(again())
-        with tarfile.open(fileobj=io.BufferedReader(source, CHUNK), mode="r|", errors="surrogateescape") as tar:
+        reader = io.BufferedReader(source, CHUNK)
+        with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as tar:
             for count, entry in enumerate(tar):
                 # A sparse entry declares what it grows to, and the engine writes that out.
                 self._unpacked += max(entry.size, 0) + tarstream.BLOCK
                 if self._unpacked > self._max or count > MAX_LAYER_ENTRIES:
                     raise refuse(f"Its layers unpack to more than the {self._max} bytes that are allowed.")
                 tar.members = []  # type: ignore[attr-defined]  # a long layer must not pile up in memory
+        while reader.read(
+            CHUNK
+        ):  # the engine keeps what follows the end of the tar, so it has to be within the cap
+            pass
 
 
 class _Plain(io.RawIOBase):

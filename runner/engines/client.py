@@ -142,18 +142,24 @@ def translated(clients: Clients, doing: str) -> Iterator[None]:
         yield
     except docker.errors.APIError as error:
         raise PlatformError(
-            f"the container engine failed while {doing}", why=explanation(error), fix="look at the engine's own log"
+            f"the container engine failed while {doing}",
+            why=explanation(error),
+            fix="look at the engine's own log",
         ) from error
     except requests.exceptions.ConnectionError as error:
         if "timed out" in str(error):
-            raise PlatformError(f"the container engine took too long while {doing}", why=printable(str(error), 300)) from error
+            raise PlatformError(
+                f"the container engine took too long while {doing}", why=printable(str(error), 300)
+            ) from error
         raise clients.unreachable(error) from error
     except (
         docker.errors.DockerException,
         requests.exceptions.RequestException,
         urllib3.exceptions.HTTPError,
     ) as error:
-        raise PlatformError(f"the container engine failed while {doing}", why=printable(str(error), 300)) from error
+        raise PlatformError(
+            f"the container engine failed while {doing}", why=printable(str(error), 300)
+        ) from error
 
 
 def explanation(error: Any) -> str:

@@ -75,6 +75,7 @@ def collect(
     files: list[str] = []
     refused: list[tuple[str, str]] = []
     seen: set[str] = set()
+    folders: set[str] = set()
     total = 0
 
     def refuse(name: str, reason: str) -> None:
@@ -90,6 +91,10 @@ def collect(
                 name = entry.name.partition("/")[2]
                 if not name and entry.isdir():
                     continue  # the folder itself
+                if name.partition("/")[0] in folders:
+                    continue  # refused with its folder
+                if entry.isdir():
+                    folders.add(name)
                 reason = _reason(entry, name, seen, allowed)
                 if not reason and len(files) >= max_files:
                     reason = f"more than {max_files} files"

@@ -47,7 +47,11 @@ def inside(folder: Path, dockerfile: str) -> None:
     """Raise unless ``dockerfile`` is a regular file of ``folder``, also with all links followed."""
     root = folder.resolve()
     path = folder / dockerfile
-    if Path(dockerfile).is_absolute() or ".." in Path(dockerfile).parts or not path.resolve().is_relative_to(root):
+    if (
+        Path(dockerfile).is_absolute()
+        or ".." in Path(dockerfile).parts
+        or not path.resolve().is_relative_to(root)
+    ):
         raise RunnerError(
             "E202",
             "the Dockerfile leaves the folder",
@@ -69,7 +73,9 @@ def _names(folder: Path, dockerfile: str) -> list[str]:
     ignore = folder / ".dockerignore"
     patterns: list[str] = []
     if ignore.is_file():
-        lines = (line.strip() for line in ignore.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+        lines = (
+            line.strip() for line in ignore.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        )
         patterns = [line for line in lines if line and not line.startswith("#")]
     names = set(exclude_paths(str(folder.absolute()), patterns, dockerfile=dockerfile))
     # A negated pattern may keep a file whose folder is left out.

@@ -23,7 +23,10 @@ from runner.engines.owner import alive, default_locks, me, private_folder
 from runner.engines.text import printable
 from runner.errors import PlatformError, RunnerError
 
-BASES = ("proctor/base:bookworm", "python:3.11-slim")  # what the keeper is made from without the evaluator's image
+BASES = (
+    "proctor/base:bookworm",
+    "python:3.11-slim",
+)  # what the keeper is made from without the evaluator's image
 FILL = 6 * 3600.0  # seconds for filling a data volume
 PULL = 3600.0
 TRANSFER = 3600.0
@@ -174,7 +177,9 @@ class DockerEngine:
             with self.clients.streaming("pulling an image", PULL) as (api, _):
                 for line in api.pull(repository, tag=tag, stream=True, decode=True):
                     if "error" in line:
-                        raise _missing_image(image, f"It could not be pulled: {printable(str(line['error']), 300)}.")
+                        raise _missing_image(
+                            image, f"It could not be pulled: {printable(str(line['error']), 300)}."
+                        )
                 return reference(api.inspect_image(image), image)
         except PlatformError as error:
             if isinstance(error.__cause__, docker.errors.APIError):
@@ -245,7 +250,11 @@ class DockerEngine:
                             if "error" in event:
                                 raise failed(f"The engine says: {printable(str(event['error']), 500)}.")
                     except docker.errors.APIError as error:
-                        if error.status_code is not None and error.status_code < 600 and not error.is_server_error():
+                        if (
+                            error.status_code is not None
+                            and error.status_code < 600
+                            and not error.is_server_error()
+                        ):
                             raise failed(f"The engine says: {explanation(error)}.") from error
                         if "dockerfile" in str(error).lower():
                             raise failed(f"The engine says: {explanation(error)}.") from error
@@ -270,7 +279,10 @@ class DockerEngine:
         """Write the image's archive; asked for by identity, it holds no tags."""
         part = to.with_name(f".{to.name}.{secrets.token_hex(4)}.part")
         try:
-            with self.clients.streaming("saving an image", TRANSFER) as (api, deadline), part.open("xb") as file:
+            with (
+                self.clients.streaming("saving an image", TRANSFER) as (api, deadline),
+                part.open("xb") as file,
+            ):
                 for chunk in api.get_image(image.id, chunk_size=MIB):
                     file.write(chunk)
                 if deadline.passed:
@@ -352,7 +364,9 @@ class DockerEngine:
                     labels=labels | {"proctor.filling": name},
                     own_profile=self.own_profile,
                 )
-                helper = api.create_container_from_config(body, name=f"proctor-fill-{secrets.token_hex(6)}")["Id"]
+                helper = api.create_container_from_config(body, name=f"proctor-fill-{secrets.token_hex(6)}")[
+                    "Id"
+                ]
             files = sorted((str(path), source) for path, source in fill())
             with self.clients.streaming("filling a data volume", FILL) as (api, _):
                 api.put_archive(helper, "/data", tarstream.stream(files))
@@ -387,7 +401,9 @@ class DockerEngine:
     def keeper(self) -> ImageRef:
         """The image of our own helper containers. Raises E304."""
         if self._keeper is None:
-            names = (self._keeper_image,) if self._keeper_image else (f"proctor/evaluator:{_version()}", *BASES)
+            names = (
+                (self._keeper_image,) if self._keeper_image else (f"proctor/evaluator:{_version()}", *BASES)
+            )
             for name in names:
                 with suppress(RunnerError):
                     self._keeper = self.resolve(name)
@@ -439,7 +455,11 @@ class DockerEngine:
             ready = self._markers()
             for volume in volumes:
                 labels = volume.get("Labels") or {}
-                if "proctor.data" in labels and volume["Name"] not in ready and not alive(labels.get("proctor.owner", "")):
+                if (
+                    "proctor.data" in labels
+                    and volume["Name"] not in ready
+                    and not alive(labels.get("proctor.owner", ""))
+                ):
                     self._drop(volume["Name"])
         if self.local:
             meter.clean_up(self._raw)
@@ -496,7 +516,9 @@ def reference(facts: Mapping[str, Any], asked: str = "") -> ImageRef:
     config = facts.get("Config") or {}
     digests = sorted(facts.get("RepoDigests") or [])
     repository = _split_tag(asked.partition("@")[0])[0]
-    chosen = next((d for d in digests if d == asked or d.startswith(repository + "@")), digests[0] if digests else None)
+    chosen = next(
+        (d for d in digests if d == asked or d.startswith(repository + "@")), digests[0] if digests else None
+    )
     variant = f"/{facts['Variant']}" if facts.get("Variant") else ""
     health = (config.get("Healthcheck") or {}).get("Test") or []
     return ImageRef(
@@ -570,5 +592,3 @@ def _gpus(raw: Mapping[str, Any], local: bool) -> int:
         return 0
     cards = Path("/proc/driver/nvidia/gpus")
     return len(list(cards.iterdir())) if local and cards.is_dir() else 1
-
-

@@ -63,7 +63,9 @@ class DockerSession:
     def output_volume(self, name: str, *, bytes: int, inodes: int) -> Volume:
         """A memory volume with limits on bytes and files. Name them all before the first start: one keeper serves them."""
         volume = f"proctor-{self._tag}-{name}"
-        options = sandbox.tmpfs_volume_options(size=bytes, inodes=inodes, uid=self._engine.uid_base + self.uid)
+        options = sandbox.tmpfs_volume_options(
+            size=bytes, inodes=inodes, uid=self._engine.uid_base + self.uid
+        )
         with self._clients.calling("making an output volume") as api:
             api.create_volume(volume, driver="local", driver_opts=options, labels=self._labels)
         self._sizes[volume], self._inodes[volume] = bytes, inodes
@@ -77,7 +79,6 @@ class DockerSession:
         import docker.errors
 
         self._check(spec)
-        self._keep()
         gauge = self._engine.make_meter()
         options = sandbox.software_options if spec.role == "software" else sandbox.evaluator_options
         body = options(
@@ -87,6 +88,7 @@ class DockerSession:
             own_profile=self._engine.own_profile,
             cgroup_parent=gauge.parent,
         )
+        self._keep()
         handle = DockerHandle(self._clients, spec, gauge, f"proctor-{self._tag}-{len(self._handles)}")
         self._handles.append(handle)
         with self._clients.calling("starting a container") as api:
@@ -119,7 +121,13 @@ class DockerSession:
         with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
             chunks, _stat = api.get_archive(keeper, path, chunk_size=collect.CHUNK)
             return collect.collect(
-                chunks, dest, allowed=allowed, max_bytes=max_bytes, max_files=max_files, max_stream=cap, full=full
+                chunks,
+                dest,
+                allowed=allowed,
+                max_bytes=max_bytes,
+                max_files=max_files,
+                max_stream=cap,
+                full=full,
             )
 
     def copy_in(self, volume: Volume, files: Mapping[str, Path | bytes]) -> None:
@@ -176,7 +184,9 @@ class DockerSession:
             except docker.errors.NotFound:
                 labels = {}
             if "proctor.data" not in labels:
-                raise PlatformError("the volume with the inputs has vanished", why=f"{name} was removed meanwhile.")
+                raise PlatformError(
+                    "the volume with the inputs has vanished", why=f"{name} was removed meanwhile."
+                )
 
     def _keep(self) -> None:
         """A keeper for the volumes that have none yet."""
@@ -191,7 +201,9 @@ class DockerSession:
             own_profile=self._engine.own_profile,
         )
         with self._clients.calling("starting the keeper of the volumes") as api:
-            keeper = api.create_container_from_config(body, name=f"proctor-{self._tag}-keeper-{len(self._kept)}")["Id"]
+            keeper = api.create_container_from_config(
+                body, name=f"proctor-{self._tag}-keeper-{len(self._kept)}"
+            )["Id"]
             api.start(keeper)
         self._kept |= {m.volume.name: (keeper, m.target) for m in mounts}
 
@@ -208,7 +220,9 @@ class DockerSession:
             run = api.exec_create(keeper, ["stat", "-f", "-c", "%a %d", path])
             words = bytes(api.exec_start(run["Id"])).split()
         if len(words) != 2 or not all(w.isdigit() for w in words):
-            raise PlatformError("the fill of the output volume cannot be read", why="The keeper's stat failed.")
+            raise PlatformError(
+                "the fill of the output volume cannot be read", why="The keeper's stat failed."
+            )
         return b"0" in words
 
 
@@ -256,7 +270,9 @@ class DockerHandle:
         with self._clients.calling("looking at a container") as api:
             return bool(api.inspect_container(self.id)["State"]["Running"])
 
-    def _watch(self, deadline: float, cancelled: Callable[[], bool] | None) -> Literal["time", "cancel"] | None:
+    def _watch(
+        self, deadline: float, cancelled: Callable[[], bool] | None
+    ) -> Literal["time", "cancel"] | None:
         away_since: float | None = None
         while True:
             left = deadline - (time.monotonic() - self.clock)
@@ -315,7 +331,9 @@ class DockerHandle:
             facts = api.inspect_container(self.id)
         state = facts["State"]
         if state["Running"] or state["Status"] not in ("exited", "dead"):
-            raise PlatformError("the engine lost a container", why=f"Its state is {printable(str(state['Status']))}.")
+            raise PlatformError(
+                "the engine lost a container", why=f"Its state is {printable(str(state['Status']))}."
+            )
         if killed is None and facts["Name"].endswith(CANCELLED):
             killed = "cancel"
         code = int(state["ExitCode"])
@@ -353,7 +371,9 @@ class DockerHandle:
 
     def _fetch(self, stream: str) -> bytes:
         with self._clients.calling("reading a log") as api:
-            return bytes(api.logs(self.id, stdout=stream == "stdout", stderr=stream == "stderr", stream=False))
+            return bytes(
+                api.logs(self.id, stdout=stream == "stdout", stderr=stream == "stderr", stream=False)
+            )
 
 
 def no_gpu() -> PlatformError:

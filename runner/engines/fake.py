@@ -126,9 +126,17 @@ class FakeEngine:
         """E302 and E305 from the facts given to the constructor."""
         self._call("require")
         if self._info.missing:
-            raise PlatformError("the container engine cannot enforce the limits", why="; ".join(self._info.missing), code="E302")
+            raise PlatformError(
+                "the container engine cannot enforce the limits",
+                why="; ".join(self._info.missing),
+                code="E302",
+            )
         for limit in limits:
-            if limit.gpus > self._info.gpus or limit.memory > self._info.memory or limit.cpus > self._info.cpus:
+            if (
+                limit.gpus > self._info.gpus
+                or limit.memory > self._info.memory
+                or limit.cpus > self._info.cpus
+            ):
                 raise PlatformError("this machine cannot give what the task asks for", code="E305")
 
     def resolve(self, image: str) -> ImageRef:
@@ -161,7 +169,9 @@ class FakeEngine:
         if on_line is not None:
             on_line(f"building {name}")
         if not path.is_file() or name not in self.script:
-            raise RunnerError("E203", f"building {context.name} failed", why="There is no script of that name.")
+            raise RunnerError(
+                "E203", f"building {context.name} failed", why="There is no script of that name."
+            )
         if tag is not None:
             self.script[tag] = self.script[name]
         return ImageRef(id=identity(tag or name))
@@ -281,7 +291,9 @@ class FakeSession:
             raise PlatformError("this machine has not the GPUs that the task asks for", code="E305")
         script = next((s for name, s in engine.script.items() if identity(name) == spec.image.id), None)
         if script is None:
-            raise PlatformError("the container engine failed while starting a container", why="No such image.")
+            raise PlatformError(
+                "the container engine failed while starting a container", why="No such image."
+            )
         if isinstance(script, BaseException):
             raise script
         mounts = Mounts(spec, engine._volumes)
@@ -385,7 +397,8 @@ class FakeHandle:
             started=ended.started or self._started,
             finished=ended.finished or datetime.now(UTC).isoformat(),
             resources=used,
-            log_truncated=ended.log_truncated or max(len(self._mounts.stdout), len(self._mounts.stderr)) > cap,
+            log_truncated=ended.log_truncated
+            or max(len(self._mounts.stdout), len(self._mounts.stderr)) > cap,
         )
 
     def logs(self, stream: Literal["stdout", "stderr"], cap: int) -> bytes:

@@ -143,7 +143,10 @@ class StatsMeter:
 
     def _sample(self, container: str) -> None:
         # A failure to measure is no failure of the run: the result then says that there is no measurement.
-        with suppress(PlatformError), self._clients.streaming("sampling", 30 * 24 * 3600.0) as (client, deadline):
+        with (
+            suppress(PlatformError),
+            self._clients.streaming("sampling", 30 * 24 * 3600.0) as (client, deadline),
+        ):
             self._deadline = deadline
             for stats in client.stats(container, stream=True, decode=True):
                 memory = stats.get("memory_stats") or {}
@@ -179,7 +182,9 @@ class StatsMeter:
 def clean_up(info: dict[str, Any]) -> None:
     """Remove groups that dead processes of this machine left behind."""
     version = str(info.get("CgroupVersion", "1"))
-    roots = [CGROUPS] if version == "2" else [d for d in CGROUPS.iterdir() if d.is_dir() and not d.is_symlink()]
+    roots = (
+        [CGROUPS] if version == "2" else [d for d in CGROUPS.iterdir() if d.is_dir() and not d.is_symlink()]
+    )
     host, boot, _, _ = me().split("|")
     for root in roots:
         for child in (root / PARENT).glob("*x*"):

@@ -21,7 +21,9 @@ OPTIONS_VERSION = 1
 FIRST_UID = 20_000
 NOBODY = 65_534
 PAGE = 4096
-VOLUME_COVER = 16 * MIB  # what an image's own VOLUME path may hold: in memory, instead of on the disk without a limit
+VOLUME_COVER = (
+    16 * MIB
+)  # what an image's own VOLUME path may hold: in memory, instead of on the disk without a limit
 SECCOMP_MACHINES = ("x86_64", "amd64")  # the profile names x86-64 calls; elsewhere the engine's default holds
 
 # Extra writable paths may not touch these, nor what lies in or above them.
@@ -147,7 +149,9 @@ def _container(
     user = "0:0" if spec.exceptions.root else f"{uid}:{uid}"
     env = {"HOME": "/tmp"}  # noqa: S108
     if not limits.gpus:
-        env["NVIDIA_VISIBLE_DEVICES"] = "void"  # an image may ask a GPU runtime for devices through this variable
+        env["NVIDIA_VISIBLE_DEVICES"] = (
+            "void"  # an image may ask a GPU runtime for devices through this variable
+        )
     env |= dict(spec.env)
     command = list(spec.command) if spec.command else None
     workdir = spec.workdir or spec.image.workdir or "/"
@@ -240,7 +244,9 @@ def _covers(volumes: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
 
 def _granted(path: str, targets: Iterable[str]) -> str:
     pure = PurePosixPath(path)
-    plain = path.startswith("/") and not path.startswith("//") and ".." not in pure.parts and len(pure.parts) > 1
+    plain = (
+        path.startswith("/") and not path.startswith("//") and ".." not in pure.parts and len(pure.parts) > 1
+    )
     # The engine splits its options at these characters.
     plain = plain and not any(c in path for c in ",:\0\n")
     if plain:

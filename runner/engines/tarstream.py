@@ -12,7 +12,9 @@ CHUNK = 1 << 20
 BLOCK = tarfile.BLOCKSIZE
 
 
-def header(name: str, *, size: int = 0, kind: bytes = tarfile.REGTYPE, mode: int = 0o444, uid: int = 0) -> bytes:
+def header(
+    name: str, *, size: int = 0, kind: bytes = tarfile.REGTYPE, mode: int = 0o444, uid: int = 0
+) -> bytes:
     """The header of one entry: time 0 and numeric owners only, so that equal content gives equal bytes."""
     info = tarfile.TarInfo(name)
     info.size, info.type, info.mode, info.uid, info.gid = size, kind, mode, uid, uid
@@ -70,5 +72,7 @@ def _file(name: str, path: Path, uid: int) -> Iterator[bytes]:
             left -= len(chunk)
             yield chunk
         if left or file.read(1):
-            raise PlatformError(f"{path.name} changed while it was copied", why=f"{path} was {size} bytes before.")
+            raise PlatformError(
+                f"{path.name} changed while it was copied", why=f"{path} was {size} bytes before."
+            )
     yield padding(size)

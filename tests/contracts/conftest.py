@@ -11,7 +11,9 @@ import pytest
 from runner.engines.base import MIB, ContainerSpec, Engine, Exit, ImageRef, Limits, Mount
 from runner.engines.fake import FakeEngine, Mounts, Script
 
-LIMITS = Limits(memory=192 * MIB, pids=64, wall_clock=30, output=4 * MIB, tmp=16 * MIB, shm=8 * MIB, log=64 * 1024)
+LIMITS = Limits(
+    memory=192 * MIB, pids=64, wall_clock=30, output=4 * MIB, tmp=16 * MIB, shm=8 * MIB, log=64 * 1024
+)
 
 
 def _copy(mounts: Mounts, out: Path) -> None:
@@ -58,7 +60,10 @@ PROGRAMS: dict[str, tuple[str, Script | Exit]] = {
         _odd,
     ),
     "loud": ("print(('x'*99+'\\n')*10000, end=''); print('the end')", _loud),
-    "fill": ("f=open('/out/run.txt','wb',0); n=f.write(bytes(3<<20)); f.write(bytes(3<<20)); f.write(b'x')", _fill),
+    "fill": (
+        "f=open('/out/run.txt','wb',0); n=f.write(bytes(3<<20)); f.write(bytes(3<<20)); f.write(b'x')",
+        _fill,
+    ),
     "absent": ("", Exit(code=None, start_error="nope: No such file or directory")),
 }
 

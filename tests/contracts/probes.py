@@ -125,10 +125,12 @@ def square(x):
 
 def loopback():
     with socket.create_server(("127.0.0.1", 0)) as server:
+
         def serve():
             s, _ = server.accept()
             with s:
                 s.sendall(b"pong")
+
         thread = threading.Thread(target=serve)
         thread.start()
         with socket.create_connection(server.getsockname(), timeout=5) as s:
@@ -141,13 +143,17 @@ found["uid"], found["gid"], found["groups"] = os.getuid(), os.getgid(), os.getgr
 with open("/proc/self/status") as f:
     found["status"] = dict(line.strip().split(":\t", 1) for line in f if ":\t" in line)
 found["hostname"], found["home"] = socket.gethostname(), os.environ["HOME"]
-found["setuid_program"] = subprocess.run(["su", "-c", "true"], capture_output=True, stdin=subprocess.DEVNULL).returncode
+found["setuid_program"] = subprocess.run(
+    ["su", "-c", "true"], capture_output=True, stdin=subprocess.DEVNULL
+).returncode
 found["write"] = {
     p: attempt(lambda p=p: open(p, "a").close())
     for p in ("/x", "/etc/passwd", "/usr/x", "/in/x", "/in/queries.txt", "/dev/x", "/sys/x", "/run/x")
 }
 found["interfaces"] = sorted(os.listdir("/sys/class/net"))
-found["connect"] = {a: attempt(lambda a=a: connect(a)) for a in ("172.17.0.1", "172.29.77.1", "192.0.2.1", "169.254.169.254")}
+found["connect"] = {
+    a: attempt(lambda a=a: connect(a)) for a in ("172.17.0.1", "172.29.77.1", "192.0.2.1", "169.254.169.254")
+}
 found["sockets"] = {
     "netlink": attempt(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)),
     "vsock": attempt(lambda: socket.socket(40, socket.SOCK_STREAM, 0)),

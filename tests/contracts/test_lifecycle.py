@@ -51,7 +51,9 @@ def test_a_run_from_inputs_to_output(world: Any, data: Volume, attempt: str, tmp
         out = session.output_volume("output", bytes=4 * MIB, inodes=64)
         handle = session.start(world.spec("copy", Mount(data, "/in"), Mount(out, "/out", read_only=False)))
         ended = handle.wait(30)
-        got = session.copy_out(out, tmp_path / "out", allowed=lambda n: n == "run.txt", max_bytes=MIB, max_files=2)
+        got = session.copy_out(
+            out, tmp_path / "out", allowed=lambda n: n == "run.txt", max_bytes=MIB, max_files=2
+        )
         assert handle.logs("stdout", 1000) == b"hello\n"
         assert handle.logs("stderr", 3) == b"ed\n"
         assert handle.logs("stderr", 0) == b""
@@ -191,7 +193,8 @@ def test_a_data_volume_is_filled_once(world: Any, inputs: Inputs) -> None:
 
     found: list[Volume] = []
     threads = [
-        threading.Thread(target=lambda: found.append(world.engine.data_volume(digest, fill))) for _ in range(3)
+        threading.Thread(target=lambda: found.append(world.engine.data_volume(digest, fill)))
+        for _ in range(3)
     ]
     for thread in threads:
         thread.start()

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import docker
+
 from runner import compose, config
 from runner.tasks import load_task
 from tests.verdicts import cases
@@ -54,6 +56,7 @@ class Project:
             "COMPOSE_PROJECT_NAME": self.name,
             "EVALUATOR_IMAGE": self.evaluator,
             "BASE_IMAGE": self.base,
+            "IMAGE": f"{self.name}/software",
             "NO_COLOR": "1",
             **variables,
         }
@@ -93,3 +96,7 @@ def project(folder: Path, host: str, evaluator: str, base: str) -> Iterator[Proj
         yield made
     finally:
         made.compose("down", "--volumes", "--timeout", "1", TASK=cases.TASK)
+        client = docker.DockerClient(base_url=host, timeout=60)
+        for image in client.images.list(filters={"reference": f"{made.name}/software"}):
+            client.images.remove(image.id, force=True)
+        client.close()

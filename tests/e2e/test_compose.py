@@ -10,6 +10,7 @@ import docker
 import pytest
 
 from runner import config
+from runner.engines.base import ImageRef
 from runner.engines.docker import DockerEngine
 from runner.setup.engine import docker_host
 from runner.setup.images import IMAGES, ensure_images, tag
@@ -17,7 +18,7 @@ from runner.tasks import load_task
 from tests.e2e.compose_project import ROOT, Project, project
 from tests.verdicts import cases
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("compose")]
+pytestmark = pytest.mark.engine
 EXIT_CODE = ("--exit-code-from", "evaluator")
 
 
@@ -35,15 +36,12 @@ def host(engine: DockerEngine) -> str:
 
 
 @pytest.fixture(scope="module")
-def base(engine: DockerEngine, base_image: object, host: str) -> Iterator[str]:
+def base(base_image: ImageRef, host: str) -> str:
     """The base image under a name of this module, because Compose takes names and no identities."""
     client = docker.DockerClient(base_url=host, timeout=60)
-    client.images.get(base_image.id).tag("proctor-test/compose-base", "1")  # type: ignore[attr-defined]
-    yield "proctor-test/compose-base:1"
-    for image in client.images.list(filters={"reference": f"proctor-compose/{cases.TEAM}-*"}):
-        for name in image.tags:
-            client.images.remove(name)
+    client.images.get(base_image.id).tag("proctor-test/compose-base", "1")
     client.close()
+    return "proctor-test/compose-base:1"
 
 
 @pytest.fixture
@@ -97,6 +95,14 @@ def test_a_crashing_software_is_told_so_by_the_evaluator(here: Project) -> None:
     assert "cannot find my model" in ended.text
     assert "software-1 exited with code 1" in ended.text
     assert "FAILED: the software left no run.txt (or run.txt.gz) in $outputDir." in ended.text
+
+
+def test_a_crash_after_writing_a_run_is_not_hidden(here: Project) -> None:
+    """Compose does not tell the evaluator how the software ended, so the reader is told to look."""
+    here.add("exits-3-after-run")
+    ended = here.up("exits-3-after-run")
+    assert "software-1 exited with code 3" in ended.text
+    assert "unless 'software-1 exited with code 0' stands above, the run counts as failed" in ended.text
 
 
 def test_an_invalid_run_gets_its_findings_and_no_scores(here: Project) -> None:

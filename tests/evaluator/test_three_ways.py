@@ -59,6 +59,8 @@ ODDITIES = [
     b"1 Q0 d\x00 1 3 tag\n",
     b"1\tQ0\td5\t3\t2\ttag\r\n",
     b"1  Q0 d6   4 1.5 tag \n",
+    b" 1 Q0\td6 4 1.5  tag\r\n",
+    b"1 Q0 d6 4\x0b1.5 tag\n",
     b"tag Q0 d1 1 1 tag tag\n",
     b"1 Q0 d7 1 1\rtag\n",
 ]
@@ -87,6 +89,11 @@ def files(draw: st.DrawFn) -> bytes:
     for oddity in draw(st.lists(st.sampled_from(ODDITIES), max_size=2)):
         lines.insert(draw(st.integers(0, len(lines))), oddity)
     data = b"".join(lines)
+    spacing = draw(st.integers(0, 6))
+    if spacing == 1:
+        data = data.replace(b" ", b" \t ")
+    elif spacing == 2:
+        data = data.replace(b"\n", b" \r\n")
     return data[:-1] if draw(st.integers(0, 5)) == 0 else data
 
 

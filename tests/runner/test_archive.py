@@ -240,7 +240,8 @@ def test_killed_at_any_step_leaves_nothing_half_written(tmp_path: Path) -> None:
             attempt.lock()
         assert archive.live() == {}
         archive.sweep()
-        assert [p.name for p in archive.tmp.iterdir()] == [".lock"]
+        assert {p.name for p in archive.tmp.glob("*")} <= {".lock"}
+        archive.discard(archive.begin(TASK, RUN))
         assert archive.begin(TASK, RUN).number == len(attempts) + 1
         steps += 4 if not finished else 0
     assert attempts

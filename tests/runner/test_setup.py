@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import socketserver
+import subprocess
 import sys
 import threading
 import time
@@ -196,6 +197,19 @@ def test_the_socket_path_fits_however_long_the_data_directory_is(tmp_path: Path)
 # Our own daemon
 
 
+def end_it_if_this_test_is_killed(own: daemon.OwnEngine) -> None:
+    """The daemon is made to outlive its starter, so a killed test needs somebody else to end it."""
+    script = 'while kill -0 "$1" 2>/dev/null; do sleep 0.5; done; kill "$(cat "$2")"'
+    own.folder.mkdir(parents=True)
+    subprocess.Popen(
+        ["sh", "-c", script, "watch", str(os.getpid()), str(own.pidfile)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
 @pytest.mark.engine
 @pytest.mark.parametrize("beside_another_daemon", [False, True])
 def test_a_daemon_of_our_own(
@@ -213,6 +227,7 @@ def test_a_daemon_of_our_own(
     monkeypatch.setattr(daemon, "_OTHERS_LINK", "lo" if beside_another_daemon else daemon._OTHERS_LINK)
     has_link = beside_another_daemon or Path("/sys/class/net/docker0").exists()
     said: list[str] = []
+    end_it_if_this_test_is_killed(own)
     try:
         assert engine.ensure_engine(config, said.append) == own.host
         assert any("one of our own" in line for line in said)

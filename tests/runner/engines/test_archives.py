@@ -1,0 +1,159 @@
+"""Image archives from strangers, made by hand; loading real ones is in tests/contracts."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.archives import Archive
+from runner.errors import RunnerError
+
+MAX = 1 << 20
+
+
+def tar(entries: dict[str, bytes | tarfile.TarInfo]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as out:
+        for name, content in entries.items():
+            if isinstance(content, tarfile.TarInfo):
+                content.name = name
+                out.addfile(content)
+                continue
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            out.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def link(kind: bytes, target: str) -> tarfile.TarInfo:
+    info = tarfile.TarInfo()
+    info.type, info.linkname = kind, target
+    return info
+
+
+LAYER = tar({"hello": b"world" * 100})
+
+
+def image(layer: bytes = LAYER, layers: int = 1, tags: Any = ("proctor/evaluator:latest",)) -> dict[str, Any]:
+    config = json.dumps(
+        {"rootfs": {"diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()] * layers}}
+    ).encode()
+    name = hashlib.sha256(config).hexdigest() + ".json"
+    manifest = [{"Config": name, "RepoTags": list(tags), "Layers": ["a/layer.tar"] * layers}]
+    return {
+        name: config,
+        "a/layer.tar": layer,
+        "repositories": b'{"proctor/evaluator":{"latest":"a"}}',
+        "manifest.json": json.dumps(manifest).encode(),
+    }
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[bytes], Path]:
+    def go(raw: bytes) -> Path:
+        path = tmp_path / "image.tar"
+        path.write_bytes(raw)
+        return path
+
+    return go
+
+
+def rewritten(path: Path) -> dict[str, bytes]:
+    with Archive(path, max_bytes=MAX) as found:
+        raw = b"".join(found.stream())
+    with tarfile.open(fileobj=io.BytesIO(raw)) as out:
+        return {m.name: out.extractfile(m).read() for m in out}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, lambda raw: gzip.compress(raw[:700]) + gzip.compress(raw[700:])]
+)
+def test_only_one_image_without_tags_goes_through(
+    write: Callable[[bytes], Path], pack: Callable[[bytes], bytes]
+) -> None:
+    entries = image()
+    name = next(iter(entries))
+    out = rewritten(write(pack(tar(entries))))
+    assert set(out) == {name, "layer-0.tar", "manifest.json"}
+    assert json.loads(out["manifest.json"]) == [{"Config": name, "RepoTags": None, "Layers": ["layer-0.tar"]}]
+    assert out["layer-0.tar"] == LAYER and out[name] == entries[name]
+
+
+def test_equal_layers_may_be_links(write: Callable[[bytes], Path]) -> None:
+    entries = image(layers=2)
+    entries["b/layer.tar"] = link(tarfile.SYMTYPE, "../a/layer.tar")
+    manifest = json.loads(entries["manifest.json"])
+    manifest[0]["Layers"] = ["a/layer.tar", "b/layer.tar"]
+    entries["manifest.json"] = json.dumps(manifest).encode()
+    out = rewritten(write(tar(entries)))
+    assert json.loads(out["manifest.json"])[0]["Layers"] == ["layer-0.tar", "layer-0.tar"]
+
+
+def changed(**manifest: Any) -> dict[str, Any]:
+    entries = image()
+    listed = json.loads(entries["manifest.json"])
+    entries["manifest.json"] = json.dumps([listed[0] | manifest]).encode()
+    return entries
+
+
+def huge(kind: bytes = tarfile.REGTYPE) -> bytes:
+    info = tarfile.TarInfo("huge")
+    info.size, info.type = 1 << 40, kind
+    return info.tobuf() + b"\0" * 1024
+
+
+SPARSE = tarfile.TarInfo("sparse")
+SPARSE.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(1 << 40)}
+
+BAD: dict[str, bytes] = {
+    "empty": b"",
+    "noise": b"\x00\x01" * 5000,
+    "no manifest": tar({"x": b"y"}),
+    "two images": tar(image() | {"manifest.json": b"[{}, {}]"}),
+    "manifest is no JSON": tar(image() | {"manifest.json": b"{"}),
+    "manifest nests deeply": tar(image() | {"manifest.json": b"[" * 100_000}),
+    "layer is missing": tar(changed(Layers=["nope"])),
+    "layer outside": tar(changed(Layers=["../../etc/passwd"])),
+    "layer absolute": tar(changed(Layers=["/etc/passwd"])),
+    "layer is a number": tar(changed(Layers=[5])),
+    "no layers": tar(changed(Layers=None)),
+    "another number of layers": tar(changed(Layers=["a/layer.tar"] * 2)),
+    "config is missing": tar(changed(Config="x.json")),
+    "entry outside": tar(image() | {"../x": b""}),
+    "entry absolute": tar(image() | {"/x": b""}),
+    "link outside": tar(image() | {"a/layer.tar": link(tarfile.SYMTYPE, "../../etc/passwd")}),
+    "link absolute": tar(image() | {"a/layer.tar": link(tarfile.SYMTYPE, "/etc/passwd")}),
+    "links in a circle": tar(image() | {"a/layer.tar": link(tarfile.SYMTYPE, "layer.tar")}),
+    "layer is a device": tar(image() | {"a/layer.tar": link(tarfile.CHRTYPE, "")}),
+    "too large": tar(image() | {"x": bytes(MAX)}),
+    "gzip bomb": gzip.compress(bytes(50 * MAX)),
+    "gzip cut off": gzip.compress(tar(image()))[:-20],
+    "layer is a gzip bomb": tar(image(gzip.compress(bytes(50 * MAX)))),
+    "layer unpacks to too much": tar(image(gzip.compress(tar({"x": bytes(MAX)})))),
+    "layer declares a terabyte": tar(image(huge())),
+    "layer holds a sparse terabyte": tar(image(tar({"s": SPARSE}))),
+    "layer is compressed otherwise": tar(image(b"\x28\xb5\x2f\xfd" + bytes(600))),
+    "layer is noise": tar(image(b"\x01" * 5000)),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_refused(name: str, write: Callable[[bytes], Path]) -> None:
+    with pytest.raises(RunnerError) as caught:
+        rewritten(write(BAD[name]))
+    assert caught.value.code == "E205"
+    assert caught.value.why
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(RunnerError) as caught:
+        Archive(tmp_path / "none", max_bytes=MAX)
+    assert caught.value.code == "E205"

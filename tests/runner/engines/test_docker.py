@@ -1,0 +1,301 @@
+"""The Docker engine where it differs from the scripted one: kills half-way, clocks, refusals, addresses."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from runner.engines import meter, owner
+from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Mount
+from runner.engines.docker import DockerEngine, _missing, reference
+from runner.engines.docker_session import seconds_between
+from runner.errors import PlatformError, RunnerError
+
+LIMITS = Limits(memory=128 * MIB, wall_clock=30)
+
+HALF_WAY = """
+import sys, time, threading
+from pathlib import Path, PurePosixPath
+from runner.engines.base import *
+from runner.engines.docker import DockerEngine
+from runner.engines import tarstream
+host, attempt, digest, image = sys.argv[1:]
+engine = DockerEngine(host)
+
+def slow(files, uid=0):
+    yield from real(files[:1], uid=uid)
+    print("filling", flush=True)
+    time.sleep(60)
+
+real, tarstream.stream = tarstream.stream, slow
+with engine.session(attempt) as session:
+    out = session.output_volume("output", bytes=MIB, inodes=8)
+    spec = ContainerSpec("software", engine.resolve(image), ("sleep", "60"), Limits(memory=64 * MIB), (Mount(out, "/out", False),))
+    session.start(spec)
+    engine.data_volume(digest, lambda: [(PurePosixPath("a"), Path(__file__ if False else "/etc/hostname"))] * 2)
+"""
+HALF_WAY = HALF_WAY.replace('__file__ if False else "/etc/hostname"', '"/etc/hostname"')
+
+
+def everything(engine: DockerEngine, label: str) -> set[str]:
+    api = engine.clients.get()
+    found = {c["Id"] for c in api.containers(all=True, filters={"label": [label]})}
+    return found | {v["Name"] for v in api.volumes(filters={"label": [label]}).get("Volumes") or []}
+
+
+@pytest.mark.engine
+def test_what_a_killed_process_leaves_is_reaped_and_never_used(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str, tmp_path: Path
+) -> None:
+    digest = hashlib.sha256(secrets.token_bytes(8)).hexdigest()
+    process = subprocess.Popen(
+        [sys.executable, "-c", HALF_WAY, engine.clients.host, attempt, digest, scratch_image.id],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None and process.stdout.readline() == b"filling\n"
+        assert len(everything(engine, f"proctor.attempt={attempt}")) == 3
+        assert attempt not in engine.reap()  # it is alive
+    finally:
+        process.kill()
+        process.wait()
+    assert everything(engine, f"proctor.data={digest}")
+    source = tmp_path / "x"
+    source.write_text("x")
+    volume = engine.data_volume(digest, lambda: [(PurePosixPath("x"), source)])
+    # Other tests (and other people on this machine) reap too, so that it may be gone already.
+    engine.reap()
+    assert everything(engine, f"proctor.attempt={attempt}") == set()
+    assert everything(engine, f"proctor.data={digest}") == {volume.name}
+    marker = engine._markers()[volume.name]
+    assert engine._drop(volume.name) and engine._drop(marker)
+
+
+@pytest.mark.engine
+def test_a_volume_that_vanished_is_our_failure(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str
+) -> None:
+    from runner.engines.base import Volume
+
+    name = f"proctor-gone-{secrets.token_hex(4)}"
+    with engine.session(attempt) as session, pytest.raises(PlatformError, match="vanished"):
+        session.start(
+            ContainerSpec("software", scratch_image, ("true",), LIMITS, (Mount(Volume(name), "/in"),))
+        )
+    engine._drop(name)
+
+
+@pytest.mark.engine
+def test_a_build_that_takes_too_long(engine: DockerEngine, base_image: ImageRef, tmp_path: Path) -> None:
+    tmp_path.joinpath("Dockerfile").write_text(
+        f"FROM {base_image.id}\nRUN echo {secrets.token_hex(4)}; sleep 60\n"
+    )
+    begun = time.monotonic()
+    with pytest.raises(RunnerError) as caught:
+        engine.build(tmp_path, timeout=2)
+    assert caught.value.code == "E203" and "2 s" in caught.value.why
+    assert time.monotonic() - begun < 15
+
+
+@pytest.mark.engine
+def test_a_build_has_no_network_and_little_memory(
+    engine: DockerEngine, base_image: ImageRef, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("Dockerfile").write_text(
+        f"FROM {base_image.id}\nRUN test \"$(ls /sys/class/net)\" = lo && python3 -c 'bytearray(300 << 20)'\n"
+    )
+    with pytest.raises(RunnerError) as caught:
+        engine.build(tmp_path, memory=64 * MIB, timeout=60)
+    assert caught.value.code == "E203" and "137" in caught.value.why
+
+
+@pytest.mark.engine
+def test_a_tag_in_an_archive_changes_nothing(
+    engine: DockerEngine, scratch_image: ImageRef, tmp_path: Path
+) -> None:
+    import tarfile
+
+    from runner.engines.archives import Archive
+
+    engine.save(scratch_image, tmp_path / "image.tar")
+    with tarfile.open(tmp_path / "image.tar") as tar:
+        manifest = tar.extractfile("manifest.json")
+        assert manifest is not None and b'"RepoTags":null' in manifest.read()
+        assert "repositories" not in tar.getnames()
+    with Archive(tmp_path / "image.tar", max_bytes=1 << 30) as checked:
+        assert checked.image_id == scratch_image.id
+
+
+def test_nobody_answers(tmp_path: Path) -> None:
+    for host in (f"unix://{tmp_path}/none.sock", "tcp://127.0.0.1:9", "nonsense://x"):
+        with pytest.raises(PlatformError) as caught:
+            DockerEngine(host).info()
+        assert caught.value.code == "E301"
+        assert "make setup" in caught.value.fix
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", ["", "-x", "a b", "x\x1b[2J", "x" * 600, "../x", "proctor/none", "none"])
+def test_names_that_are_no_images(engine: DockerEngine, name: str) -> None:
+    with pytest.raises(RunnerError) as caught:
+        engine.resolve(name)
+    assert caught.value.code == "E204"
+    assert caught.value.what.isprintable()
+
+
+def test_our_own_image_is_missing(engine: DockerEngine, attempt: str) -> None:
+    other = DockerEngine(engine.clients.host, keeper_image="proctor/never-built")
+    with pytest.raises(PlatformError) as caught, other.session(attempt) as session:
+        session.copy_in(session.output_volume("in", bytes=MIB, inodes=8), {"x": b""})
+    assert caught.value.code == "E304"
+    other.close()
+
+
+GOOD: dict[str, Any] = {
+    "MemoryLimit": True, "SwapLimit": True, "PidsLimit": True, "CpuCfsQuota": True,
+    "CgroupDriver": "cgroupfs", "CgroupVersion": "1", "OSType": "linux", "SecurityOptions": ["name=seccomp"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"MemoryLimit": False}, {"SwapLimit": False}, {"PidsLimit": None}, {"CpuCfsQuota": False},
+     {"CgroupDriver": "none"}, {"SecurityOptions": ["name=rootless"]}, {"OSType": "windows"}],
+    ids=str,
+)  # fmt: skip
+def test_engines_that_ignore_limits(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(_missing(GOOD, ["Engine"])) == []
+    engine = DockerEngine("unix:///nowhere")
+    monkeypatch.setitem(engine.__dict__, "_raw", GOOD | change | {"_version": {}})
+    with pytest.raises(PlatformError) as caught:
+        engine.require()
+    assert caught.value.code == "E302"
+
+
+def test_podman_is_named() -> None:
+    assert "Podman" in next(iter(_missing(GOOD, ["Podman Engine"])))
+
+
+def test_user_ids_under_user_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = DockerEngine("unix:///nowhere")
+    raw = GOOD | {"SecurityOptions": ["name=userns"], "DockerRootDir": "/var/lib/docker/100000.100000"}
+    monkeypatch.setitem(engine.__dict__, "_raw", raw)
+    assert engine.user_namespaces and engine.uid_base == 100_000
+
+
+def test_an_image_reference() -> None:
+    found = reference(
+        {
+            "Id": "sha256:1",
+            "RepoDigests": ["a@sha256:2", "reg.example:5000/b@sha256:3"],
+            "Os": "linux",
+            "Architecture": "arm64",
+            "Variant": "v8",
+            "Config": {
+                "Entrypoint": None,
+                "Cmd": ["x"],
+                "Volumes": {"/d": {}},
+                "Healthcheck": {"Test": ["NONE"]},
+            },
+        },
+        "reg.example:5000/b:tag",
+    )
+    assert found.repo_digest == "reg.example:5000/b@sha256:3"
+    assert (found.platform, found.cmd, found.volumes, found.has_healthcheck) == (
+        "linux/arm64/v8",
+        ("x",),
+        ("/d",),
+        False,
+    )
+
+
+def test_time_stamps_of_engines() -> None:
+    assert seconds_between("2026-01-02T03:04:05.5Z", "2026-01-02T03:04:06.750000001Z") == 1.25
+    assert seconds_between("2026-01-02T03:04:05Z", "2026-01-02T05:04:05+01:00") == 3600
+    assert seconds_between("0001-01-01T00:00:00Z", "") == 0
+
+
+def test_who_is_alive() -> None:
+    assert owner.alive(owner.me())
+    host, boot, pid, started = owner.me().split("|")
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    assert not owner.alive(f"{host}|{boot}|{child.pid}|1")
+    assert not owner.alive(f"{host}|{boot}|{pid}|{int(started or 1) + 1}")
+    assert not owner.alive(f"{host}|another-boot|{pid}|{started}")
+    assert owner.alive(f"elsewhere|{boot}|{child.pid}|1")
+    assert owner.alive("garbage")
+
+
+def test_a_lock_folder_that_is_not_ours(tmp_path: Path) -> None:
+    tmp_path.joinpath("real").mkdir()
+    tmp_path.joinpath("link").symlink_to("real")
+    with pytest.raises(PlatformError) as caught:
+        owner.private_folder(tmp_path / "link")
+    assert caught.value.code == "E306"
+
+
+@pytest.fixture
+def groups(tmp_path: Path) -> Callable[[str, dict[str, str]], None]:
+    def write(folder: str, files: dict[str, str]) -> None:
+        path = tmp_path / folder
+        path.mkdir(parents=True)
+        for name, text in files.items():
+            path.joinpath(name).write_text(text)
+
+    return write
+
+
+def test_control_groups_version_2(tmp_path: Path, groups: Callable[[str, dict[str, str]], None]) -> None:
+    gauge = meter.GroupMeter(driver="systemd", version="2", root=tmp_path)
+    assert gauge.finish() == (None, None, "none")
+    assert gauge.parent.startswith("proctor-") and gauge.parent.endswith(".slice")
+    files = {
+        "memory.peak": "4096\n",
+        "cpu.stat": "usage_usec 1500000\nuser_usec 1\n",
+        "memory.events": "oom 1\noom_kill 2\n",
+    }
+    groups(f"proctor.slice/{gauge.parent}", files)
+    gauge.poll()
+    assert gauge.finish() == (4096, 1.5, "exact")
+    assert gauge.oom_kills() == 2
+    for path in (tmp_path / "proctor.slice" / gauge.parent).iterdir():
+        path.unlink()
+    assert gauge.finish() == (4096, 1.5, "sampled")  # systemd removed the group
+    gauge.close()
+    assert not (tmp_path / "proctor.slice" / gauge.parent).exists()
+
+
+def test_control_groups_version_1(tmp_path: Path, groups: Callable[[str, dict[str, str]], None]) -> None:
+    gauge = meter.GroupMeter(driver="cgroupfs", version="1", root=tmp_path)
+    groups("memory" + gauge.parent, {"memory.max_usage_in_bytes": "4096"})
+    groups("cpuacct" + gauge.parent, {"cpuacct.usage": "2000000000"})
+    assert gauge.finish() == (4096, 2.0, "exact")
+    assert gauge.oom_kills() == 0
+
+
+def test_interrupting_a_process_cleans_up(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str
+) -> None:
+    code = HALF_WAY.replace(
+        "    engine.data_volume", "    print('begun', flush=True); time.sleep(60)\n    engine.data_volume"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, engine.clients.host, attempt, "0" * 64, scratch_image.id],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"begun\n"
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(timeout=20) != 0
+    assert everything(engine, f"proctor.attempt={attempt}") == set()

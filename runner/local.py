@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from runner.clock import SystemClock, stamp
 from runner.config import Config
 from runner.engines.base import Engine, ImageRef
 from runner.errors import RunnerError
-from runner.jobs import Job
+from runner.jobs import InputRun, Job
 from runner.locking import make_job
 from runner.pipeline import Desk, Never, Stop, evaluate, execute
 from runner.records import commit, registration
@@ -118,7 +118,7 @@ def check(
     dataset: Dataset,
     scenario: str = "default",
     *,
-    own_profile: bool = True,
+    input_runs: Sequence[InputRun] = (),
     stop: Stop | None = None,
 ) -> Iterator[Checked]:
     """Execute and evaluate ``bundle`` on ``dataset``; the files are there until the context ends.
@@ -130,7 +130,9 @@ def check(
     stop = stop or Never()
     try:
         with open_store(scratch, url=f"sqlite:///{scratch.database}") as store:
-            job = make_job(bundle, task, dataset, scenario, own_profile=own_profile)
+            job = make_job(
+                bundle, task, dataset, scenario, own_profile=engine.info().seccomp, input_runs=input_runs
+            )
             desk = Desk.of(task, [dataset], engine, evaluator)
             store.commit("submission-registered", registration(bundle), actor=str(bundle.data["team"]))
             attempt = execute(job, engine, store.archive, stop)
@@ -180,3 +182,87 @@ def command_line(job: Job) -> str:
         words.append(f"--entrypoint={job.command[0]}")
     words += [job.image or "IMAGE", *(job.command or ())[1:]]
     return shlex.join(words)
+
+
+@contextmanager
+def check_submission(
+    config: Config,
+    engine: Engine,
+    evaluator: str,
+    submission: SubmissionFile,
+    image: ImageRef | None,
+    task: Task,
+    dataset: Dataset,
+    scenario: str,
+) -> Iterator[Checked]:
+    """:func:`check` a submission as it lies in its folder, after the runs that it takes as input.
+
+    ``image`` is its image (None for uploaded run files). Raises E207 when an input cannot be made.
+    """
+    with (
+        input_runs(config, engine, evaluator, submission, task, dataset, scenario) as inputs,
+        check(
+            config,
+            engine,
+            evaluator,
+            provisional(submission, image, submission.folder),
+            task,
+            dataset,
+            scenario,
+            input_runs=inputs,
+        ) as checked,
+    ):
+        yield checked
+
+
+@contextmanager
+def input_runs(
+    config: Config,
+    engine: Engine,
+    evaluator: str,
+    submission: SubmissionFile,
+    task: Task,
+    dataset: Dataset,
+    scenario: str,
+    above: tuple[str, ...] = (),
+) -> Iterator[list[InputRun]]:
+    """The runs that ``submission`` takes as input, made here on ``dataset``, with their own inputs first.
+
+    Raises E207 when an input is no software of the same task, fails, or needs itself.
+    """
+    from runner.packing import image_of
+    from runner.plan import owner_of
+    from runner.submissions import load_submission
+    from runner.tasks import files_digest, folder_files
+
+    here = f"{submission.team}/{submission.software}"
+    if here in above:
+        raise RunnerError(
+            "E207", f"the inputs of {here} lead back to itself", fix="mend inputs in submission.yaml"
+        )
+    found = []
+    with ExitStack() as open_checks:
+        for name, source in submission.inputs.items():
+            needed = load_submission(config, *owner_of(source, submission.team))
+            if needed.task != task.id:
+                raise RunnerError(
+                    "E207",
+                    f"the input {source} is for the task {needed.task}",
+                    fix=f"name a software for {task.id}",
+                )
+            deeper = open_checks.enter_context(
+                input_runs(config, engine, evaluator, needed, task, dataset, scenario, (*above, here))
+            )
+            bundle = provisional(needed, image_of(config, engine, needed), needed.folder)
+            checked = open_checks.enter_context(
+                check(config, engine, evaluator, bundle, task, dataset, scenario, input_runs=deeper)
+            )
+            if not checked.good or checked.detail.attempt is None:
+                raise RunnerError(
+                    "E207",
+                    f"the input run of {source} failed",
+                    fix=f"runner try --team {needed.team} --software {needed.software}",
+                )
+            output = checked.detail.attempt.output
+            found.append(InputRun(name, checked.job.run_id, output, files_digest(folder_files(output))))
+        yield found

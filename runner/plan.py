@@ -15,6 +15,7 @@ from runner.store.queries import Run, run_id, runs
 from runner.tasks import Task, files_digest, folder_files
 
 Step = Literal["execute", "evaluate"]
+BASELINES = "baselines"
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,7 @@ class Desktop:
         bundle = self.bundles[run.submission.id]
         found = {}
         for name, source in bundle.data["inputs"].items():
-            team, _, software = source.partition("/")
-            if team not in (run.submission.team, "baselines"):
-                raise RunnerError(
-                    "E207",
-                    f"the input {name} is a run of another team",
-                    fix="use your own softwares, or baselines/…",
-                )
+            team, software = owner_of(source, run.submission.team)
             mine = [
                 other.submission
                 for other in self.all_runs()
@@ -130,6 +125,23 @@ class Desktop:
             )
         output = good[-1].output
         return InputRun(name, source, output, files_digest(folder_files(output)))
+
+
+def owner_of(source: str, team: str) -> tuple[str, str]:
+    """Team and software of an input (``software`` of the own team, or ``team/software``). Raises E207.
+
+    Runs of other teams would give their results away, so only the own team's and the baselines' are open.
+    """
+    owner, _, software = source.rpartition("/")
+    owner = owner or team
+    if owner not in (team, BASELINES):
+        raise RunnerError(
+            "E207",
+            f"the input {source} belongs to another team",
+            why="Its runs are not yours to read.",
+            fix=f"name a software of your own, or {BASELINES}/…",
+        )
+    return owner, software
 
 
 def plan(desk: Desktop, selection: Selection, *, force: bool = False) -> Plan:

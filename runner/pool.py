@@ -155,9 +155,13 @@ class Pool:
 
     def _give_up(self, waiting: deque[Planned]) -> None:
         """Nothing is running and still nothing fits: the machine is too small for the rest."""
+        rest = {planned.run.id for planned in waiting}
         for planned in waiting:
             self.failed.add(planned.run.id)
-            why = "this machine has less memory or fewer processors than the task's limits ask for"
+            if rest.intersection(planned.needs):
+                why = "it waits for runs that wait for it: mend inputs in submission.yaml"
+            else:
+                why = "this machine has less memory or fewer processors than the task's limits ask for"
             self.tell(Moment("blocked", planned.run, planned.step, why))
 
     def _start(self, workers: ThreadPoolExecutor, planned: Planned) -> None:

@@ -37,19 +37,12 @@ def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[s
         team, _, software = name.partition("/")
         submission = load_submission(config, team, software)
         say(f"building {name} …")
-        bundle = local.provisional(submission, image_of(config, engine, submission), submission.folder)
+        image = image_of(config, engine, submission)
         for dataset in task.datasets.values():
             for scenario in submission.scenarios:
                 say(f"running {name} on {dataset.id} …")
-                with local.check(
-                    config,
-                    engine,
-                    evaluator,
-                    bundle,
-                    task,
-                    dataset,
-                    scenario,
-                    own_profile=engine.info().seccomp,
+                with local.check_submission(
+                    config, engine, evaluator, submission, image, task, dataset, scenario
                 ) as checked:
                     scores = checked.summary()["scores"]
                     rows.append(

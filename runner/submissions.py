@@ -292,13 +292,13 @@ def _fits(config: Config, data: Mapping[str, Any], tasks: Mapping[str, Task] | N
                     near or f"name some of: {schemas.show(', '.join(task.scenarios), 200)}",
                 )
             )
-    if data.get("inputs") and not task.definition.get("stages"):
+    if task.workflow != "upload" and "run" in data:
         found.append(
             (
                 "E207",
-                ("inputs",),
-                f'the task "{name}" has no stages, so no software takes other runs as input',
-                "remove inputs",
+                ("run",),
+                f'the task "{name}" takes software, not run files',
+                "name an image, or build one",
             )
         )
     if task.workflow == "upload" and "run" not in data and ("image" in data or "build" in data):

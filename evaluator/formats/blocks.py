@@ -9,7 +9,7 @@ from evaluator.findings import Log, show
 
 MAX_LINE = 65_536  # bytes; longer lines are F009
 MAX_TOPIC = 64 << 20  # bytes of consecutive lines of one topic that are held; more is F026
-SMALL_CHUNK = 1 << 20
+SMALL_CHUNK = 1 << 17
 BOM = b"\xef\xbb\xbf"
 _UNKNOWN = b" "  # no topic: an id holds no blank
 

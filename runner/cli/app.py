@@ -43,7 +43,7 @@ def root(
 
 def _load_commands() -> None:
     """Each noun registers its commands by being imported."""
-    from runner.cli import evaluate, leaderboard, runs, submit, system, task  # noqa: F401
+    from runner.cli import evaluate, leaderboard, organise, runs, submit, system, task  # noqa: F401
 
 
 def main() -> None:

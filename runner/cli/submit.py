@@ -52,15 +52,9 @@ def _packed(where: Config, submission: SubmissionFile, target: Path | None, chec
         and (dataset := task.public_dataset()) is not None
     ):
         output.say(f"running it on the public dataset {task.id}/{dataset.id} in the graded sandbox …")
-        with local.check(
-            where,
-            engine,
-            context.evaluator_name(where, engine),
-            local.provisional(submission, image, submission.folder),
-            task,
-            dataset,
-            submission.scenarios[0],
-            own_profile=engine.info().seccomp,
+        evaluator = context.evaluator_name(where, engine)
+        with local.check_submission(
+            where, engine, evaluator, submission, image, task, dataset, submission.scenarios[0]
         ) as checked:
             render.show(checked.view(context.audience(f"team:{submission.team}")))
             if not checked.good:
@@ -210,11 +204,10 @@ def try_(
         engine = context.engine(where, [task.limits])
         image = _built(where, engine, submission)
         evaluator = context.evaluator_name(where, engine)
-        bundle = local.provisional(submission, image, submission.folder)
         wanted = scenario or submission.scenarios[0]
         output.say(f"running {team}/{submission.software} on {task.id}/{chosen.id} …")
-        with local.check(
-            where, engine, evaluator, bundle, task, chosen, wanted, own_profile=engine.info().seccomp
+        with local.check_submission(
+            where, engine, evaluator, submission, image, task, chosen, wanted
         ) as checked:
             view = checked.view(context.audience(f"team:{submission.team}"))
             good = good and checked.good

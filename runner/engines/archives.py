@@ -189,6 +189,7 @@ class Archive:
         ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
         if not isinstance(ids, list) or len(ids) != len(self._layers):
             raise refuse("Its configuration does not fit its layers.")
+        self.diff_ids = [str(one) for one in ids]
 
     def _manifest_digests(self) -> list[str]:
         """Digests of manifests in the archive (newer engines write them) that name this very configuration."""

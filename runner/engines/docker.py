@@ -304,14 +304,24 @@ class DockerEngine:
                 for known in checked.identities:
                     with suppress(docker.errors.NotFound):
                         return reference(api.inspect_image(known), known)
+            said = ""
             with self.clients.streaming("loading an image", TRANSFER) as (api, _):
                 for event in api.load_image(checked.stream(), quiet=True):
+                    said += str(event.get("stream", ""))
+                    if "no space left" in str(event.get("error", "")):
+                        raise PlatformError(
+                            "the disk of the container engine is full", why="Loading an image failed."
+                        )
                     if "error" in event:
                         raise refuse(f"The engine refused it: {printable(str(event['error']), 300)}.")
+            # Engines that identify images by manifest give it an identity of their own: compare what is in it.
+            own = re.findall(r"sha256:[0-9a-f]{64}", said)
             with self.clients.calling("looking for the loaded image") as api:
-                for known in checked.identities:
+                for known in (*checked.identities, *own):
                     with suppress(docker.errors.NotFound):
-                        return reference(api.inspect_image(known), known)
+                        facts = api.inspect_image(known)
+                        if (facts.get("RootFS") or {}).get("Layers") == checked.diff_ids:
+                            return reference(facts, known)
         raise refuse("The engine loaded it under another identity than it claims.")
 
     # -- volumes ------------------------------------------------------------------------------------------

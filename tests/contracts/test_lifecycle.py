@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from runner.engines.base import MIB, Mount, Volume
+from runner.engines.docker import DockerEngine
 from runner.errors import PlatformError, RunnerError
 
 Inputs = list[tuple[PurePosixPath, Path]]
@@ -39,11 +40,18 @@ def data(world: Any, inputs: Inputs) -> Any:
 
 
 def drop(world: Any, digests: Sequence[str]) -> None:
-    """Remove the data volumes of these digests and of no other test."""
-    everything = world.engine._markers() if world.real else dict.fromkeys(world.engine._data.values())
+    """Collect the garbage of these digests, as if the engine held no other data volume."""
     mine = {d[:32] for d in digests}
-    keep = [name.split("-")[2] for name in everything if name.split("-")[2] not in mine]
-    world.engine.gc(keep_digests=keep)
+    if not world.real:
+        world.engine.gc(keep_digests=[d for d in world.engine._data if d[:32] not in mine])
+        return
+    ready = {v: m for v, m in world.engine._markers().items() if v.split("-")[2] in mine}
+    alone = DockerEngine(world.engine.clients.host)
+    alone._markers = lambda: ready  # type: ignore[method-assign]
+    assert alone.gc(keep_digests=[], dry_run=True) == sorted(ready)
+    assert alone.gc(keep_digests=digests) == []
+    assert alone.gc(keep_digests=[]) == sorted(ready)
+    alone.close()
 
 
 def test_a_run_from_inputs_to_output(world: Any, data: Volume, attempt: str, tmp_path: Path) -> None:

@@ -313,7 +313,7 @@ def fill_attempt(
     (staging.path / "logs").mkdir()
     (staging.path / "logs" / "stdout.log").write_bytes(log)
     (staging.path / "logs" / "stderr.log").write_bytes(b"")
-    files = []
+    files: list[dict[str, Any]] = []
     if verdict == "ok":
         content = f"1 Q0 d1 1 1.0 {software}\n".encode()
         (staging.path / "output" / "run.txt").write_bytes(content)

@@ -10,8 +10,6 @@ document's length, the part of the sum that differs between documents is
     sum over query terms of log(1 + tf / (mu * p))  +  |query| * log(mu / (n + mu))
 """
 
-# ruff: noqa: SIM112  (the names of the variables are the platform's)
-
 from __future__ import annotations
 
 import argparse

@@ -3,8 +3,6 @@
 Reads documents.jsonl.gz and queries.jsonl in $inputDataset and writes $outputDir/run.txt, a TREC run.
 """
 
-# ruff: noqa: SIM112  (the names of the variables are the platform's)
-
 from __future__ import annotations
 
 import gzip

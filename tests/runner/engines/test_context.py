@@ -50,7 +50,7 @@ def test_the_same_files_give_the_same_bytes(folder: Path) -> None:
 def test_dockerignore_as_an_allow_list(folder: Path) -> None:
     folder.joinpath(".dockerignore").write_text("# nothing\n*\n!src/run.sh\n")
     _, found = packed(folder)
-    assert set(found) == {"Dockerfile", "src", "src/run.sh"}
+    assert set(found) == {".dockerignore", "Dockerfile", "src", "src/run.sh"}
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "src/../../outside", "evil"])

@@ -284,6 +284,7 @@ def test_control_groups_version_1(tmp_path: Path, groups: Callable[[str, dict[st
     assert gauge.oom_kills() == 0
 
 
+@pytest.mark.engine
 def test_interrupting_a_process_cleans_up(
     engine: DockerEngine, scratch_image: ImageRef, attempt: str
 ) -> None:

@@ -36,9 +36,9 @@ EVIL = [
 ]
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> LeaderboardTable:
-    world = World.make(tmp_path)
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> LeaderboardTable:
+    world = World.make(tmp_path_factory.mktemp("world"))
     world.scored("baselines", "bm25", mean=0.5)
     world.scored("good", "x", mean=0.8)
     for n, tag in enumerate(EVIL):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Size(NamedTuple):
@@ -28,8 +29,10 @@ SIZES = {
 }
 
 
-def names(numbers: np.ndarray) -> list[str]:
+def names(numbers: np.ndarray[Any, Any]) -> list[str]:
     """Document ids of 19 to 31 characters, like those of collections of arguments."""
+    import numpy as np
+
     with np.errstate(over="ignore"):
         mixed = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(31)
@@ -45,6 +48,8 @@ def names(numbers: np.ndarray) -> list[str]:
 def generate(folder: Path, size: str) -> tuple[Path, Path]:
     """Write ``<size>.run`` and ``<size>.qrels`` into ``folder`` unless they are there; returns both paths."""
     spec = SIZES[size]
+    import numpy as np
+
     run, qrels = folder / f"{size}.run", folder / f"{size}.qrels"
     if run.exists() and qrels.exists():
         return run, qrels

@@ -160,6 +160,7 @@ class RunReader:
         self.tag: bytes | None = None
         self.tags: set[bytes] = set()
         self.topics: dict[bytes, Ranked] = {}
+        self.seen: set[bytes] = set()  # topics of all lines so far, also of broken ones
         self.grouped = False  # the blocks were grouped by topic already
         self._fast = fast
         self._counting: list[bytes] = []
@@ -232,7 +233,7 @@ class RunReader:
         groups = [(topic, sum(1 for _ in same)) for topic, same in groupby(words[0::6])]
         if max(len(topic) for topic, _ in groups) > 1000:
             return False
-        self._check_groups([topic for topic, _ in groups])
+        self.check_groups([topic for topic, _ in groups])
         if self.tag is None:
             self.first_tag(tag, lines[0])
         if windows >= 0:
@@ -244,12 +245,16 @@ class RunReader:
             start = end
         return True
 
-    def _check_groups(self, topics: list[bytes]) -> None:
+    def check_groups(self, topics: list[bytes]) -> None:
         """Raise :class:`Ungrouped` if one of a block's groups of lines belongs to a topic that came before."""
         if self.grouped:
             return
-        if len(set(topics)) != len(topics) or not self.topics.keys().isdisjoint(topics):
+        known = self.rules.topics
+        if known is not None:
+            topics = [topic for topic in topics if topic in known]
+        if len(set(topics)) != len(topics) or not self.seen.isdisjoint(topics):
             raise Ungrouped
+        self.seen.update(topics)
 
     def first_tag(self, tag: bytes, line: int) -> None:
         """Note the run's tag."""
@@ -284,7 +289,7 @@ class RunReader:
             row = self._line(line, words, number)
             if row is not None:
                 legal.append(row)
-        self._check_groups(present)
+        self.check_groups(present)
         if windows is not None:
             self.windows(windows)
         for topic, rows in groupby(legal, key=itemgetter(0)):

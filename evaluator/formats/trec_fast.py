@@ -113,7 +113,7 @@ class _Fast:
         counts = np.diff(begins, append=n)
         topics = [padded[starts[i, 0] : ends[i, 0]] for i in begins.tolist()]
         rules = self.rules
-        if len(set(topics)) != len(topics) or not reader.topics.keys().isdisjoint(topics):
+        if len(set(topics)) != len(topics) or not reader.seen.isdisjoint(topics):
             raise _Unusual  # the other path says Ungrouped
         if rules.topics is not None and not rules.topics.issuperset(topics):
             raise _Unusual
@@ -142,6 +142,7 @@ class _Fast:
         equal = (keys[1:] == keys[:-1]) & ~change[1:]
 
         # From here on nothing is unusual: results may be kept.
+        reader.seen.update(topics)
         if reader.tag is None:
             reader.first_tag(tag, first_line)
         if b"\r" in data:

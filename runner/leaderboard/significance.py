@@ -22,7 +22,7 @@ EXACT_UP_TO = 16
 FLIPS = 100_000
 FLIPS_MANY_TOPICS = 10_000
 MANY_TOPICS = 500
-_CHUNK = 4_000_000  # signs held at once
+_CHUNK = 1_000_000  # signs held at once
 
 
 def flips(topics: int) -> int:
@@ -52,17 +52,16 @@ def randomisation(differences: Sequence[Sequence[float]]) -> list[float]:
 def _randomise(rows: list[Sequence[float]], length: int) -> list[float]:
     import numpy as np
 
-    data = [np.asarray(row, dtype=np.float64) for row in rows]
+    data = np.asarray(rows, dtype=np.float64).T
     # Sums in another order differ in their last bits: patterns that tie with what was seen must count as such.
     observed = [abs(math.fsum(row)) - 1e-10 * max(1e-300, math.fsum(abs(x) for x in row)) for row in rows]
-    extreme = [0] * len(rows)
+    extreme = np.zeros(len(rows), dtype=np.int64)
     draws = flips(length)
     for signs in _all_signs(length) if draws == 0 else _random_signs(length, draws):
-        for i, row in enumerate(data):
-            extreme[i] += int(np.count_nonzero(np.abs(signs @ row) >= observed[i]))
+        extreme += np.count_nonzero(np.abs(signs @ data) >= observed, axis=0)
     if draws == 0:
-        return [count / 2**length for count in extreme]
-    return [(1 + count) / (1 + draws) for count in extreme]
+        return [int(count) / 2**length for count in extreme]
+    return [(1 + int(count)) / (1 + draws) for count in extreme]
 
 
 def _all_signs(length: int) -> list[np.ndarray[Any, Any]]:

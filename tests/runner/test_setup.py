@@ -80,6 +80,7 @@ class Stub:
         self.path = folder / name
         self.server = socketserver.ThreadingUnixStreamServer(str(self.path), Handler)
         self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients may hang up early
         threading.Thread(
             target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         ).start()

@@ -56,7 +56,8 @@ def test_an_image_with_a_command(config: Config) -> None:
 
 
 def test_run_files(config: Config) -> None:
-    folder = write_submission(config, "task: toy\nrun: [a.txt, sub/b.txt]\n")
+    write_task(config, "uploads", data=False, workflow="upload")
+    folder = write_submission(config, "task: uploads\nrun: [a.txt, sub/b.txt]\n")
     (folder / "sub").mkdir()
     (folder / "a.txt").touch()
     (folder / "sub/b.txt").touch()
@@ -72,7 +73,7 @@ def test_run_files(config: Config) -> None:
         ("task: toy\nimage: x\ncommand: [rm, 1]\n", "E201", "submission.yaml:3: entry 2"),
         ("task: tyo\nimage: x\n", "E207", 'there is no task "tyo" Fix: Did you mean "toy"?'),
         ("task: toy\nimage: x\nscenarios: [other]\n", "E207", 'has no scenario "other"'),
-        ("task: toy\nimage: x\ninputs: {first: beta/two}\n", "E207", "has no stages"),
+        ("task: toy\nrun: submission.yaml\n", "E207", "takes software, not run files"),
         ("task: toy\nbuild: {context: ..}\n", "E202", "build context"),
         ("task: toy\nbuild: {context: sub}\n", "E201", '"sub" is not a folder'),
         ("task: toy\nbuild: {dockerfile: ../Dockerfile}\n", "E202", "the Dockerfile"),

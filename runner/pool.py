@@ -20,6 +20,7 @@ from runner.errors import RunnerError
 from runner.pipeline import Desk, evaluate, execute
 from runner.plan import Desktop, Plan, Planned
 from runner.records import commit
+from runner.registry import take_image
 from runner.store.queries import Run, find_run
 from runner.tasks import Task
 
@@ -91,7 +92,7 @@ class Pool:
         self.room = _Room(info.memory * 0.9, float(info.cpus))
         self.results: queue.Queue[tuple[Planned, Attempt | Evaluation | BaseException]] = queue.Queue()
         self.served: Counter[str] = Counter()
-        self.failed: set[str] = set()
+        self.failed: dict[str, str] = {}  # run id -> why it could not be done
 
     def run(self, plan: Plan) -> dict[str, Run]:
         """Do all of ``plan``; returns the runs it touched, as they stand at the end.
@@ -157,12 +158,15 @@ class Pool:
         """Nothing is running and still nothing fits: the machine is too small for the rest."""
         rest = {planned.run.id for planned in waiting}
         for planned in waiting:
-            self.failed.add(planned.run.id)
             if rest.intersection(planned.needs):
                 why = "it waits for runs that wait for it: mend inputs in submission.yaml"
             else:
                 why = "this machine has less memory or fewer processors than the task's limits ask for"
-            self.tell(Moment("blocked", planned.run, planned.step, why))
+            self._blocked(planned, why)
+
+    def _blocked(self, planned: Planned, why: str) -> None:
+        self.failed[planned.run.id] = why
+        self.tell(Moment("blocked", planned.run, planned.step, why))
 
     def _start(self, workers: ThreadPoolExecutor, planned: Planned) -> None:
         self.room.take(self._limits(planned))
@@ -182,6 +186,7 @@ class Pool:
     def _step(self, planned: Planned) -> Attempt | Evaluation:
         run, archive = planned.run, self.desk.store.archive
         if planned.step == "execute":
+            take_image(self.engine, self.desk.bundles[run.submission.id])
             return execute(self.desk.job(run), self.engine, archive, self.control)
         task, number = self._task(planned), run.outcome.attempt
         assert number is not None
@@ -194,8 +199,7 @@ class Pool:
     def _settle(self, planned: Planned, result: Attempt | Evaluation | BaseException) -> Planned | None:
         """Commit what a worker brought, and say what the run needs next (None: nothing)."""
         if isinstance(result, RunnerError):
-            self.failed.add(planned.run.id)
-            self.tell(Moment("blocked", planned.run, planned.step, f"{result.what}. {result.why}".strip()))
+            self._blocked(planned, f"{result.what}. {result.why}".strip())
             if result.code in ("E301", "E302"):
                 raise result
             return None

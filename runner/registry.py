@@ -79,6 +79,8 @@ def register(
             fix="withdraw one that has not run yet, or ask the organiser for an extension",
         )
     image = take_image(engine, bundle)
+    if image is not None:
+        engine.keep(image, f"proctor-submissions/{task.id}:{identity}")
     _keep(config, bundle)
     store.commit("submission-registered", registration(bundle), actor=actor)
     return Receipt(identity, True, quota(store, task, bundle.data["team"]), image.id if image else None)

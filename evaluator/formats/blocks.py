@@ -125,10 +125,8 @@ def regroup(data: bytes, log: Log, known: frozenset[bytes] | None) -> Iterator[B
                 segments.setdefault(topic, array("q")).extend((begin, position, first))
             topic, begin, first = None, end, line + 1
         else:
-            words = data[position:end].split(None, 1)
+            words = data[position + len(BOM) if bom and not position else position : end].split(None, 1)
             word = words[0] if words else topic
-            if bom and position == 0 and word:
-                word = word.removeprefix(BOM)
             if known is not None and word not in known:
                 word = _UNKNOWN
             if word != topic:

@@ -271,8 +271,7 @@ class RunReader:
     def _by_line(self, data: bytes, lines: Sequence[int]) -> None:
         """Read a block line by line, report every broken line, and go on with the others."""
         log = self.log
-        groups: list[tuple[bytes, list[bytes], list[bytes], list[float], list[int]]] = []
-        legal: list[tuple[bytes, bytes, bytes, float, int]] = []
+        legal: list[tuple[int, tuple[bytes, bytes, bytes, float, int]]] = []  # with the number of its group
         present: list[bytes] = []  # topics of all lines, also of broken ones, to see ungrouped files
         windows: int | None = None
         for raw, number in zip(data.split(b"\n"), lines, strict=False):
@@ -288,23 +287,13 @@ class RunReader:
                 present.append(words[0])
             row = self._line(line, words, number)
             if row is not None:
-                legal.append(row)
+                legal.append((len(present), row))
         self.check_groups(present)
         if windows is not None:
             self.windows(windows)
-        for topic, rows in groupby(legal, key=itemgetter(0)):
-            kept = list(rows)
-            groups.append(
-                (
-                    topic,
-                    [r[1] for r in kept],
-                    [r[2] for r in kept],
-                    [r[3] for r in kept],
-                    [r[4] for r in kept],
-                )
-            )
-        for topic, docs, ranks, scores, numbers in groups:
-            self.take(topic, docs, ranks, scores, numbers)
+        for _, rows in groupby(legal, key=itemgetter(0)):
+            topics, docs, ranks, scores, numbers = zip(*(row for _, row in rows), strict=True)
+            self.take(topics[0], list(docs), list(ranks), list(scores), numbers)
 
     def _line(
         self, line: bytes, words: list[bytes], number: int

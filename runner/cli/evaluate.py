@@ -129,20 +129,21 @@ def _progress(total: int) -> Iterator[Any]:
 
 def work(
     where: Config, desk: Desktop, todo: Plan, *, jobs: int | None, control: Control | None = None
-) -> tuple[dict[str, Run], set[str]]:
-    """Do a plan with the engine of this machine; returns the runs it touched and those it could not do."""
+) -> tuple[dict[str, Run], dict[str, str]]:
+    """Do a plan with the engine of this machine; returns the runs it touched, and why it could not do others."""
     from runner.errors import RunnerError
     from runner.pipeline import Desk
     from runner.pool import Pool
     from runner.tasks import check_task
 
     if not todo.work:
-        return {}, set()
+        return {}, {}
     names = sorted({p.run.submission.task for p in todo.work})
     engine = context.engine(where)
     engine.reap()
     evaluator = context.evaluator_name(where, engine)
-    desks, bad = {}, set()
+    desks: dict[str, Desk] = {}
+    bad: dict[str, str] = {}
     for name in names:
         task = desk.tasks[name]
         used = sorted({p.run.dataset for p in todo.work if p.run.submission.task == name})
@@ -152,7 +153,7 @@ def work(
             desks[name] = Desk.of(task, [task.datasets[d] for d in used], engine, evaluator)
         except RunnerError as error:
             output.show_error(error)
-            bad.add(name)
+            bad[name] = error.what
     from dataclasses import replace
 
     left = replace(todo, work=tuple(p for p in todo.work if p.run.submission.task not in bad))
@@ -160,7 +161,8 @@ def work(
     with _interruptible(control), _progress(len(left.work)) as tell:
         pool = Pool(engine, desk, desks, control, jobs=jobs, tell=tell)
         done = pool.run(left)
-    return done, pool.failed | {p.run.id for p in todo.work if p.run.submission.task in bad}
+    unusable = {p.run.id: bad[p.run.submission.task] for p in todo.work if p.run.submission.task in bad}
+    return done, pool.failed | unusable
 
 
 @app.command(
@@ -211,13 +213,15 @@ def evaluate(
                 fix="add --yes if that is meant",
             )
         done, failed = work(where, desk, todo, jobs=jobs)
-        unsettled = failed | {r.id for r in done.values() if r.outcome.name in ("pending", "running")}
+        waiting = {r.id: r.outcome.says for r in done.values() if r.outcome.name in ("pending", "running")}
+        unsettled = failed | waiting
         if as_json:
             _result_json(store, desk, todo, done, unsettled)
         else:
             _boards(store, desk, wanted, done)
     if unsettled:
-        output.say(f"not settled: {', '.join(sorted(unsettled))}")
+        for name, why in sorted(unsettled.items()):
+            output.say(f"not settled: {name}: {why}")
         raise typer.Exit(PLATFORM)
 
 
@@ -269,14 +273,16 @@ def _boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) 
                 print_table(build(store, task, table, ORGANISER))
 
 
-def _result_json(store: Any, desk: Desktop, todo: Plan, done: dict[str, Run], unsettled: set[str]) -> None:
+def _result_json(
+    store: Any, desk: Desktop, todo: Plan, done: dict[str, Run], unsettled: dict[str, str]
+) -> None:
     from runner.audience import ORGANISER, redact_row
 
     rows = []
     for run in done.values():
         view = redact_row(run, ORGANISER, desk.tasks[run.submission.task].datasets[run.dataset])
         rows.append(dict(view or {}))
-    output.as_json({**_plan_json(todo), "done": rows, "unsettled": sorted(unsettled)})
+    output.as_json({**_plan_json(todo), "done": rows, "unsettled": unsettled})
 
 
 @app.command(

@@ -11,7 +11,7 @@ exception: it is in :class:`Exit`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -237,6 +237,10 @@ class Engine(Protocol):
         """
         ...
 
+    def keep(self, image: ImageRef, name: str) -> None:
+        """Give the image a name of ours, so that nobody's clean-up of nameless images takes it away."""
+        ...
+
     def data_volume(self, digest: str, fill: Callable[[], Sequence[tuple[PurePosixPath, Path]]]) -> Volume:
         """A digest-named volume, filled once through the engine's API, to be mounted read-only."""
         ...
@@ -249,6 +253,10 @@ class Engine(Protocol):
 
     def reap(self, *, prefix: str = "") -> list[str]:
         """Remove containers and volumes that an earlier, killed process of ours left; returns attempt ids."""
+        ...
+
+    def follow(self, attempt_id: str) -> Iterator[bytes]:
+        """What the running container of an attempt writes, as it comes, until it ends; raw and hostile."""
         ...
 
     def kill(self, attempt_id: str) -> bool:

@@ -30,6 +30,7 @@ BASES = (
 FILL = 6 * 3600.0  # seconds for filling a data volume
 PULL = 3600.0
 TRANSFER = 3600.0
+FOLLOW = 24 * 3600.0
 LAST_LINES = 20
 
 IMAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,500}")
@@ -185,6 +186,12 @@ class DockerEngine:
             if isinstance(error.__cause__, docker.errors.APIError):
                 raise _missing_image(image, f"It could not be pulled: {error.why}.") from error
             raise
+
+    def keep(self, image: ImageRef, name: str) -> None:
+        """Give the image a name of ours, so that nobody's clean-up of nameless images takes it away."""
+        repository, tag = _split_tag(name)
+        with self.clients.calling("naming an image") as api:
+            api.tag(image.id, repository, tag)
 
     def build(
         self,
@@ -480,6 +487,18 @@ class DockerEngine:
         with self.clients.calling("listing data volumes") as api:
             volumes = api.volumes(filters=labels_filter(ready=None)).get("Volumes") or []
         return {v["Labels"]["proctor.ready"]: v["Name"] for v in volumes}
+
+    def follow(self, attempt_id: str) -> Iterator[bytes]:
+        """What the running container of an attempt writes, as it comes, until it ends; raw and hostile."""
+        with self.clients.calling("looking for a running container") as api:
+            found = [
+                c["Id"]
+                for c in api.containers(filters=labels_filter(attempt=attempt_id))
+                if c["Labels"].get("proctor.role") != "keeper"
+            ]
+        for container in found[:1]:
+            with self.clients.streaming("following a log", FOLLOW) as (api, _):
+                yield from api.logs(container, stdout=True, stderr=True, stream=True, follow=True)
 
     def kill(self, attempt_id: str) -> bool:
         """Kill the running containers of an attempt; its own process then reads ``cancel``."""

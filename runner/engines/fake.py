@@ -253,6 +253,15 @@ class FakeEngine:
         self._call("reap")
         return []
 
+    def keep(self, image: ImageRef, name: str) -> None:
+        """Scripted images never go away."""
+        self._call("keep")
+
+    def follow(self, attempt_id: str) -> Iterator[bytes]:
+        """Scripted containers are not followed."""
+        self._call("follow")
+        return iter(())
+
     def kill(self, attempt_id: str) -> bool:
         """Cancel the running containers of an attempt."""
         self._call("kill")

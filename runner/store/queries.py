@@ -387,7 +387,11 @@ def _findings(
     connection: Connection, run: str, attempt: int, evaluation: int | None
 ) -> tuple[FindingCount, ...]:
     c = t.findings.c
-    query = select(c.code, c.severity, c["count"], c.title).where(_of(t.findings, run, attempt, evaluation)).order_by(c.code)
+    query = (
+        select(c.code, c.severity, c["count"], c.title)
+        .where(_of(t.findings, run, attempt, evaluation))
+        .order_by(c.code)
+    )
     return tuple(FindingCount(**row) for row in connection.execute(query).mappings())
 
 

@@ -1,0 +1,174 @@
+"""A small project for tests that go through the front doors: one toy task, softwares that are one line of code."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runner.config import Config
+
+DOCUMENTS = [f"doc-{n:02}" for n in range(1, 13)]
+
+TASK: dict[str, Any] = {
+    "schema_version": 1,
+    "id": "mini",
+    "title": "Mini",
+    "kind": "adhoc",
+    "datasets": [
+        {"id": "dev", "visibility": "public", "topics": "queries.jsonl", "corpus": "documents.jsonl.gz"},
+        {"id": "test", "visibility": "blinded", "topics": "queries.jsonl", "corpus": "documents.jsonl.gz"},
+    ],
+    "measures": [
+        {"id": "ndcg_10", "measure": "nDCG@10", "truths": "qrels.txt"},
+        {"id": "p_10", "measure": "P@10", "truths": "qrels.txt"},
+    ],
+    "tables": [{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg_10"}],
+    "limits": {"memory": "64MiB", "pids": 32, "wall_clock": "30s", "output": "4MiB", "tmp": "8MiB", "shm": "8MiB"},
+    "evaluator": {"limits": {"memory": "512MiB", "wall_clock": "60s"}},
+}  # fmt: skip
+
+# A valid run: for every topic the documents in the order of the collection, or in the opposite one.
+GOOD = """
+import gzip, json, os, sys
+root, out = os.environ["inputDataset"], os.environ["outputDir"]
+docs = [json.loads(line)["docno"] for line in gzip.open(root + "/documents.jsonl.gz", "rt")]
+if "reversed" in sys.argv: docs = docs[::-1]
+with open(out + "/run.txt", "w") as run:
+    for line in open(root + "/queries.jsonl"):
+        for rank, doc in enumerate(docs[:10], 1):
+            run.write(f"{json.loads(line)['qid']} Q0 {doc} {rank} {20 - rank} mini\\n")
+print("all done")
+"""
+SLEEPER = "import time; print('asleep', flush=True); time.sleep(25)"
+
+
+@dataclass
+class Said:
+    """What a call of the command line gave."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def all(self) -> str:
+        return self.out + self.err
+
+
+@dataclass
+class Project:
+    """A project's folder, its data directory and its hidden truths."""
+
+    root: Path
+    home: Path
+    truths: Path
+    image: str = ""
+    docker_host: str = "unix:///nonexistent/docker.sock"
+    env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Config:
+        return Config(root=self.root, home=self.home, truths=self.truths)
+
+    def write_task(self, name: str = "mini", prefix: str = "", **changes: Any) -> Path:
+        """Write the mini task under ``name``, with other top-level keys; topics and documents get ``prefix``."""
+        data = {**deepcopy(TASK), "id": name, **changes}
+        folder = self.root / "tasks" / name
+        (self.root / "submissions").mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "task.yaml").write_text(json.dumps(data, indent=1))
+        for dataset in data["datasets"]:
+            inputs = folder / "datasets" / dataset["id"] / "inputs"
+            hidden = dataset["visibility"] == "blinded" and not data.get("demo")
+            truths = self.truths / name / dataset["id"] if hidden else inputs.parent / "truths"
+            mark = prefix if dataset["visibility"] == "blinded" else ""
+            for one in (inputs, truths):
+                one.mkdir(parents=True, exist_ok=True)
+            topics = [f"{mark}{dataset['id']}-{n}" for n in range(1, 4)]
+            documents = [mark + d for d in DOCUMENTS]
+            inputs.joinpath("queries.jsonl").write_text(
+                "".join(json.dumps({"qid": t, "query": f"{mark}words of {t}"}) + "\n" for t in topics)
+            )
+            with gzip.GzipFile(inputs / "documents.jsonl.gz", "wb", mtime=0) as file:
+                file.write(
+                    b"".join(json.dumps({"docno": d, "text": "x"}).encode() + b"\n" for d in documents)
+                )
+            truths.joinpath("qrels.txt").write_text(
+                "".join(f"{t} 0 {d} {int(n < 3)}\n" for t in topics for n, d in enumerate(documents[:6]))
+            )
+        return folder
+
+    def software(self, name: str = "good", code: str = GOOD, *, team: str = "alpha", **keys: Any) -> str:
+        """Write a software that runs ``code`` with python3; ``keys`` replace keys of submission.yaml."""
+        folder = self.root / "submissions" / team / name
+        folder.mkdir(parents=True, exist_ok=True)
+        data: dict[str, Any] = {
+            "task": "mini",
+            "image": self.image,
+            "command": ["python3", "-c", code],
+            "tag": "mini",
+        }
+        data |= keys
+        (folder / "submission.yaml").write_text(json.dumps({k: v for k, v in data.items() if v is not None}))
+        return name
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """The environment of a call: nothing of this process but the path."""
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.root),
+            "LANG": "C.UTF-8",
+            "RUNNER_ROOT": str(self.root),
+            "RUNNER_HOME": str(self.home),
+            "RUNNER_TRUTHS": str(self.truths),
+            "DOCKER_HOST": self.docker_host,
+            **self.env,
+            **more,
+        }
+
+    def start(self, *arguments: str, **more: str) -> subprocess.Popen[str]:
+        """Start ``runner`` and leave it running."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "runner", *arguments],
+            env=self.environment(**more),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def call(
+    project: Project,
+    *arguments: str,
+    expect: int | None = 0,
+    env: dict[str, str] | None = None,
+    timeout: float = 120,
+) -> Said:
+    """Run ``runner`` to its end; the exit code must be ``expect`` (None: any), and never is there a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "runner", *arguments],
+        env=project.environment(**(env or {})),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+    )
+    said = Said(done.returncode, done.stdout.decode(), done.stderr.decode())
+    assert "Traceback" not in said.all, said.all
+    assert "\x1b" not in said.all, said.all
+    if expect is not None:
+        assert said.code == expect, f"exit code {said.code}, not {expect}:\n{said.all}"
+    return said

@@ -36,6 +36,7 @@ lint: $(READY)  ## Check style, types, the borders between the packages, and gen
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m runner.reference --check
+	@$(BIN)/python -m runner.compose --check
 
 submit: need-team setup  ## Pack and register a team's softwares (TEAM=x [SOFTWARE=y])
 	@$(RUNNER) submit $(WHO)

@@ -52,6 +52,12 @@ def _run(args: argparse.Namespace) -> int:
     return run_request(args.request)
 
 
+def _local(args: argparse.Namespace) -> int:
+    from evaluator.commands import local
+
+    return local(None if args.request else os.environ.get("EVALUATOR_REQUEST_JSON"), args.request)
+
+
 def _trec(args: argparse.Namespace) -> int:
     from evaluator.commands import trec
 
@@ -98,6 +104,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
     )
     run.set_defaults(call=_run)
+
+    local = commands.add_parser(
+        "local", help="evaluate one run and print findings and scores (docker compose up)"
+    )
+    local.add_argument("--request", type=Path, metavar="FILE", help="default: $EVALUATOR_REQUEST_JSON")
+    local.set_defaults(call=_local)
 
     trec = commands.add_parser("trec", help="score TREC runs, like trec_eval and ir_measures")
     trec.add_argument("qrels", type=Path, metavar="QRELS")

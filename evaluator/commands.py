@@ -11,6 +11,8 @@ from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
 from evaluator.scores import Sink
 
+DEFAULT_REQUEST = "/in/request.json"
+
 
 def run_request(path: Path) -> int:
     """Do what a request says and write the result files. Returns 0 whenever ``result.json`` was written.
@@ -35,6 +37,48 @@ def run_request(path: Path) -> int:
     sink.write(request.output)
     print(log.summary(), file=sys.stderr)
     return 0
+
+
+def local(text: str | None, path: Path | None) -> int:
+    """Evaluate one run and print what a team wants to know: findings, then scores (``docker compose up``).
+
+    The request is ``text``, else the file ``path``. Returns 1 for a run that is missing or invalid.
+    """
+    import json
+    import os
+
+    from evaluator.kinds.base import find
+    from evaluator.request import load, parse
+
+    try:
+        request = parse(json.loads(text)) if text else load(path or Path(DEFAULT_REQUEST))
+    except ValueError:
+        raise EvaluatorError("the request is not JSON", usage=True) from None
+    names = (request.run_file, f"{request.run_file}.gz")
+    name = next((n for n in names if os.path.lexists(request.run / n)), None)
+    if name is None:
+        print(f"FAILED: the software left no {names[0]} (or {names[1]}) in $outputDir.")
+        print("How it ended and what it said stands above.")
+        print("Fix: write the run there and end with exit code 0")
+        return 1
+    log = Log(name, request.severities, kept=request.max_findings)
+    sink = Sink(log)
+    find(request.kind).evaluate(request.run / name, request.inputs, request.truths, request, sink)
+    lines = [str(f) for f in log.sorted()[:50]]
+    total = sum(log.counts.values())
+    if total > len(lines):
+        lines.append(f"... and {total - len(lines):,} more")
+    lines.append(f"{'INVALID' if log.invalid else 'VALID'}: {name}: {log.summary()}")
+    if not log.invalid:
+        width = max((len(m.measure) for m in request.measures), default=0)
+        lines.append(f"\n{request.task}, dataset {request.dataset}")
+        for measure in request.measures:
+            score = sink.aggregates[measure.id]
+            lines.append(
+                f"{measure.measure:<{width}}  {score['value']:7.4f}  {score['covered']} of {score['topics']} topics answered"
+            )
+    print("\n".join(lines))
+    return 1 if log.invalid else 0
 
 
 def trec(args: argparse.Namespace) -> int:

@@ -60,9 +60,14 @@ def load(path: Path) -> Request:
         raise EvaluatorError(f"the request {path.name} cannot be read", str(error)) from None
     except (TooLarge, ValueError, RecursionError) as error:
         raise EvaluatorError(f"the request {path.name} is not JSON", str(error)[:200]) from None
+    return parse(data)
+
+
+def parse(data: Any) -> Request:
+    """Check a request that was read already. Raises :class:`EvaluatorError` naming the field that is wrong."""
     if not isinstance(data, dict) or data.get("schema_version") != 1:
         raise EvaluatorError(
-            f"the request {path.name} has an unknown schema_version", fix="this evaluator reads version 1"
+            "the request has an unknown schema_version", fix="this evaluator reads version 1"
         )
     paths = _field(data, "paths", dict)
     limits = _field(data, "limits", dict, {})

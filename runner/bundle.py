@@ -176,6 +176,11 @@ def _content_problems(data: Mapping[str, Any], files: Mapping[str, Any]) -> list
         for n in wanted
         if n not in files
     ]
+    carried = {"bundle.json", "submission.yaml", *wanted}
+    problems += [
+        Problem(schemas.show(n), "does not belong into this bundle.", "pack again")
+        for n in sorted(set(files) - carried)
+    ]
     if bool(image) == bool(data.get("runs")):
         problems.append(Problem("bundle.json", "must have either an image or run files."))
     return problems

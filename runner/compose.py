@@ -8,6 +8,7 @@ The file is generated from task.yaml and committed; the top-level ``docker-compo
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from runner import config as configuration
 from runner import tira
 from runner.engines.base import Limits
 from runner.errors import PlatformError, RunnerError
+from runner.evaluation import request
 from runner.tasks import Dataset, Scenario, Task, load_tasks, view_files
 
 # The users of the two containers. The software's folder for output belongs to the first.
@@ -54,6 +56,8 @@ def _evaluator(task: Task, dataset: Dataset | None) -> dict[str, Any]:
     service = _sandbox(task.evaluator_limits, EVALUATOR_USER)
     service["environment"] = {"HOME": "/tmp"}  # noqa: S108
     if dataset is not None:
+        wanted = request(task, dataset, "default", task.output)
+        service["environment"]["EVALUATOR_REQUEST_JSON"] = json.dumps(wanted, sort_keys=True)
         service["volumes"] = [
             _bind(_relative(task, dataset.inputs), "/inputs"),
             _bind(_relative(task, dataset.truths), "/truths"),
@@ -84,7 +88,10 @@ def _sandbox(limits: Limits, user: int) -> dict[str, Any]:
         ],
         "healthcheck": {"disable": True},
         "hostname": "sandbox",
-        "stop_grace_period": "1s",
+        # With --exit-code-from, Compose stops every container as soon as the first one has ended, also those that
+        # it starts after that. So a stop is a signal that does nothing, and then a wait as long as the time limit.
+        "stop_signal": "SIGCONT",
+        "stop_grace_period": f"{math.ceil(limits.wall_clock)}s",
         "restart": "no",
         "logging": {
             "driver": "local",

@@ -23,6 +23,7 @@ REQUEST = "/in/request.json"
 RESULT_FILES = ("result.json", "scores.jsonl", "findings.jsonl")
 MAX_RESULT_BYTES = 256 * MIB
 MAX_RESULT_JSON = 4 * MIB
+FINDING_KEYS = {"code", "severity", "file", "line", "message", "fix", "topic"}
 SEVERITIES = ("error", "defect", "warning")
 
 
@@ -200,10 +201,18 @@ def _score_problem(line: bytes, known: set[str]) -> str:
         return "measure is not one of the task's"
     if not isinstance(data.get("topic"), str):
         return "topic is not a string"
-    value = data.get("value")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not _finite(data.get("value")):
         return "value is not a finite number"
     return "" if isinstance(data.get("facets", {}), dict) else "facets is not an object"
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
 
 
 def _finding_problem(line: bytes, _: set[str]) -> str:
@@ -214,8 +223,14 @@ def _finding_problem(line: bytes, _: set[str]) -> str:
         return "code and message must be strings"
     if data.get("severity") not in SEVERITIES:
         return f"severity is not one of {', '.join(SEVERITIES)}"
-    line_number = data.get("line")
-    return "" if line_number is None or isinstance(line_number, int) else "line is not an integer"
+    for key in ("file", "fix", "topic"):
+        if not isinstance(data.get(key, ""), str):
+            return f"{key} is not a string"
+    number = data.get("line")
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+        return "line is not an integer"
+    unknown = data.keys() - FINDING_KEYS
+    return f"it has the unknown key {schemas.show(min(unknown))}" if unknown else ""
 
 
 def evaluator_image(engine: Engine, task: Task, default: str) -> ImageRef:

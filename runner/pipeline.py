@@ -52,7 +52,7 @@ def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = Never())
     """Run ``job`` once and seal what came out as the next attempt of its run.
 
     Returns the sealed attempt, whatever the verdict. Raises KeyboardInterrupt when the whole command is
-    being stopped: then nothing of this attempt stays.
+    being stopped, and E301 when the engine is gone: then nothing of this attempt stays.
     """
     staging = archive.begin(job.task.id, job.run_id)
     try:
@@ -151,6 +151,7 @@ def evaluate(
     """Evaluate a sealed attempt with the verdict ``ok`` and put the evaluation beside it, never over another.
 
     A failing evaluator or engine gives an evaluation of status ``error``; it never costs the team anything.
+    Raises E301 when the engine is gone.
     """
     run_file = attempt.record()["output"]["file"]
     assert run_file is not None, "only attempts with a run file are evaluated"
@@ -172,6 +173,8 @@ def evaluate(
                 cancelled=stop.stopping,
             )
         except PlatformError as error:
+            if error.code == "E301":
+                raise
             done = Evaluated("error", f"{error.what}. {error.why}".strip(), None, desk.image.id, "", "")
         return archive.add_evaluation(
             attempt, staging, _evaluation_record(attempt, staging, desk, dataset, done)

@@ -107,6 +107,11 @@ class Pool:
             try:
                 while waiting or active:
                     while active < self.jobs and (planned := self._next(waiting, open_runs)) is not None:
+                        if called_off := self._called_off(planned):
+                            done[planned.run.id] = called_off
+                            open_runs.discard(planned.run.id)
+                            self.tell(Moment("done", called_off, planned.step))
+                            continue
                         self._start(workers, planned)
                         active += 1
                     if not active:
@@ -126,9 +131,9 @@ class Pool:
                         waiting.appendleft(after)
             except BaseException:
                 self.control.stop.set()
-                while active:
-                    planned, result = self.results.get()
-                    active -= 1
+                workers.shutdown(wait=True, cancel_futures=True)
+                while not self.results.empty():
+                    _, result = self.results.get()
                     if isinstance(result, (Attempt, Evaluation)):
                         commit(self.desk.store, result)
                 raise
@@ -168,11 +173,22 @@ class Pool:
         self.failed[planned.run.id] = why
         self.tell(Moment("blocked", planned.run, planned.step, why))
 
+    def _called_off(self, planned: Planned) -> Run | None:
+        """The run, when somebody cancelled or withdrew it since it was planned.
+
+        A request to stop it is forgotten before that is looked up, and made after the event of the
+        cancellation: whichever comes first, one of the two is seen.
+        """
+        if planned.step == "execute":
+            self.control.forget(planned.run.id)
+        run = find_run(self.desk.store, planned.run.id, self.desk.tasks.values())
+        name = run.outcome.name
+        return run if name in ("cancelled", "withdrawn") and name != planned.run.outcome.name else None
+
     def _start(self, workers: ThreadPoolExecutor, planned: Planned) -> None:
         self.room.take(self._limits(planned))
         if planned.step == "execute":
             self.served[planned.run.submission.team] += 1
-            self.control.forget(planned.run.id)
         self.tell(Moment("started", planned.run, planned.step))
         workers.submit(self._work, planned)
 

@@ -1,12 +1,15 @@
-"""The reference pages that are generated: ``docs/reference/{task,submission,evaluator-contract,errors}.md``.
+"""The reference pages that are generated: those named by :func:`pages`, in ``docs/reference``.
 
-Their source are the schemas and the register of error codes, so that the pages cannot say something else than
-the program does. ``python -m runner.reference`` writes them; ``--check`` compares (exit 1 when one is out of date).
+Their source are the schemas, the register of error codes and the two command lines, so that the pages cannot say
+something else than the program does. ``python -m runner.reference`` writes them; ``--check`` compares (exit 1 when
+one is out of date).
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -74,6 +77,9 @@ def pages() -> dict[str, str]:
         "submission.md": submission(),
         "evaluator-contract.md": evaluator(),
         "errors.md": errors(),
+        "findings.md": findings(),
+        "cli.md": command_lines(),
+        "archive.md": archive(),
     }
 
 
@@ -128,6 +134,234 @@ def errors() -> str:
     return "\n".join(
         [_NOTE, "# Errors\n", head, "| code | exit | what | explanation |", "|---|---|---|---|", *rows, ""]
     )
+
+
+def findings() -> str:
+    """The page about what the evaluator can find wrong with a run file."""
+    rows = [
+        f'| <a id="{c["code"].lower()}"></a>{c["code"]} | {c["severity"]} | {_cell(c["title"])} | {_cell(c["fix"])} |'
+        for c in _ask_evaluator(
+            "from evaluator.findings import CODES; found = [c._asdict() for c in CODES.values()]"
+        )
+    ]
+    return "\n".join(
+        [_NOTE, "# Findings\n", _FINDINGS, "| code | severity | what | fix |", "|---|---|---|---|", *rows, ""]
+    )
+
+
+_FINDINGS = """\
+A finding is one thing that is wrong with a run file. It is shown as `file:line: code severity: what. Fix: ...`.
+All findings of a file are listed at once; beyond a thousand they are only counted.
+
+- `error`: the run is invalid, and is not ranked.
+- `defect`: that topic scores 0; the rest counts.
+- `warning`: nothing changes, but somebody should know.
+
+These are the severities that hold unless a task changes them (`severities` in [task.yaml](task.md); there `ignore`
+drops a finding). `evaluator codes` prints this list.
+"""
+
+_PARSER = """
+import argparse
+from evaluator.__main__ import _parser
+
+def command(name, parser):
+    rows = []
+    for a in parser._actions:
+        if isinstance(a, (argparse._HelpAction, argparse._SubParsersAction)):
+            continue
+        value = a.metavar or ("|".join(a.choices) if a.choices else "")
+        many = a.nargs in ("+", "*") or isinstance(a, argparse._AppendAction)
+        rows.append([a.option_strings, value if a.nargs != 0 else "", a.help or "", many])
+    return {"name": name, "help": parser.description or "", "rows": rows}
+
+parser = _parser()
+sub = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+says = {a.dest: a.help for a in sub._choices_actions}
+found = [command("evaluator", parser)] + [command("evaluator " + n, p) | {"help": says[n]} for n, p in sub.choices.items()]
+"""
+
+
+def _ask_evaluator(text: str) -> Any:
+    """What ``text`` leaves in ``found``, run by a process of its own: the runner never imports the evaluator."""
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{text}\nimport json; print(json.dumps(found))"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=Path(__file__).resolve().parent.parent,
+        env={k: v for k, v in os.environ.items() if k != "EVALUATOR_REQUEST"},
+    )
+    return json.loads(ended.stdout)
+
+
+_COMMANDS = """\
+`runner` is what organisers and teams use; `evaluator` works alone, without tasks and containers. Both print data to
+stdout and everything else to stderr. `-h` after any command shows its help. `NO_COLOR`, and output that is not a
+terminal, give plain lines. [Environment variables](environment.md) | [error codes](errors.md)
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | fine (for `runner evaluate`: every run has a settled outcome, good or bad) |
+| 1 | what was asked about failed or is invalid (`runner try`, `runner check`, `runner submit`, `evaluator check`) |
+| 2 | usage: wrong arguments, unknown names, or a team's files are wrong |
+| 3 | platform: the engine, the disk, an image of ours |
+| 4 | organiser's files: a task cannot be used |
+| 130 | interrupted, after cleaning up |
+"""
+
+
+def command_lines() -> str:
+    """The page about the two command lines."""
+    parts = [_NOTE, "# The command lines\n", _COMMANDS]
+    for name, command in runner_commands().items():
+        parts += [f"## {name}\n", _command(name, command)]
+    for entry in _ask_evaluator(_PARSER):
+        rows = [
+            [
+                ", ".join(f"`{name}`" for name in names),
+                value,
+                (says[:1].upper() + says[1:]) + (" Repeatable." if many and "repeatable" not in says else ""),
+            ]
+            for names, value, says, many in entry["rows"]
+            if names
+        ]
+        usage = " ".join(
+            [entry["name"], *(f"{v}..." if many else v for names, v, _, many in entry["rows"] if not names)]
+        )
+        says = entry["help"][:1].upper() + entry["help"][1:]
+        parts += [
+            f"## {entry['name']}\n",
+            f"{says.rstrip('.')}.\n\n    {usage}{' COMMAND' if ' ' not in entry['name'] else ' [OPTIONS]'}\n",
+            _options(rows),
+        ]
+    return "\n".join(parts)
+
+
+def runner_commands() -> dict[str, Any]:
+    """Every command of ``runner`` by its full name (``runner task new``), as click objects; the root first."""
+    import typer.main
+
+    from runner.cli import app
+
+    app._load_commands()
+    found: dict[str, Any] = {}
+
+    def walk(name: str, command: Any) -> None:
+        found[name] = command
+        for key, child in getattr(command, "commands", {}).items():
+            walk(f"{name} {key}", child)
+
+    walk("runner", typer.main.get_command(app.app))
+    return found
+
+
+def _command(name: str, command: Any) -> str:
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    words = [f"{p.name.upper()}{'...' if p.nargs != 1 else ''}" for p in arguments]
+    last = ["COMMAND"] if hasattr(command, "commands") else ["[OPTIONS]"]
+    rows = [[f"`{p.name.upper()}`", "", p.help or ""] for p in arguments]
+    for p in command.params:
+        if p.param_type_name != "argument" and not getattr(p, "hidden", False):
+            names = [*sorted(p.opts, key=len, reverse=True), *p.secondary_opts]
+            value = "" if p.is_flag else p.type.name.upper().replace(" RANGE", "")
+            extra = f" Environment: `{p.envvar}`." if p.envvar else ""
+            needed = " **Required.**" if p.required else ""
+            default = (
+                ""
+                if p.is_flag or not isinstance(p.default, str | int) or p.default == ""
+                else f" Default: `{p.default}`."
+            )
+            rows.append(
+                [", ".join(f"`{n}`" for n in names), value, f"{p.help or ''}{needed}{default}{extra}"]
+            )
+    text = [
+        " ".join((command.help or "").split()) + "\n",
+        f"    {' '.join([name, *words, *last])}\n",
+        _options(rows),
+    ]
+    if command.epilog:
+        examples = command.epilog.removeprefix("Examples:").split("  |  ")
+        text += ["Examples:\n", *(f"    {example.strip()}" for example in examples), ""]
+    return "\n".join(text)
+
+
+def _options(rows: list[list[str]]) -> str:
+    if not rows:
+        return ""
+    lines = [f"| {name} | {value} | {_cell(says)} |" for name, value, says in rows]
+    return "\n".join(["| option | value | meaning |", "|---|---|---|", *lines, ""])
+
+
+_RECORDS = (
+    ("bundle", "bundle.json", "submissions/SUBMISSION/bundle/"),
+    ("manifest", "manifest.json", "every sealed folder and every bundle"),
+    ("lock", "lock.json", "archive/TASK/RUN/attempts/N/"),
+    ("run", "run.json", "archive/TASK/RUN/attempts/N/"),
+    ("evaluation", "evaluation.json", "archive/TASK/RUN/attempts/N/evaluations/K/"),
+    ("event", "events.jsonl", "the data directory; one line an event"),
+    ("leaderboard", "a leaderboard as JSON", "`runner leaderboard TASK --format json`"),
+)
+
+_ARCHIVE = """\
+Everything that the runner knows lies in the data directory (`RUNNER_HOME`, default `.runner` in the project). The
+**archive** and the **event log** are the truth; the database is made from them, and `runner store rebuild` makes it
+again. Nothing in the archive is ever changed: a folder is written elsewhere, gets a manifest with the SHA-256 of every
+file, and is then moved into place. `runner store verify` checks every hash.
+
+```
+archive/TASK/RUN/attempts/N/           one execution
+    lock.json                          what was run, on what, under which limits; the same lock means the same work
+    run.json                           how it ended, and what it used
+    manifest.json                      SHA-256 of every file here
+    output/                            the run file, fetched through a capped reader
+    logs/stdout.log logs/stderr.log    the last bytes of each
+    evaluations/K/                     one evaluation; a new one never replaces an old one
+        evaluation.json request.json result.json scores.jsonl findings.jsonl logs/ manifest.json
+submissions/SUBMISSION/bundle/         what was registered
+events.jsonl                           who did what, append-only, each line with the hash of the one before
+store.sqlite                           the database (derived)
+locks/ data/ engine/ bundles/          locks; packages and data of our own engine; what runner pack wrote
+```
+
+| name | made of | example |
+|---|---|---|
+| submission | team, software, 8 digits of the bundle's digest | `baselines.bm25.693f3be7` |
+| run | submission, dataset, and the scenario unless it is `default` | `baselines.bm25.693f3be7.test` |
+| attempt | run and number | `baselines.bm25.693f3be7.test#1` |
+
+## Events
+
+| type | when |
+|---|---|
+"""
+
+_EVENTS = {
+    "submission-registered": "a bundle was registered",
+    "submission-withdrawn": "a submission was taken off the leaderboard",
+    "quota-extended": "a team was given more submissions",
+    "attempt-committed": "an execution was sealed in the archive",
+    "evaluation-committed": "an evaluation was sealed in the archive",
+    "run-cancelled": "a person stopped a run",
+    "dataset-published": "the scores on a blinded dataset were opened",
+    "round-frozen": "reserved: an official evaluation date (nothing writes it yet)",
+}
+
+
+def archive() -> str:
+    """The page about the archive, the event log and the files in them."""
+    from runner.events import TYPES
+
+    rows = [f"| `{name}` | {_EVENTS.get(name, '')} |" for name in TYPES]
+    parts = [_NOTE, "# The archive and the event log\n", _ARCHIVE + "\n".join(rows) + "\n"]
+    for name, title, where in _RECORDS:
+        root = schemas.schema(name)
+        place = where if "`" in where or " " in where else f"`{where}`"
+        parts += [f"## {title}\n", f"{root.get('description', '')}\n\nWhere: {place}.\n", _table(root)]
+    return "\n".join(parts)
 
 
 # --- schemas to tables -------------------------------------------------------------------------------------

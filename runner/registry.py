@@ -64,8 +64,19 @@ def register(
     Registering the same bundle again changes nothing. Raises E205 for a bundle that does not match its
     hashes, E204 for a missing image, E206 when the quota is used up, E102/E207 when it fits no task.
     """
+    from filelock import FileLock
+
     bundle = read_bundle(folder)
     task = _task_of(bundle, tasks)
+    config.locks.mkdir(parents=True, exist_ok=True)
+    # Between looking at the quota and using it nobody else may register.
+    with FileLock(config.locks / "register.lock"):
+        return _register(config, store, engine, bundle, task, actor)
+
+
+def _register(
+    config: Config, store: Store, engine: Engine, bundle: Bundle, task: Task, actor: str
+) -> Receipt:
     identity = bundle.submission_id
     known = {entry.id for entry in submissions(store, task=task.id)}
     if identity in known:

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from runner.cli import output
 
+
+class Root(TyperGroup):
+    """The root command, which ends well when it is interrupted or when nobody reads on."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Ctrl-C and SIGTERM give 130 after everything was put away; a closed pipe gives 0."""
+        from runner.errors import INTERRUPTED
+
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except KeyboardInterrupt:
+            output.say("interrupted; nothing is half-done, start the same command again to go on")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise typer.Exit(0) from None
+
+
 app = typer.Typer(
     name="runner",
+    cls=Root,
     help="Run shared tasks: software in a sealed room, hidden truths, a leaderboard people can trust.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -50,6 +73,10 @@ def main() -> None:
     """Entry point of ``runner``: exit codes per design (0 fine, 1 failed, 2 usage, 3 platform, 4 organiser, 130)."""
     from runner.errors import INTERRUPTED, PLATFORM, RunnerError
 
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
     _load_commands()
     try:
         sys.exit(app(standalone_mode=True) or 0)
@@ -58,12 +85,8 @@ def main() -> None:
             raise
         output.show_error(error)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        output.say("interrupted; nothing is half-done, start the same command again to go on")
+    except KeyboardInterrupt:  # before any command began
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except Exception as error:
         if output.manners.debug:
             raise

@@ -169,3 +169,9 @@ AsOption = Annotated[
     typer.Option("--as", envvar="RUNNER_AS", help="Who looks: organiser, team:NAME or public."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Everything that is registered.")]
+RunOption = Annotated[str | None, typer.Option("--run", help="Only this run.", autocompletion=complete_run)]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="At most so many containers at once.")
+]

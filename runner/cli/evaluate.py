@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -169,22 +169,18 @@ def work(
     epilog="Examples:  runner evaluate --all  |  runner evaluate --task vaswani --team mine  |  runner evaluate --all --dry-run"
 )
 def evaluate(
-    everything: Annotated[bool, typer.Option("--all", help="Everything that is registered.")] = False,
+    everything: context.AllOption = False,
     task: context.TaskOption = None,
     team: context.TeamOption = None,
     dataset: context.DatasetOption = None,
     submission: context.SubmissionOption = None,
-    run: Annotated[
-        str | None, typer.Option("--run", help="Only this run.", autocompletion=context.complete_run)
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
+    run: context.RunOption = None,
+    dry_run: context.DryRunOption = False,
     force: Annotated[
         bool, typer.Option("--force", help="Execute settled runs again, as a new attempt.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before forcing many runs.")] = False,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="At most so many containers at once.")
-    ] = None,
+    jobs: context.JobsOption = None,
     as_json: context.JsonOption = False,
 ) -> None:
     """Run what is missing, evaluate it, post it, print the leaderboard. Start it again after any interruption."""
@@ -194,17 +190,17 @@ def evaluate(
 
     where = context.config()
     wanted = _selection(everything, task, team, dataset, submission, run)
-    with context.store(where) as store, coordinator(where):
-        adopted = adopt(store)
-        if adopted:
+    with context.store(where) as store, nullcontext() if dry_run else coordinator(where):
+        if not dry_run and (adopted := adopt(store)):
             output.say(f"taken over from an interrupted command: {adopted}")
         desk = context.desktop(where, store, own_profile=_own_profile(where))
         _named_things_exist(desk, wanted)
         todo = plan(desk, wanted, force=force)
-        if dry_run:
-            output.as_json(_plan_json(todo)) if as_json else _show_plan(todo)
-            return
         _show_plan(todo)
+        if dry_run:
+            if as_json:
+                output.as_json(_plan_json(todo))
+            return
         if force and len(todo.work) > ASK_ABOVE and not yes:
             raise RunnerError(
                 "E101",
@@ -289,18 +285,14 @@ def _result_json(
     epilog="Examples:  runner reevaluate --task vaswani --all  |  runner reevaluate --run baselines.bm25.1a2b3c4d.test"
 )
 def reevaluate(
-    everything: Annotated[bool, typer.Option("--all", help="Everything that was executed.")] = False,
+    everything: context.AllOption = False,
     task: context.TaskOption = None,
     team: context.TeamOption = None,
     dataset: context.DatasetOption = None,
     submission: context.SubmissionOption = None,
-    run: Annotated[
-        str | None, typer.Option("--run", help="Only this run.", autocompletion=context.complete_run)
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="At most so many containers at once.")
-    ] = None,
+    run: context.RunOption = None,
+    dry_run: context.DryRunOption = False,
+    jobs: context.JobsOption = None,
     as_json: context.JsonOption = False,
 ) -> None:
     """Evaluate archived runs again (after a correction of qrels or measures). Never runs software again."""
@@ -310,8 +302,9 @@ def reevaluate(
 
     where = context.config()
     wanted = _selection(everything, task, team, dataset, submission, run)
-    with context.store(where) as store, coordinator(where):
-        adopt(store)
+    with context.store(where) as store, nullcontext() if dry_run else coordinator(where):
+        if not dry_run:
+            adopt(store)
         desk = context.desktop(where, store)
         _named_things_exist(desk, wanted)
         chosen = [
@@ -358,8 +351,8 @@ def cancel(run: context.RunArgument) -> None:
             "scenario": found.scenario,
         }
         store.commit("run-cancelled", data, actor="organiser")
-        if found.id in live:
-            _control(where).request(found.id)
+        # Also when it does not run yet: a worker may be about to start it.
+        _control(where).request(found.id)
     output.say(f"{found.id} is {'being stopped' if found.id in live else 'cancelled'}")
 
 

@@ -19,7 +19,8 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     """Execute ``job`` once and leave ``output/`` and ``logs/`` in ``staging``.
 
     Whatever the software does ends in the verdict. A failure of the platform ends in the verdict
-    ``platform-error``; only :class:`KeyboardInterrupt` leaves this function otherwise.
+    ``platform-error``; only :class:`KeyboardInterrupt` leaves this function otherwise, and E301: an engine
+    that is gone says nothing about this run, and would use up the tries of all others.
     """
     started = stamp(SystemClock().now())
     collected, exit_, platform = Collected(), None, None
@@ -28,6 +29,8 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     try:
         exit_, collected = _in_the_room(job, engine, attempt_id, staging, cancelled)
     except PlatformError as error:
+        if error.code == "E301":
+            raise
         platform = f"{error.what}. {error.why}".strip()
     run_file = _run_file(collected, job.task.output)
     facts = Facts(

@@ -14,6 +14,7 @@ import pytest
 from filelock import FileLock
 
 from runner.audience import Audience, RunView, log_lines, may_export, redact_run
+from runner.cli import render
 from runner.config import Config
 from runner.engines.base import ImageRef
 from runner.engines.docker import DockerEngine
@@ -67,6 +68,7 @@ def test_what_becomes_of_it(
     engine: DockerEngine,
     evaluator_image: ImageRef,
     verdicts_image: ImageRef,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with ran(case, tmp_path, engine, evaluator_image, verdicts_image) as checked:
         outcome = checked.detail.run.outcome
@@ -77,7 +79,8 @@ def test_what_becomes_of_it(
         )
         assert outcome.costs_quota
         assert outcome.ranked == (case.outcome == "scored")
-        told = _told(view)
+        render.show(view)
+        told = capsys.readouterr().out + _told(view)
         for text in case.text:
             assert text in told
         assert set(case.codes) <= view["findings"]["codes"].keys()
@@ -116,9 +119,7 @@ def _nothing_on_a_blinded_dataset(checked: Checked) -> None:
     attempt = checked.detail.attempt
     assert attempt is not None
     record = attempt.record()
-    words = {name for name, _ in record["output"]["refused"]} | {
-        f["name"] for f in record["output"]["files"]
-    }
+    words = {name for name, _ in record["output"]["refused"]} | {f["name"] for f in record["output"]["files"]}
     words |= {w for s in ("stdout", "stderr") for w in attempt.log(s).read_text(errors="replace").split()}
     words |= {d["text"] for d in _findings(checked)}
     words = {w for w in words if len(w) > 6 and w not in ("run.txt", "run.txt.gz")}

@@ -4,7 +4,9 @@ import json
 import os
 from pathlib import Path
 
-topics = [json.loads(line) for line in Path(os.environ["inputDataset"], "queries.jsonl").read_text().splitlines()]
+topics = [
+    json.loads(line) for line in Path(os.environ["inputDataset"], "queries.jsonl").read_text().splitlines()
+]
 with Path(os.environ["outputDir"], "run.txt").open("w") as run:
     for number, topic in enumerate(topics):
         if number == len(topics) // 2:

@@ -4,7 +4,10 @@ import json
 import os
 from pathlib import Path
 
-topics = [json.loads(line)["qid"] for line in Path(os.environ["inputDataset"], "queries.jsonl").read_text().splitlines()]
+topics = [
+    json.loads(line)["qid"]
+    for line in Path(os.environ["inputDataset"], "queries.jsonl").read_text().splitlines()
+]
 lines = []
 for topic in topics:
     lines.append(f"{topic} Q0 1 1 0.9 invalid-run")

@@ -220,7 +220,7 @@ def not_for(audience: Audience, what: str) -> RunnerError:
     """The error for something that this audience may not see."""
     return RunnerError(
         "E103",
-        f"{escape(what, 200)} is not open to {audience}",
+        f"not open to {audience}: {escape(what, 200)}",
         why="Hidden data could be read back from it."
         if audience.kind == "team"
         else "Only leaderboards with published scores are public.",

@@ -197,7 +197,7 @@ def _score_problem(line: bytes, known: set[str]) -> str:
     data = _parsed(line)
     if data is None:
         return "not a JSON object"
-    if data.get("measure") not in known:
+    if not isinstance(data.get("measure"), str) or data["measure"] not in known:
         return "measure is not one of the task's"
     if not isinstance(data.get("topic"), str):
         return "topic is not a string"

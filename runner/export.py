@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from runner.archive import walk
@@ -13,10 +14,11 @@ from runner.errors import RunnerError
 from runner.store.queries import RunDetail
 
 
-def export_run(found: RunDetail, view: RunView, target: Path) -> int:
+def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str, str] | None = None) -> int:
     """Copy the attempt that decided, its evaluation, ``run.view.json`` and ``evaluation.prototext`` to ``target``.
 
-    As a whole or not at all; returns the number of files. Raises E101 when ``target`` is not empty, E102 when
+    ``names`` gives the measure strings of the task by id: the keys of the prototext. As a whole or not at all;
+    returns the number of files. Raises E101 when ``target`` is not empty, E102 when
     the run was never executed.
     """
     from runner.leaderboard.export import to_prototext
@@ -40,7 +42,7 @@ def export_run(found: RunDetail, view: RunView, target: Path) -> int:
                 shutil.copyfile(path, place / name)
                 count += 1
         (staging / "run.view.json").write_text(json.dumps(dict(view), indent=1, sort_keys=True) + "\n")
-        (staging / "evaluation.prototext").write_text(to_prototext(view))
+        (staging / "evaluation.prototext").write_text(to_prototext(view, names))
         staging.chmod(0o755)
         if target.exists():
             target.rmdir()

@@ -154,13 +154,16 @@ def _remove(folder: Path) -> None:
 def command_line(job: Job) -> str:
     """A ``docker run`` line that comes as close to the sandbox as the command line can, for people to copy.
 
-    Not in it: the platform's seccomp profile, the byte and file quota on the output directory, and the
-    wall-clock limit. ``runner try`` has them all.
+    The run file lands in a new folder ``output`` of the folder where the line is run. Not in it: the platform's
+    seccomp profile, the byte and file quota on the output directory, the wall-clock limit, a scenario's view,
+    and input runs. ``runner try`` has them all. Empty for an uploaded run, which needs no container.
     """
     import shlex
 
     from runner.tira import INPUT, OUTPUT
 
+    if job.image is None:
+        return ""
     limits = job.limits
     words = [
         "docker", "run", "--rm", "--network=none", "--ipc=none", "--read-only", "--cap-drop=ALL",
@@ -169,8 +172,9 @@ def command_line(job: Job) -> str:
         f"--pids-limit={limits.pids}", f"--ulimit=nofile={limits.open_files}:{limits.open_files}",
         f"--tmpfs=/tmp:rw,nosuid,nodev,size={limits.tmp}", f"--tmpfs=/dev/shm:rw,nosuid,nodev,noexec,size={limits.shm}",
         "--mount", f"type=bind,src={job.dataset.inputs},dst={INPUT},readonly",
-        "--tmpfs", f"{OUTPUT}:rw,nosuid,nodev,noexec,size={limits.output},uid=20000",
     ]  # fmt: skip
+    for model in job.models:
+        words += ["--mount", f"type=bind,src={model.path},dst={model.target},readonly"]
     for name, value in job.env.items():
         words += ["-e", f"{name}={value}"]
     if job.exceptions.writable:
@@ -180,8 +184,9 @@ def command_line(job: Job) -> str:
         ]
     if job.command:
         words.append(f"--entrypoint={job.command[0]}")
-    words += [job.image or "IMAGE", *(job.command or ())[1:]]
-    return shlex.join(words)
+    words += [job.image, *(job.command or ())[1:]]
+    # Writable for everybody, as the software runs as a user that this machine does not know.
+    return f'mkdir -p -m 777 output && docker run -v "$PWD/output":{OUTPUT} {shlex.join(words[2:])}'
 
 
 @contextmanager

@@ -41,11 +41,12 @@ def image_of(
     build = submission.build
     assert build is not None
     dockerfile = str(build.dockerfile)
+    base = base_image(config)  # first: it settles whether packages must be carried into the build
     with _context(config, build.context) as context:
         return engine.build(
             context,
             dockerfile=dockerfile,
-            build_args={"BASE_IMAGE": base_image(config), **build.args},
+            build_args={"BASE_IMAGE": base, **build.args},
             # Where packages are carried in as wheels no build needs the network, whatever it asks for.
             network=build.network and not carries_wheels(config),
             memory=BUILD_MEMORY,

@@ -80,6 +80,7 @@ def pages() -> dict[str, str]:
         "findings.md": findings(),
         "cli.md": command_lines(),
         "archive.md": archive(),
+        "verdicts.md": verdicts(),
     }
 
 
@@ -170,7 +171,7 @@ def command(name, parser):
     for a in parser._actions:
         if isinstance(a, (argparse._HelpAction, argparse._SubParsersAction)):
             continue
-        value = a.metavar or ("|".join(a.choices) if a.choices else "")
+        value = a.metavar or (", ".join(a.choices) if a.choices else "")
         many = a.nargs in ("+", "*") or isinstance(a, argparse._AppendAction)
         rows.append([a.option_strings, value if a.nargs != 0 else "", a.help or "", many])
     return {"name": name, "help": parser.description or "", "rows": rows}
@@ -259,6 +260,9 @@ def runner_commands() -> dict[str, Any]:
     return found
 
 
+_VALUES = {int: "NUMBER", Path: "PATH"}
+
+
 def _command(name: str, command: Any) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     words = [f"{p.name.upper()}{'...' if p.nargs != 1 else ''}" for p in arguments]
@@ -267,7 +271,7 @@ def _command(name: str, command: Any) -> str:
     for p in command.params:
         if p.param_type_name != "argument" and not getattr(p, "hidden", False):
             names = [*sorted(p.opts, key=len, reverse=True), *p.secondary_opts]
-            value = "" if p.is_flag else p.type.name.upper().replace(" RANGE", "")
+            value = "" if p.is_flag else _VALUES.get(p.type_descriptor.annotation, "TEXT")
             extra = f" Environment: `{p.envvar}`." if p.envvar else ""
             needed = " **Required.**" if p.required else ""
             default = (
@@ -362,6 +366,50 @@ def archive() -> str:
         place = where if "`" in where or " " in where else f"`{where}`"
         parts += [f"## {title}\n", f"{root.get('description', '')}\n\nWhere: {place}.\n", _table(root)]
     return "\n".join(parts)
+
+
+_OUTCOMES = """\
+## Outcomes
+
+What the leaderboard and `runner runs` show. An outcome is derived from the verdicts of all attempts, their
+evaluations, and what people did; it is stored nowhere.
+
+| outcome | from | ranked | costs quota |
+|---|---|---|---|
+| `scored` | verdict `ok`, evaluation `valid` | yes | yes |
+| `invalid` | verdict `ok`, evaluation `invalid` (a [finding](findings.md) of severity error) | no, listed below | yes |
+| `failed` | a verdict that blames the participant | no, listed below | yes |
+| `pending` | not executed or not evaluated yet; a failure of ours that is tried again | no | counts as open |
+| `running` | being executed now | no | counts as open |
+| `held` | our side or the evaluator failed for good: the organiser has to look | no | no |
+| `cancelled` | a person stopped it | no | no |
+| `withdrawn` | the submission was taken back | no | only if it had run |
+"""
+
+
+def verdicts() -> str:
+    """The page about verdicts and outcomes."""
+    from runner.verdicts import TABLE
+
+    head = """\
+How one execution ended, and whose fault it was. The rows are tried in this order; the first that fits is the verdict.
+The raw facts (exit code, memory kill, resources) stay in `run.json` beside it.
+"""
+    rows = [
+        f"| `{name}` | {row.blame} | {_cell(row.says)} | {_cell(row.next)} |" for name, row in TABLE.items()
+    ]
+    return "\n".join(
+        [
+            _NOTE,
+            "# Verdicts and outcomes\n",
+            head,
+            "| verdict | blame | what | what next |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            _OUTCOMES,
+        ]
+    )
 
 
 # --- schemas to tables -------------------------------------------------------------------------------------

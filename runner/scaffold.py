@@ -111,6 +111,7 @@ def new_task(config: Config, task_id: str, kind: str = "adhoc") -> Path:
         raise RunnerError(
             "E101", f"tasks/{task_id} exists already", fix="choose another name, or remove that folder first"
         )
+    config.tasks.mkdir(parents=True, exist_ok=True)  # a new project's first task
     with tempfile.TemporaryDirectory(dir=config.tasks, prefix=".new-") as staging:
         folder = Path(staging) / task_id
         for name, text in SKELETONS[kind](task_id).items():

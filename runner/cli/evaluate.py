@@ -261,12 +261,16 @@ def _boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) 
     from runner.leaderboard.table import build
 
     touched = {r.submission.task for r in done.values()}
+    used = {r.submission.task for r in desk.all_runs()}
+    first = True
     for name, task in desk.tasks.items():
-        if wanted.task not in (None, name) or (done and name not in touched):
+        if name not in used or wanted.task not in (None, name) or (done and name not in touched):
             continue
-        if any(r.submission.task == name for r in desk.all_runs()):
-            for table in task.tables:
-                print_table(build(store, task, table, ORGANISER))
+        for table in task.tables:
+            if not first:
+                output.data("")
+            first = False
+            print_table(build(store, task, table, ORGANISER))
 
 
 def _result_json(

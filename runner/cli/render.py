@@ -12,10 +12,10 @@ LINES_PER_CODE = 3
 
 
 def memory(size: int | None, source: str) -> str:
-    """A peak of memory in MiB; ``~`` when it was only sampled."""
+    """A peak of memory in MiB; ``≈`` when it was only sampled."""
     if size is None:
         return "not measured"
-    return f"{'~' if source == 'sampled' else ''}{size / 2**20:.0f} MiB"
+    return f"{'≈' if source == 'sampled' else ''}{size / 2**20:.0f} MiB"
 
 
 def seconds(value: float | None) -> str:

@@ -162,5 +162,7 @@ def export(
     with context.store(where) as store:
         found, dataset = _detail(where, store, run, audience)
         may_export(found, audience, dataset)
-        written = export_run(found, redact_run(found, audience, dataset), folder)
+        task = context.all_tasks(where).get(found.run.submission.task)
+        names = {name: measure.measure for name, measure in task.measures.items()} if task else {}
+        written = export_run(found, redact_run(found, audience, dataset), folder, names)
     output.say(f"{written} files in {folder}")

@@ -36,8 +36,17 @@ def _built(where: Config, engine: Engine, submission: SubmissionFile) -> ImageRe
     return image_of(where, engine, submission)
 
 
-def _packed(where: Config, submission: SubmissionFile, target: Path | None, check: bool) -> Bundle | None:
-    """Build, check and pack one submission; None when the check failed (the reason was shown)."""
+def _packed(
+    where: Config,
+    submission: SubmissionFile,
+    target: Path | None,
+    check: bool,
+    failures: list[dict[str, Any]] | None = None,
+) -> Bundle | None:
+    """Build, check and pack one submission; None when the check failed.
+
+    What the check saw is printed; with ``failures`` (for JSON) nothing is, and a failed one is put there.
+    """
     from runner import local, packing
     from runner.cli import render
 
@@ -56,8 +65,13 @@ def _packed(where: Config, submission: SubmissionFile, target: Path | None, chec
         with local.check_submission(
             where, engine, evaluator, submission, image, task, dataset, submission.scenarios[0]
         ) as checked:
-            render.show(checked.view(context.audience(f"team:{submission.team}")))
+            view = checked.view(context.audience(f"team:{submission.team}"))
+            if failures is None:
+                render.show(view)
             if not checked.good:
+                if failures is not None:
+                    name = f"{submission.team}/{submission.software}"
+                    failures.append({"software": name, "submission": None, "check": dict(view)})
                 return None
             summary = checked.summary()
     to = target or where.home / "bundles" / f"{submission.team}.{submission.software}"
@@ -65,8 +79,10 @@ def _packed(where: Config, submission: SubmissionFile, target: Path | None, chec
 
 
 def _register(where: Config, folder: Path) -> Receipt:
+    from runner.bundle import read_bundle
     from runner.registry import register
 
+    read_bundle(folder, verify=False)  # what is no bundle at all needs no engine to be refused
     with context.store(where) as store:
         return register(where, store, context.engine(where), context.all_tasks(where), folder)
 
@@ -96,24 +112,39 @@ def pack(
     as_json: context.JsonOption = False,
 ) -> None:
     """Build a software, try it on the public dataset in the graded sandbox, and write a bundle."""
+    from runner.errors import FAILED, RunnerError
+
     where = context.config()
     found = context.some_submissions(where, team, software)
-    results, failed = [], False
+    results: list[dict[str, Any]] = []
+    worst = 0
     for submission in found:
+        name = f"{submission.team}/{submission.software}"
         target = to if to is None or len(found) == 1 else to / submission.software
-        bundle = _packed(where, submission, target, check)
-        failed = failed or bundle is None
-        if bundle is not None:
-            output.say(f"packed {bundle.submission_id}: {bundle.folder}")
-            results.append(
-                {"submission": bundle.submission_id, "bundle": str(bundle.folder), "check": bundle.check}
-            )
-        else:
-            output.say(f"{team}/{submission.software} was not packed: mend it and pack again")
+        try:
+            bundle = _packed(where, submission, target, check, results if as_json else None)
+        except RunnerError as error:
+            output.say(f"{name}:")
+            output.show_error(error)
+            worst = max(worst, error.exit_code)
+            continue
+        if bundle is None:
+            output.say(f"{name} was not packed: mend it and pack again")
+            worst = max(worst, FAILED)
+            continue
+        output.say(f"packed {bundle.submission_id}: {bundle.folder}")
+        results.append(
+            {
+                "software": name,
+                "submission": bundle.submission_id,
+                "bundle": str(bundle.folder),
+                "check": bundle.check,
+            }
+        )
     if as_json:
         output.as_json(results)
-    if failed:
-        raise typer.Exit(1)
+    if worst:
+        raise typer.Exit(worst)
 
 
 @app.command(
@@ -157,7 +188,7 @@ def submit(
     for submission in context.some_submissions(where, team, software):
         name = f"{submission.team}/{submission.software}"
         try:
-            bundle = _packed(where, submission, None, check)
+            bundle = _packed(where, submission, None, check, receipts if as_json else None)
             if bundle is None:
                 output.say(f"{name} was not submitted: mend it and submit again")
                 worst = max(worst, 1)
@@ -215,7 +246,10 @@ def try_(
                 views.append({**view, "command_line": local.command_line(checked.job)})
             else:
                 render.show(view)
-                output.data(f"\nequivalent command line:\n  {local.command_line(checked.job)}")
+                if line := local.command_line(checked.job):
+                    output.data(
+                        f"\nequivalent command line (without quotas, time limit and seccomp profile):\n  {line}"
+                    )
     if as_json:
         output.as_json(views if len(views) != 1 else views[0])
     if not good:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from runner.engines import tarstream
+from runner.engines import tarsizes, tarstream
 from runner.engines.base import MIB
 from runner.engines.text import printable
 from runner.errors import RunnerError
@@ -28,6 +28,7 @@ from runner.errors import RunnerError
 MAX_ENTRIES = 4096
 MAX_LAYERS = 512
 MAX_JSON = 4 * MIB
+MAX_EXTENDED = 8 * 1024  # bytes of an extended header of the outer archive
 MAX_LAYER_ENTRIES = 2_000_000
 CHUNK = tarstream.CHUNK
 GZIP = b"\x1f\x8b"
@@ -57,6 +58,7 @@ class Archive:
         self._unpacked = 0
         self._file = self._open(path)
         try:
+            self._bounded()
             self._tar = tarfile.open(fileobj=self._file, mode="r:", errors="surrogateescape")  # noqa: SIM115
             self._members = self._index()
             entry = self._manifest()
@@ -127,6 +129,15 @@ class Archive:
             raise
         plain.seek(0)
         return plain
+
+    def _bounded(self) -> None:
+        """Refuse what would keep the reader of the index busy: it trusts the sizes of extended headers."""
+        for count, entry in enumerate(tarsizes.walk(self._file, max_extended=MAX_EXTENDED)):
+            if count >= MAX_ENTRIES:
+                raise refuse(f"It has more than {MAX_ENTRIES} entries.")
+            if entry.sparse:
+                raise refuse("It holds sparse entries.")
+        self._file.seek(0)
 
     def _index(self) -> dict[str, tarfile.TarInfo]:
         found: dict[str, tarfile.TarInfo] = {}
@@ -226,13 +237,11 @@ class Archive:
         source: io.RawIOBase
         source = _Unpacked(again(), self._max) if first.startswith(GZIP) else _Plain(again())
         reader = io.BufferedReader(source, CHUNK)
-        with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as tar:
-            for count, entry in enumerate(tar):
-                # A sparse entry declares what it grows to, and the engine writes that out.
-                self._unpacked += max(entry.size, 0) + tarstream.BLOCK
-                if self._unpacked > self._max or count > MAX_LAYER_ENTRIES:
-                    raise refuse(f"Its layers unpack to more than the {self._max} bytes that are allowed.")
-                tar.members = []  # type: ignore[attr-defined]  # a long layer must not pile up in memory
+        for count, entry in enumerate(tarsizes.walk(reader)):
+            # A sparse entry declares what it grows to, and the engine writes that out.
+            self._unpacked += entry.unpacked + tarstream.BLOCK
+            if self._unpacked > self._max or count > MAX_LAYER_ENTRIES:
+                raise refuse(f"Its layers unpack to more than the {self._max} bytes that are allowed.")
         while reader.read(
             CHUNK
         ):  # the engine keeps what follows the end of the tar, so it has to be within the cap

@@ -21,6 +21,7 @@ from runner.leaderboard.significance import ALPHA, flips
 from runner.leaderboard.table import CORRECTION, Column, LeaderboardTable, Row, Unranked
 
 SCHEMA_VERSION = 1
+_BELOW = ("software", "tag", "outcome", "blame", "why")
 _UNRANKED_HEAD = ("team", "software", "tag", "outcome", "blame", "reason", "submission", "registered")
 
 
@@ -118,7 +119,7 @@ def _legend(table: LeaderboardTable) -> list[str]:
         else "Nothing is ranked yet."
     ]
     if any(v.low is not None for r in table.rows for v in r.values.values()):
-        lines.append("In brackets: 95 % interval over topics.")
+        lines.append(_INTERVALS)
     if table.test is not None:
         n = max((r.comparison.topics for r in table.rows if r.comparison), default=table.topics)
         draws = flips(n)
@@ -177,6 +178,8 @@ def _heads(table: LeaderboardTable) -> list[str]:
 
 
 _LEFT = {"software", "tag", "kind"}
+_INTERVALS = "In brackets: 95 % interval over topics."
+_GAP = 2  # spaces between the columns of a table on a terminal
 
 
 def _used(heads: list[str], rows: list[list[str]]) -> list[int]:
@@ -185,13 +188,25 @@ def _used(heads: list[str], rows: list[list[str]]) -> list[int]:
 
 
 def _fitting(heads: list[str], rows: list[list[str]], width: int) -> list[int]:
-    """The columns to show on a terminal: what tells least goes first until the rest fits."""
+    """The columns to show on a terminal: what tells least goes first until the rest fits.
+
+    How many topics were answered stays beside the score whatever else goes.
+    """
     used = _used(heads, rows)
-    droppable = [*("memory", "time", "tag", "95 %", "kind", "answered"), *reversed(heads[7:-3])]
-    for head in droppable:
-        if sum(max(len(row[i]) for row in [heads, *rows]) + 2 for i in used) + 2 <= width:
+    for head in [*("memory", "time", "tag", "95 %", "kind"), *reversed(heads[7:-3])]:
+        if sum(max(len(row[i]) for row in [heads, *rows]) + _GAP for i in used) - _GAP <= width:
             break
         used = [i for i in used if heads[i] != head]
+    return used
+
+
+def _fitting_below(rows: list[list[str]], width: int) -> list[int]:
+    """The columns of the unranked table, whose last one is text that wraps: tag and blame go when it is narrow."""
+    used = list(range(len(_BELOW)))
+    for head in ("tag", "blame"):
+        if sum(max(len(row[i]) for row in [list(_BELOW), *rows]) + _GAP for i in used[:-1]) + 30 <= width:
+            break
+        used = [i for i in used if _BELOW[i] != head]
     return used
 
 
@@ -209,9 +224,13 @@ def text(table: LeaderboardTable) -> str:
     lines += _legend(table)
     if table.unranked:
         lines += ["", "Not ranked:"]
-        below = [[_software(u), u.tag, u.outcome, u.blame, u.reason] for u in table.unranked]
-        lines += _aligned(["software", "tag", "outcome", "blame", "why"], below, left=True)
+        lines += _aligned(list(_BELOW), _below(table), left=True)
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _below(table: LeaderboardTable) -> list[list[str]]:
+    """The rows of the unranked table: the order of :data:`_BELOW`."""
+    return [[_software(u), u.tag, u.outcome, u.blame, u.reason] for u in table.unranked]
 
 
 def _aligned(heads: list[str], rows: list[list[str]], *, left: bool = False) -> list[str]:
@@ -235,24 +254,34 @@ def _rich(table: LeaderboardTable, stream: IO[str]) -> None:
     console = Console(file=stream, highlight=False)
     heads, rows = _heads(table), [_cells(table, r) for r in table.rows]
     console.print(Text(_caption(table), style="bold"))
+    left_out: list[str] = []
     if rows:
-        shown = Table(box=SIMPLE_HEAD, padding=(0, 1))
+        console.print()
+        shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
         used = _fitting(heads, rows, console.width)
         for i in used:
             shown.add_column(Text(heads[i]), justify="left" if heads[i] in _LEFT else "right", no_wrap=True)
         for row, cells in zip(table.rows, rows, strict=True):
             shown.add_row(*(Text(cells[i]) for i in used), style="dim" if row.baseline else "")
         console.print(shown)
+        console.print()
+        left_out = [heads[i] for i in _used(heads, rows) if i not in used]
+        if left_out:
+            line = f"Too narrow for: {', '.join(left_out)}; --format csv has everything."
+            console.print(Text(line, style="dim"))
     for line in _legend(table):
-        console.print(Text(line, style="dim"))
+        if not (line == _INTERVALS and "95 %" in left_out):
+            console.print(Text(line, style="dim"))
     if table.unranked:
         console.print(Text("\nNot ranked:", style="bold"))
-        below = Table(box=SIMPLE_HEAD, padding=(0, 1))
-        for head in ("software", "tag", "outcome", "blame", "why"):
-            below.add_column(head)
-        for u in table.unranked:
-            below.add_row(*(Text(x) for x in (_software(u), u.tag, u.outcome, u.blame, u.reason)))
-        console.print(below)
+        shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        below = _below(table)
+        used = _fitting_below(below, console.width)
+        for i in used:
+            shown.add_column(_BELOW[i], no_wrap=i != used[-1])
+        for cells in below:
+            shown.add_row(*(Text(cells[i]) for i in used))
+        console.print(shown)
 
 
 def as_dict(table: LeaderboardTable) -> dict[str, Any]:
@@ -397,10 +426,7 @@ def to_markdown(table: LeaderboardTable) -> str:
             "| software | tag | outcome | blame | why |",
             "|:--|:--|:--|:--|:--|",
         ]
-        for u in table.unranked:
-            lines.append(
-                "| " + " | ".join(_md(x) for x in (_software(u), u.tag, u.outcome, u.blame, u.reason)) + " |"
-            )
+        lines += ["| " + " | ".join(_md(cell) for cell in cells) + " |" for cells in _below(table)]
     return "\n".join(lines) + "\n"
 
 
@@ -484,13 +510,14 @@ def _tex(value: str) -> str:
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8882; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 88rem; padding: 0 1rem; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding: .5rem 0; }
-th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
+th, td { padding: .35rem .5rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
 thead th { border-bottom: 2px solid var(--line); white-space: nowrap; }
-th[scope=row], .text { text-align: left; overflow-wrap: anywhere; }
+th[scope=row], .text { text-align: left; white-space: nowrap; }
+td.why { text-align: left; overflow-wrap: break-word; min-width: 16rem; }
 tr.baseline { background: var(--soft); }
 .interval { white-space: nowrap; }
 @media print { body { margin: 0; max-width: none; } .scroll { overflow: visible; } }
@@ -533,15 +560,12 @@ def to_html(table: LeaderboardTable) -> str:
     if table.unranked:
         parts += ['<div class="scroll" tabindex="0" role="region" aria-label="Not ranked">', "<table>"]
         parts += ["<caption>Not ranked</caption>", "<thead><tr>"]
-        parts += [
-            f'<th scope="col" class="text">{head}</th>'
-            for head in ("software", "tag", "outcome", "blame", "why")
-        ]
+        parts += [f'<th scope="col" class="text">{head}</th>' for head in _BELOW]
         parts += ["</tr></thead>", "<tbody>"]
-        for u in table.unranked:
-            cells = [_h(x) for x in (u.tag, u.outcome, u.blame, u.reason)]
-            parts.append(f'<tr><th scope="row">{_h(_software(u))}</th>')
-            parts += [*(f'<td class="text">{cell}</td>' for cell in cells), "</tr>"]
+        for software, *cells, why in _below(table):
+            parts.append(f'<tr><th scope="row">{_h(software)}</th>')
+            parts += [*(f'<td class="text">{_h(cell)}</td>' for cell in cells)]
+            parts.append(f'<td class="why">{_h(why)}</td></tr>')
         parts += ["</tbody>", "</table>", "</div>"]
     parts += ["</main>", "</body>", "</html>"]
     return "\n".join(parts) + "\n"

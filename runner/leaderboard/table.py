@@ -260,7 +260,8 @@ def _unranked(entry: _Entry, audience: Audience) -> Unranked:
         reason, blame = "It takes no part in one of this table's scenarios.", "participant"
     else:
         reason, blame = run.outcome.says, run.outcome.blame
-        if audience.kind == "organiser" and run.outcome.reason:
+        # An invalid run's reason is the number of errors, which is said already.
+        if audience.kind == "organiser" and run.outcome.reason and state != "invalid":
             reason = f"{reason} ({run.outcome.reason})"
     return Unranked(
         s.team,

@@ -108,16 +108,19 @@ def build_context_extras(config: Config, context: Path) -> dict[str, Path]:
     to be had as a wheel.
     """
     requirements = context / "requirements.txt"
-    if not carries_wheels(config) or (context / "wheels").exists():
+    if not carries_wheels(config) or os.path.lexists(context / "wheels"):
         return {}
     if requirements.is_symlink() or not requirements.is_file():
         return {}
-    text = requirements.read_bytes()
-    if not any(line.strip() and not line.lstrip().startswith(b"#") for line in text.splitlines()):
+    named = _named(requirements)
+    if not named:
         return {}
-    _refuse_options(requirements, text)
     try:
-        found = _cached(config, requirements, require_hashes=b"--hash=" in text)
+        with tempfile.TemporaryDirectory(prefix="requirements-") as scratch:
+            # What was read is what pip gets: the file itself could change, or name another encoding.
+            plain = Path(scratch) / "requirements.txt"
+            plain.write_text("\n".join(named) + "\n", encoding="ascii")
+            found = _cached(config, plain, require_hashes=any("--hash=" in line for line in named))
     except PlatformError as error:
         raise RunnerError(
             "E203",
@@ -128,15 +131,22 @@ def build_context_extras(config: Config, context: Path) -> dict[str, Path]:
     return {f"wheels/{file.name}": file for file in found}
 
 
-def _refuse_options(requirements: Path, text: bytes) -> None:
-    """Raise E203 unless every line only names packages: the file is the team's, and pip runs on this machine."""
-    for number, line in enumerate(text.decode("utf-8", "replace").replace("\\\n", " ").splitlines(), 1):
+def _named(requirements: Path) -> list[str]:
+    """The packages that the file names, one a line, without comments. Raises E203 for anything else in it.
+
+    The file is the team's, and pip runs on this machine. pip obeys a comment that names an encoding, in which
+    an option or an address can look harmless, so no comment and nothing but ASCII reaches it.
+    """
+    named = []
+    text = requirements.read_bytes().decode("ascii", "replace").replace("\\\n", " ")
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.split("#", 1)[0].split()
         bad = next(
             (
                 w
                 for w in words
-                if (w.startswith("-") and not w.startswith("--hash=")) or "/" in w or "@" in w or "${" in w
+                if (w.startswith("-") and not w.startswith("--hash="))
+                or any(mark in w for mark in ("/", "@", "${", "\ufffd"))
             ),
             None,
         )
@@ -147,6 +157,9 @@ def _refuse_options(requirements: Path, text: bytes) -> None:
                 why=f"{requirements.name}, requirement {number}: only names, versions, markers and --hash are carried in.",
                 fix="leave out options, addresses and paths, or put the wheels into a folder wheels/",
             )
+        if words:
+            named.append(" ".join(words))
+    return named
 
 
 def _host(config: Config) -> str:

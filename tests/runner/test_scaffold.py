@@ -88,3 +88,8 @@ def test_nothing_is_left_when_it_fails(config: Config, monkeypatch: pytest.Monke
     with pytest.raises(OSError):
         scaffold.new_task(config, "mine")
     assert list(config.tasks.iterdir()) == []
+
+
+def test_the_first_task_of_a_new_project(tmp_path: Path) -> None:
+    fresh = Config(root=tmp_path / "fresh", home=tmp_path / "home", truths=None)
+    assert (scaffold.new_task(fresh, "mine") / "task.yaml").is_file()

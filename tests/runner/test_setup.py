@@ -393,6 +393,7 @@ def test_a_context_gets_the_wheels_of_its_requirements(local: Config, tmp_path: 
         "file:///etc/passwd",
         "${HOME}",
         "thing \\\n  --find-links /srv",
+        "thïng==1",
     ],
 )
 def test_requirements_of_a_team_can_only_name_packages(local: Config, tmp_path: Path, line: str) -> None:
@@ -403,6 +404,34 @@ def test_requirements_of_a_team_can_only_name_packages(local: Config, tmp_path: 
         base.build_context_extras(local, context)
     assert caught.value.code == "E203"
     assert "passwd" not in caught.value.why and "evil" not in caught.value.why
+
+
+def test_pip_gets_what_was_read_and_in_no_other_encoding(
+    local: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = tmp_path / "context"
+    context.mkdir()
+    hidden = "# -*- coding: utf-7 -*-\n+AC0-+AC0-index+AC0-url http:+AC8-+AC8-evil.example+AC8-\nthing==1 # fine\n"
+    (context / "requirements.txt").write_text(hidden)
+    seen = []
+
+    def pip(command: list[str], **_: object) -> None:
+        seen.append(Path(command[command.index("--requirement") + 1]).read_bytes())
+        Path(command[command.index("--dest") + 1]).mkdir()
+
+    monkeypatch.setattr(base, "run_tool", pip)
+    base.build_context_extras(local, context)
+    # Without the comment pip reads the rest as it stands: no option, and names that no index has.
+    (given,) = seen
+    assert b"coding" not in given and b"--index-url" not in given and given.endswith(b"\nthing==1\n")
+
+
+def test_a_dangling_link_called_wheels_is_left_alone(local: Config, tmp_path: Path) -> None:
+    context = tmp_path / "context"
+    context.mkdir()
+    (context / "requirements.txt").write_text("thing==1\n")
+    (context / "wheels").symlink_to(tmp_path / "nowhere")
+    assert base.build_context_extras(local, context) == {}
 
 
 def test_a_link_as_requirements_is_not_followed(local: Config, tmp_path: Path) -> None:

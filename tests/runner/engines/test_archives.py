@@ -113,6 +113,26 @@ def huge(kind: bytes = tarfile.REGTYPE) -> bytes:
 SPARSE = tarfile.TarInfo("sparse")
 SPARSE.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(1 << 40)}
 
+
+
+def extended(body: bytes, kind: bytes = tarfile.XHDTYPE, size: int | None = None) -> bytes:
+    """An extended header with a body of our own."""
+    info = tarfile.TarInfo("e")
+    info.size, info.type = len(body) if size is None else size, kind
+    return info.tobuf(tarfile.USTAR_FORMAT) + body + bytes(-len(body) % 512)
+
+
+def negative() -> bytes:
+    raw = bytearray(tarfile.TarInfo("n").tobuf(tarfile.USTAR_FORMAT))
+    raw[124:136] = b"\xff" * 12
+    raw[148:156] = b" " * 8
+    raw[148:156] = b"%06o\0 " % sum(raw)
+    return bytes(raw)
+
+
+END = tarfile.TarInfo("file").tobuf() + bytes(1024)
+TWO_MIB = bytes(1 << 21)
+
 BAD: dict[str, bytes] = {
     "empty": b"",
     "noise": b"\x00\x01" * 5000,
@@ -141,6 +161,17 @@ BAD: dict[str, bytes] = {
     "layer declares a terabyte": tar(image(huge())),
     "layer holds a sparse terabyte": tar(image(tar({"s": SPARSE}))),
     "layer is compressed otherwise": tar(image(b"\x28\xb5\x2f\xfd" + bytes(600))),
+    "layer has an extended header of 2 MiB": tar(image(gzip.compress(extended(TWO_MIB) + END))),
+    "layer has a name of 2 MiB": tar(image(gzip.compress(extended(TWO_MIB, b"L") + END))),
+    "layer has an endless chain of headers": tar(image(gzip.compress(extended(b"") * 2000 + END))),
+    "layer has a header that is none": tar(image(extended(b"1" * 60_000) + END)),
+    "layer grows by an extended header": tar(image(extended(b"22 size=1099511627776\n") + END)),
+    "layer has a negative size": tar(image(negative() + bytes(1024))),
+    "layer is cut off": tar(image(LAYER[:700])),
+    "one size for all": tar(image(extended(b"10 size=1\n", b"g") + END)),
+    "archive has an extended header of 60 kB": extended(b"1" * 60_000) + tar(image()),
+    "archive has an endless chain of headers": extended(b"") * 2000 + tar(image()),
+    "archive has a negative size": negative() + tar(image()),
     "layer is noise": tar(image(b"\x01" * 5000)),
 }
 
@@ -151,6 +182,27 @@ def test_refused(name: str, write: Callable[[bytes], Path]) -> None:
         rewritten(write(BAD[name]))
     assert caught.value.code == "E205"
     assert caught.value.why
+
+
+def test_long_names_and_attributes_are_fine(write: Callable[[bytes], Path]) -> None:
+    attributes = tarfile.TarInfo("n" * 3000)
+    attributes.pax_headers = {"SCHILY.xattr.security.capability": "\x01\x02" * 30}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as out:
+        out.addfile(tarfile.TarInfo("m" * 3000))
+        deep = link(tarfile.SYMTYPE, "l" * 3000)
+        deep.name = "k" * 300
+        out.addfile(deep)
+    for layer in (tar({"n" * 3000: attributes}), buffer.getvalue()):
+        assert rewritten(write(tar(image(layer))))["layer-0.tar"] == layer
+
+
+@pytest.mark.timeout(20)
+def test_a_search_in_an_extended_header_is_not_quadratic(write: Callable[[bytes], Path]) -> None:
+    value = b"1" * 600_000
+    body = b"%d x=" % (len(value) + 10) + value + b"\n"
+    layer = extended(body) * 3 + END
+    assert rewritten(write(tar(image(layer))))["layer-0.tar"] == layer
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -213,3 +213,24 @@ def test_prototext_keeps_keys_and_values(tmp_path: Path) -> None:
     with pytest.raises(RunnerError) as caught:
         to_prototext(redact_run(detail, Audience("team", "a"), closed))
     assert caught.value.code == "E103"
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 400])
+def test_a_terminal_gets_whole_columns(
+    table: LeaderboardTable, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What does not fit is left out by name; numbers and names are never cut."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    stream = io.StringIO()
+    print_table(table, stream, color=True)
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    ranked = [line for line in lines if line.split()[1:2] == ["good/x"]]
+    assert len(ranked) == 1 and "…" not in ranked[0]
+    assert f"{table.rows[0].values['ndcg'].mean:.4f}" in ranked[0]
+    assert f"{table.rows[0].covered}/30" in ranked[0]  # coverage stays beside the score
+    assert any("Too narrow for" in line for line in lines) == (width < 400)
+
+
+def test_html_breaks_no_names(table: LeaderboardTable) -> None:
+    assert "anywhere" not in export(table, "html")

@@ -1,0 +1,183 @@
+"""The evaluator contract is public: an image that was written from its page alone works, and a bad one does no harm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.base import ImageRef
+from tests.e2e.mini import Project, Said, call
+
+pytestmark = pytest.mark.engine
+SHELL = Path(__file__).resolve().parent / "evaluators" / "shell"
+BAD = "proctor/test-evaluators"
+
+# Written into the image as /bad/<name>: each breaks the contract in its own way.
+RESULT = {
+    "schema_version": 1,
+    "status": "valid",
+    "evaluator": {"name": "bad", "version": "1"},
+    "measures": {m: {"value": 0.5, "topics": 3, "covered": 3, "interval": None} for m in ("ndcg_10", "p_10")},
+    "findings": {"error": 0, "defect": 0, "warning": 0, "codes": {}},
+    "run_tag": None,
+    "message": "",
+}
+
+
+def _result(**changes: Any) -> str:
+    return json.dumps({**RESULT, **changes})
+
+
+def _write(result: str = _result(), scores: str = "", findings: str = "") -> str:
+    """A program that writes these three files."""
+    files = {"result.json": result, "scores.jsonl": scores, "findings.jsonl": findings}
+    return f"import os\nfor n, t in {files!r}.items(): open('/out/' + n, 'w').write(t)\n"
+
+
+def _score(**changes: Any) -> str:
+    return json.dumps({"measure": "p_10", "topic": "test-1", "value": 0.5, **changes}) + "\n"
+
+
+# name -> (program, how often it is tried before the run is held, a piece of the reason that is given). What is wrong
+# inside the three files is tried without containers in tests/runner/test_evaluation.py.
+MISBEHAVING: dict[str, tuple[str, int, str]] = {
+    "exit-1": ("import sys; print('cannot'); sys.exit(1)", 3, "exit code 1"),
+    "nothing": ("", 1, "did not write result.json"),
+    "not-json": (_write("{"), 1, "is not JSON"),
+    "nan-score": (_write(scores=_score(value=float("nan"))), 1, "scores.jsonl:1"),
+    "terminal": (_write(_result(status="error", message="\x1b[2J\x07 \u202e evil")), 1, "evil"),
+    "link": (
+        _write() + "os.unlink('/out/result.json'); os.symlink('/truths/qrels.txt', '/out/result.json')",
+        1,
+        "did not write result.json",
+    ),
+    "folder": (
+        _write() + "os.unlink('/out/scores.jsonl'); os.mkdir('/out/scores.jsonl')",
+        1,
+        "did not write scores.jsonl",
+    ),
+    "too-much": (
+        "f = open('/out/scores.jsonl', 'wb')\nwhile True: f.write(bytes(1 << 20))",
+        3,
+        "exit code 1",
+    ),
+    "time": ("import time; time.sleep(60)", 1, "killed at its limit of 3 s"),
+    "memory": ("x = bytearray(1 << 30); print(len(x))", 1, "more memory than its limit"),
+    "network": ("import socket; socket.create_connection(('1.1.1.1', 80), 2)", 3, "exit code 1"),
+}
+
+
+@pytest.fixture
+def cli(live: Project) -> Callable[..., Said]:
+    def run(*arguments: str, **options: object) -> Said:
+        return call(live, *arguments, **options)  # type: ignore[arg-type]
+
+    return run
+
+
+def test_an_image_written_from_the_documented_contract(
+    live: Project, cli: Callable[..., Said], engine: Any, base_image: ImageRef, tmp_path: Path
+) -> None:
+    """Shell and awk; no line of ours runs in it. It agrees with our evaluator on the same run."""
+    context = Path(shutil.copytree(SHELL, tmp_path / "context"))
+    image = engine.build(context, build_args={"BASE_IMAGE": base_image.id}, timeout=120)
+    measures = [{"id": "p_10", "measure": "P@10", "truths": "qrels.txt"}]
+    table = [{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "p_10"}]
+    live.write_task("foreign", measures=measures, tables=table, evaluator={"image": image.id})
+    live.software("good", task="foreign")
+    live.software("bad", "import os; open(os.environ['outputDir'] + '/run.txt', 'w').write('one two\\n' * 3)", task="foreign")  # fmt: skip
+    live.software("ours", task="mini")
+    cli("submit", "-t", "alpha", "--no-check")
+    cli("evaluate", "--all")
+    rows = {row["software"]: row for row in cli("runs", "--json").json}
+    assert {name: row["outcome"]["name"] for name, row in rows.items()} == {
+        "good": "scored",
+        "bad": "invalid",
+        "ours": "scored",
+    }
+    good = cli("show", rows["good"]["run"], "--json").json
+    ours = cli("show", rows["ours"]["run"], "--json").json
+    assert good["scores"]["p_10"]["value"] == pytest.approx(ours["scores"]["p_10"]["value"], abs=1e-9)
+    assert good["topic_scores"]["p_10"] == pytest.approx(ours["topic_scores"]["p_10"], abs=1e-9)
+    assert not good["inside"]["evaluations"][0]["default_image"]
+    bad = cli("show", rows["bad"]["run"], "--json").json
+    assert bad["findings"]["counts"]["error"] == 3
+    assert [line["line"] for line in bad["findings"]["lines"]] == [1, 2, 3]
+    assert "good" in cli("leaderboard", "foreign").out
+
+
+@pytest.fixture
+def bad_image(build_image: Callable[..., ImageRef]) -> ImageRef:
+    """One image whose entrypoint is the program that the dataset's truths name: one image for all cases."""
+    return build_image(
+        BAD, """ENTRYPOINT ["python3", "-c", "exec(open('/truths/program.py').read())"]""", "CMD []"
+    )
+
+
+def test_misbehaving_evaluators_cost_nobody_anything(
+    live: Project, cli: Callable[..., Said], bad_image: ImageRef
+) -> None:
+    limits = {"memory": "64MiB", "wall_clock": "3s", "output": "4MiB", "tmp": "8MiB", "shm": "8MiB"}
+    for name, (program, _, _) in MISBEHAVING.items():
+        live.write_task(name, evaluator={"image": bad_image.id, "limits": limits})
+        (live.truths / name / "test" / "program.py").write_text(program)
+        live.software(name, task=name)
+    cli("submit", "-t", "alpha", "--no-check")
+    cli("evaluate", "--all", timeout=300)
+    rows = cli("runs", "--json").json
+    assert len(rows) == len(MISBEHAVING)
+    for row in rows:
+        _, tries, reason = MISBEHAVING[row["software"]]
+        shown = cli("show", row["run"], "--json").json
+        outcome = shown["outcome"]
+        assert (outcome["name"], outcome["blame"]) == ("held", "platform"), row["run"]
+        assert not outcome["costs_quota"] and not outcome["ranked"]
+        assert outcome["verdict"] == "ok"
+        assert reason in outcome["reason"]
+        assert len(shown["inside"]["evaluations"]) == tries
+        assert shown["scores"] == {} and shown["findings"]["lines"] == []
+    for receipt in cli("submit", "-t", "alpha", "--no-check", "--json").json:
+        assert not receipt["new"] and receipt["quota"]["used"] == 0
+    for audience in ("team:alpha", "public"):
+        for *command, expect in (
+            ("leaderboard", "terminal", None),
+            ("runs", 0),
+            ("show", next(r["run"] for r in rows if r["software"] == "terminal"), None),
+        ):
+            assert "evil" not in cli(*command, "--as", audience, expect=expect).all
+    cli("store", "verify")
+
+
+def test_a_corrected_evaluator_settles_what_was_held(
+    live: Project, cli: Callable[..., Said], bad_image: ImageRef
+) -> None:
+    """Held runs are evaluated again on request, without running the software again."""
+    live.write_task(evaluator={"image": bad_image.id})
+    program = live.truths / "mini" / "test" / "program.py"
+    program.write_text(MISBEHAVING["nothing"][0])
+    live.software("good")
+    run = cli("submit", "-t", "alpha", "--no-check", "--json").json[0]["submission"] + ".test"
+    cli("evaluate", "--all")
+    assert cli("show", run, "--json").json["outcome"]["name"] == "held"
+    program.write_text(_write(scores=_score()))
+    cli("reevaluate", "--run", run)
+    shown = cli("show", run, "--json").json
+    assert shown["outcome"]["name"] == "scored" and shown["attempts"] == 1
+    assert shown["scores"]["p_10"]["value"] == 0.5
+    assert len(shown["inside"]["evaluations"]) == 2
+
+
+def test_a_missing_evaluator_image_stops_before_anything_runs(
+    live: Project, cli: Callable[..., Said]
+) -> None:
+    live.write_task(evaluator={"image": "proctor/no-such-evaluator"})
+    live.software("good")
+    cli("submit", "-t", "alpha", "--no-check")
+    said = cli("evaluate", "--all", expect=3)
+    assert "E304" in said.err
+    assert cli("runs", "--json").json[0]["attempts"] == 0

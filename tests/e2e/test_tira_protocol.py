@@ -1,0 +1,213 @@
+"""A container made for TIRA runs here as it is: its command, its paths, its variables, and what it may need beyond."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from runner.audience import Audience, RunView
+from runner.engines.base import ImageRef
+from runner.engines.docker import DockerEngine
+from runner.local import check_submission
+from runner.submissions import load_submission
+from runner.tasks import files_digest, folder_files, load_task
+from tests.e2e.mini import GOOD, Project, call
+
+pytestmark = pytest.mark.engine
+TEAM = Audience("team", "alpha")
+# One topic a line comes in, ten documents a topic go out; reads standard input, so it must be given by a pipe.
+FILTER = """import json, sys
+for line in sys.stdin:
+    for rank in range(1, 11):
+        print(json.loads(line)["qid"], "Q0", f"doc-{rank:02}", rank, 20 - rank, "mini")
+"""
+
+
+@pytest.fixture
+def ran(live: Project, engine: DockerEngine, evaluator_image: ImageRef) -> Callable[..., Any]:
+    """Runs one software on the public dataset and returns what its team is shown."""
+
+    def run(name: str = "one", code: str = GOOD, **keys: Any) -> RunView:
+        live.software(name, code, **keys)
+        task = load_task(live.config, "mini")
+        submission = load_submission(live.config, "alpha", name)
+        assert submission.image is not None
+        image = engine.resolve(submission.image)
+        with check_submission(
+            live.config, engine, evaluator_image.id, submission, image, task, task.datasets["dev"], "default"
+        ) as checked:
+            return checked.view(TEAM)
+
+    return run
+
+
+@pytest.fixture
+def image(build_image: Callable[..., ImageRef], engine: DockerEngine) -> Iterator[Callable[..., str]]:
+    """Builds an image on the base image; it is removed at the end."""
+    made: list[str] = []
+
+    @contextmanager
+    def removed() -> Iterator[None]:
+        yield
+        for one in made:
+            with engine.clients.calling("removing an image") as api:
+                api.remove_image(one, force=True)
+
+    def build(name: str, *lines: str) -> str:
+        made.append(build_image(f"proctor/test-tira-{name}", *lines).id)
+        return made[-1]
+
+    with removed():
+        yield build
+
+
+def _file(path: str, text: str) -> str:
+    """A line of a Dockerfile that writes a file."""
+    return f"RUN mkdir -p $(dirname {path}) && echo {base64.b64encode(text.encode()).decode()} | base64 -d > {path}"
+
+
+def _good(view: RunView) -> None:
+    assert view["outcome"]["name"] == "scored", dict(view)
+
+
+def test_a_command_string_with_a_pipe_and_a_glob(
+    ran: Callable[..., RunView], image: Callable[..., str]
+) -> None:
+    filtered = image("filter", _file("/filter.py", FILTER), 'ENTRYPOINT ["/bin/false"]')
+    _good(
+        ran(
+            image=filtered,
+            command="cat $inputDataset/quer*.jsonl | python3 /filter.py > ${outputDir}/run.txt",
+        )
+    )
+    # A failing command in the middle of a line is the software's affair, as sh has it.
+    view = ran(image=filtered, command="cat $inputDataset/none* > $outputDir/run.txt && true")
+    assert view["outcome"]["verdict"] == "run-error"
+
+
+def test_a_list_is_run_directly(ran: Callable[..., RunView]) -> None:
+    """No shell sees it: a star stays a star, and placeholders are filled in all the same."""
+    code = GOOD + "\nprint(sys.argv[1:])"
+    view = ran(
+        command=["python3", "-c", code, "*", "$inputDataset/queries.jsonl", "${outputDir}", "$HOME;id"]
+    )
+    _good(view)
+    assert "['*', '/tira-data/input/queries.jsonl', '/tira-data/output', '$HOME;id']" in view["log"]["stdout"]
+
+
+def test_the_images_own_entrypoint_and_folder(ran: Callable[..., RunView], image: Callable[..., str]) -> None:
+    own = image("own", _file("/app/run.py", GOOD + "\nprint(os.getcwd(), sys.argv[1:])"), "WORKDIR /app", 'ENTRYPOINT ["python3", "run.py"]', 'CMD ["reversed"]')  # fmt: skip
+    view = ran(image=own, command=None)
+    _good(view)
+    assert "/app ['reversed']" in view["log"]["stdout"]
+
+
+def test_the_environment(ran: Callable[..., RunView]) -> None:
+    view = ran(
+        code=GOOD + "\nprint(sorted((k, v) for k, v in os.environ.items()))\nprint('uid', os.getuid())"
+    )
+    _good(view)
+    said = "\n".join(view["log"]["stdout"])
+    for name, value in {
+        "inputDataset": "/tira-data/input",
+        "outputDir": "/tira-data/output",
+        "TIRA_INPUT_DATASET": "/tira-data/input",
+        "TIRA_OUTPUT_DIR": "/tira-data/output",
+        "TIRA_DATASET_ID": "dev",
+    }.items():
+        assert repr((name, value)) in said
+    assert "inputRun" not in said
+    assert "RUNNER" not in said and "DOCKER_HOST" not in said
+
+
+def test_a_compressed_run(ran: Callable[..., RunView]) -> None:
+    code = GOOD.replace('open(out + "/run.txt", "w")', 'gzip.open(out + "/run.txt.gz", "wt")')
+    view = ran(code=code)
+    _good(view)
+    assert view["output"]["file"] == "run.txt.gz"
+
+
+def test_the_run_of_another_software_as_input(ran: Callable[..., RunView], live: Project) -> None:
+    live.software("first")
+    view = ran("second", inputs={"ranking": "first"}, command="cp $inputRun/run.txt $outputDir/ && test ! -w $inputRun/run.txt")  # fmt: skip
+    _good(view)
+
+
+def test_an_image_that_insists_on_root_and_on_its_own_folder(
+    ran: Callable[..., RunView], image: Callable[..., str], live: Project
+) -> None:
+    """Its user does not count; a folder that it must write is granted by the organiser, and named on the run."""
+    code = GOOD + "\nopen('/cache/x', 'w').write('x')\nprint('uid', os.getuid())"
+    stubborn = image("root", _file("/app/run.py", code), "RUN mkdir /cache", "USER root", 'ENTRYPOINT ["python3", "/app/run.py"]')  # fmt: skip
+    view = ran(image=stubborn, command=None)
+    assert view["outcome"]["verdict"] == "run-error"
+    assert "Read-only file system" in "\n".join(view["log"]["stderr"])
+    live.write_task(exceptions={"alpha/one": {"writable": ["/cache"], "writable_bytes": "1MiB"}})
+    view = ran(image=stubborn, command=None)
+    _good(view)
+    assert view["exceptions"]["writable"] == ["/cache"]
+    [uid] = [line for line in view["log"]["stdout"] if line.startswith("uid")]
+    assert int(uid.split()[1]) >= 20000
+    # Granted to one software, not to another.
+    assert ran("two", image=stubborn, command=None)["outcome"]["verdict"] == "run-error"
+
+
+def test_root_is_refused_where_the_engine_does_not_map_it_away(
+    live: Project, engine: DockerEngine, ran: Callable[..., RunView]
+) -> None:
+    if engine.user_namespaces:
+        live.write_task(exceptions={"alpha/one": {"root": True}})
+        view = ran(code=GOOD + "\nprint('uid', os.getuid())")
+        _good(view)
+        assert "uid 0" in view["log"]["stdout"] and view["exceptions"]["root"]
+        return
+    live.write_task(exceptions={"alpha/one": {"root": True}})
+    live.software("one", code=GOOD)
+    said = call(live, "try", "-t", "alpha", "-s", "one", expect=1)
+    assert "platform-error" in said.out and "cannot run software as root safely" in said.out
+
+
+def test_a_model_folder_by_digest(ran: Callable[..., RunView], live: Project) -> None:
+    folder = live.root / "tasks" / "mini" / "models" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "weights.txt").write_text("0.5")
+    digest = "sha256:" + files_digest(folder_files(folder))
+    model = {"path": "models/tiny", "target": "/models/tiny", "digest": digest}
+    live.write_task(models=[model])
+    code = GOOD + "\nprint('weights', open('/models/tiny/weights.txt').read())"
+    view = ran(code=code + "\ntry: open('/models/tiny/x', 'w')\nexcept OSError as e: print(e.strerror)")
+    _good(view)
+    assert view["log"]["stdout"][-2:] == ["weights 0.5", "Read-only file system"]
+    (folder / "weights.txt").write_text("0.6")
+    said = call(live, "try", "-t", "alpha", "-s", "one", expect=4)
+    assert "models/tiny" in said.err and "E40" in said.err
+
+
+def test_gpus_that_are_not_there_are_refused_before_anything_starts(
+    live: Project, engine: DockerEngine
+) -> None:
+    live.write_task(limits={"gpus": 64})
+    live.software("one")
+    for command in (("try", "-t", "alpha"), ("submit", "-t", "alpha")):
+        said = call(live, *command, expect=3)
+        assert "E305" in said.err
+    call(live, "submit", "-t", "alpha", expect=3)
+    assert call(live, "runs", "--json").json == []
+
+
+def test_a_gpu_asked_for_later_holds_nothing_up(live: Project) -> None:
+    """The task changes after the registration: its runs wait, and those of other tasks are done."""
+    live.write_task("other")
+    live.software("one")
+    live.software("two", task="other")
+    call(live, "submit", "-t", "alpha", "--no-check")
+    live.write_task(limits={"gpus": 64})
+    said = call(live, "evaluate", "--all", expect=3)
+    assert "E305" in said.err
+    rows = {row["software"]: row for row in call(live, "runs", "--json").json}
+    assert rows["one"]["outcome"]["name"] == "pending" and rows["one"]["attempts"] == 0
+    assert rows["two"]["outcome"]["name"] == "scored"

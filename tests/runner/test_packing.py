@@ -1,0 +1,56 @@
+"""What a build is given on machines with and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from definitions import project
+
+from runner import packing
+from runner.engines.base import Engine
+from runner.setup import base
+from runner.submissions import load_submission
+
+
+class _Builder:
+    """An engine that remembers how it was asked to build."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, Any] = {}
+
+    def build(self, context: Path, **options: Any) -> None:
+        self.asked = options
+
+
+def test_the_first_build_on_a_machine_knows_what_to_carry_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Choosing the base image settles whether builds have a network: it must come before the context is made."""
+    config = project(tmp_path / "root")
+    folder = config.submissions / "mine" / "first"
+    folder.mkdir(parents=True)
+    (folder / "submission.yaml").write_text("task: x\nbuild: {context: ., network: true}\n")
+    (folder / "Dockerfile").write_text("FROM scratch\n")
+    order: list[str] = []
+
+    def settle(_config: object) -> str:
+        order.append("base")
+        return "our-base"
+
+    @contextmanager
+    def context(_config: object, where: Path) -> Iterator[Path]:
+        order.append("context")
+        yield where
+
+    monkeypatch.setattr(base, "base_image", settle)
+    monkeypatch.setattr(base, "carries_wheels", lambda _config: order == ["base", "context"])
+    monkeypatch.setattr(packing, "_context", context)
+    builder = _Builder()
+    packing.image_of(config, cast(Engine, builder), load_submission(config, "mine", "first"))
+    assert order == ["base", "context"]
+    assert builder.asked["network"] is False
+    assert builder.asked["build_args"]["BASE_IMAGE"] == "our-base"

@@ -143,7 +143,7 @@ class Problem:
     fix: str = ""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}" + (f" Fix: {self.fix}" if self.fix else "")
+        return f"{self.where}: {self.what.rstrip('.')}" + (f". Fix: {self.fix}" if self.fix else "")
 
 
 class RunnerError(Exception):

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from runner.archive import Attempt, Evaluation, RunArchive, Staging, file_sha256, write_json
 from runner.engines.base import Engine, Exit, ImageRef, Resources
-from runner.errors import PlatformError
+from runner.errors import PlatformError, RunnerError
 from runner.evaluation import Evaluated, evaluator_image
 from runner.evaluation import evaluate as run_evaluator
 from runner.jobs import Executed, Job
@@ -54,6 +54,7 @@ def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = Never())
     Returns the sealed attempt, whatever the verdict. Raises KeyboardInterrupt when the whole command is
     being stopped, and E301 when the engine is gone: then nothing of this attempt stays.
     """
+    _refuse_what_cannot_work(job, engine)
     staging = archive.begin(job.task.id, job.run_id)
     try:
         write_json(staging.path / "lock.json", job.lock)
@@ -104,6 +105,20 @@ def _run_record(job: Job, staging: Staging, executed: Executed, engine: Engine) 
         "host": host.platform(),
         "runner_version": version("proctor-ir"),
     }
+
+
+def _refuse_what_cannot_work(job: Job, engine: Engine) -> None:
+    """What this engine can never give must not look like a failure: neither the software's nor, tried again, ours."""
+    if job.workflow == "upload":
+        return
+    engine.require([job.limits])
+    if job.exceptions.root and not engine.info().user_namespaces:
+        raise RunnerError(
+            "E305",
+            f"{job.team}/{job.software} was granted root, which this engine cannot give safely",
+            why="Root inside a container has to be nobody outside (user namespaces).",
+            fix="start dockerd with --userns-remap=default, or take the exception out of task.yaml",
+        )
 
 
 def _file_record(path: Path) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from runner.errors import RunnerError
 from runner.jobs import InputRun, Job
 from runner.locking import make_job
 from runner.store.connect import Store
-from runner.store.queries import Run, run_id, runs
-from runner.tasks import Task, files_digest, folder_files
+from runner.store.queries import Run, measures, run_id, runs
+from runner.tasks import Task, files_digest, folder_files, truths_digest
 
 Step = Literal["execute", "evaluate"]
 BASELINES = "baselines"
@@ -30,11 +30,16 @@ class Planned:
 
 @dataclass(frozen=True)
 class Skipped:
-    """One run with nothing to do, and why; ``blocked`` when something would have to be mended first."""
+    """One run with nothing to do, and why.
+
+    ``blocked``: something would have to be mended first. ``stale``: its scores were made from other truths or
+    measures than there are now (evaluating again is for a person to decide).
+    """
 
     run: Run
     why: str
     blocked: bool = False
+    stale: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,7 +194,19 @@ def _entry(desk: Desktop, run: Run, force: bool) -> Planned | Skipped:
         return Skipped(
             run, f"{name}; runner evaluate --run {run.id} --force starts it again", blocked=name == "held"
         )
+    if name == "scored" and (stale := _stale(desk, run, task)):
+        return Skipped(run, f"{stale} since it was scored; runner reevaluate --run {run.id}", stale=True)
     return Skipped(run, name)
+
+
+def _stale(desk: Desktop, run: Run, task: Task) -> str:
+    """What an evaluation was made from and has changed; empty for nothing."""
+    dataset = task.datasets[run.dataset]
+    if dataset.truths.is_dir() and truths_digest(dataset) != run.truths_digest:
+        return "the truths have changed"
+    if set(measures(desk.store, run)) != set(task.measures):
+        return "the measures have changed"
+    return ""
 
 
 def _changed(desk: Desktop, run: Run) -> str:

@@ -36,6 +36,13 @@ def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[s
     for name in names:
         team, _, software = name.partition("/")
         submission = load_submission(config, team, software)
+        if submission.task != task.id:
+            raise RunnerError(
+                "E207",
+                f"the baseline {name} is for the task {submission.task}",
+                why=f"{task.id} cannot be proven with it.",
+                fix=f"name a software for {task.id} as the table's baseline",
+            )
         say(f"building {name} …")
         image = image_of(config, engine, submission)
         for dataset in task.datasets.values():

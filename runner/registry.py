@@ -107,6 +107,14 @@ def _task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
             why="The bundle was packed for it.",
             fix="runner task list",
         )
+    if bool(data["runs"]) != (task.workflow == "upload"):
+        wanted, given = ("run files", "software") if task.workflow == "upload" else ("software", "run files")
+        raise RunnerError(
+            "E207",
+            f"the task {task.id} takes {wanted}, not {given}",
+            why="What a bundle may hold is decided by the task, however the bundle was made.",
+            fix=f"hand in {wanted}",
+        )
     unknown = [name for name in data["scenarios"] if name not in task.scenarios]
     if unknown:
         raise RunnerError(

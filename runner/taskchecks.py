@@ -126,7 +126,7 @@ class DefinitionChecks:
                 f"move them to $RUNNER_TRUTHS/{schemas.show(self.folder.name)}/{schemas.show(name)} and remove this key",
                 "E403",
             )
-        if not open_ and self.config.truths and within(truths, self.config.root):
+        if not open_ and "truths" not in row and self.config.truths and within(truths, self.config.root):
             self.add(
                 ("datasets", i),
                 "RUNNER_TRUTHS lies in the tree that participants get",

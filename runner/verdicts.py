@@ -26,7 +26,9 @@ TABLE: dict[str, VerdictKind] = {
         "Our side failed; the software is not to blame.",
         "Nothing to do: it is run again, and then held for the organiser.",
     ),
-    "cancelled": VerdictKind("none", "A person stopped the run.", "Start it again with runner evaluate."),
+    "cancelled": VerdictKind(
+        "none", "A person stopped the run.", "Start it again with runner evaluate --run RUN --force."
+    ),
     "time-limit": VerdictKind(
         "participant",
         "The software was still running at the wall-clock limit and was killed.",

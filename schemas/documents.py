@@ -23,7 +23,7 @@ class Problem:
     line: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}" + (f" Fix: {self.fix}" if self.fix else "")
+        return f"{self.where}: {self.what.rstrip('.')}" + (f". Fix: {self.fix}" if self.fix else "")
 
 
 @dataclass

@@ -61,7 +61,13 @@ def _show_plan(plan: Plan) -> None:
     blocked = [entry for entry in plan.skipped if entry.blocked]
     for entry in blocked:
         output.say(f"  left alone {entry.run.id}: {entry.why}")
-    settled = len(plan.skipped) - len(blocked)
+    cancelled = [entry for entry in plan.skipped if entry.run.outcome.name == "cancelled"]
+    for entry in cancelled:
+        output.say(f"  left out {entry.run.id}: {entry.why}")
+    stale = [entry for entry in plan.skipped if entry.stale]
+    for entry in stale:
+        output.say(f"  stale {entry.run.id}: {entry.why}")
+    settled = len(plan.skipped) - len(blocked) - len(cancelled)
     if settled:
         output.say(f"  settled already: {settled} run{'s' if settled > 1 else ''}")
 

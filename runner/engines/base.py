@@ -73,6 +73,7 @@ class EngineInfo:
     gpus: int = 0
     missing: tuple[str, ...] = ()
     seccomp: bool = True
+    user_namespaces: bool = False
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,7 @@ class DockerEngine:
             gpus=_gpus(raw, self.local),
             missing=tuple(_missing(raw, components)),
             seccomp=self.own_profile and any("name=seccomp" in option for option in security),
+            user_namespaces=self.user_namespaces,
         )
 
     def require(self, limits: Iterable[Limits] = ()) -> None:

@@ -132,7 +132,12 @@ def _container(
     tmp_inodes = min(max(limits.tmp // (16 * 1024), 2048), 65_536)
     tmpfs = _covers(spec.image.volumes, targets)
     for path in spec.exceptions.writable:
-        options = f"rw,nosuid,nodev{noexec},size={spec.exceptions.writable_bytes},nr_inodes=16384,mode=1777"
+        # Where the image has the folder, engines give the new file system that folder's mode: it needs an owner.
+        owner = 0 if spec.exceptions.root else uid
+        options = (
+            f"rw,nosuid,nodev{noexec},size={spec.exceptions.writable_bytes},nr_inodes=16384"
+            f",mode=1777,uid={owner},gid={owner}"
+        )
         tmpfs[_granted(path, targets)] = options
     tmpfs |= {
         "/tmp": f"rw,nosuid,nodev{noexec},size={limits.tmp},nr_inodes={tmp_inodes},mode=1777",  # noqa: S108

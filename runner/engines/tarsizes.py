@@ -14,7 +14,9 @@ from typing import Protocol
 
 from runner.engines.tarstream import BLOCK, CHUNK
 
-MAX_EXTENDED = 1 << 20  # bytes of one extended header; Go's reader, which the engine uses, draws the same line
+MAX_EXTENDED = (
+    1 << 20
+)  # bytes of one extended header; Go's reader, which the engine uses, draws the same line
 MAX_CHAIN = 16  # extended headers before one entry
 
 _NO_CONTENT = b"123456"  # links, devices, directories, pipes: their size says nothing
@@ -57,11 +59,12 @@ def walk(source: Source, *, max_extended: int = MAX_EXTENDED) -> Iterator[Entry]
         if raw.count(0) == BLOCK:
             return
         kind, size = raw[156:157], _size(raw)
-        if kind in _EXTENDED and kind:
+        if kind in _EXTENDED:
             chain += 1
             if size > max_extended or chain > MAX_CHAIN:
                 raise ValueError("an extended header is larger than any honest one")
-            records = _records(_exactly(source, size)) if kind in b"xgX" else {}
+            body = _exactly(source, size)
+            records = _records(body) if kind in b"xgX" else {}
             _skip(source, -size % BLOCK)
             if b"size" in records:
                 if kind == b"g":
@@ -76,7 +79,7 @@ def walk(source: Source, *, max_extended: int = MAX_EXTENDED) -> Iterator[Entry]
             raise ValueError("an entry is sparse in the old form")
         size = size if size_of_next is None else size_of_next
         yield Entry(max(size, grows_to), sparse)
-        if kind not in _NO_CONTENT or not kind:
+        if kind not in _NO_CONTENT:
             _skip(source, size + -size % BLOCK)
         size_of_next, grows_to, sparse, chain = None, 0, False, 0
 

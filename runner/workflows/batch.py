@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from runner.clock import SystemClock, stamp
 from runner.engines.base import Collected, ContainerSpec, Engine, Exit, Mount, Session, Volume
-from runner.errors import PlatformError
+from runner.errors import PlatformError, RunnerError
 from runner.jobs import Executed, Job
-from runner.tasks import folder_files, view_files
+from runner.tasks import Model, folder_files, model_digest, view_files
 from runner.tira import INPUT, OUTPUT, input_run_paths
 from runner.verdicts import Facts, decide
 
@@ -90,9 +90,22 @@ def _inputs(job: Job, engine: Engine) -> Volume:
 
 def _models(job: Job, engine: Engine) -> list[Mount]:
     return [
-        Mount(engine.data_volume(m.digest.removeprefix("sha256:"), partial(folder_files, m.path)), m.target)
+        Mount(engine.data_volume(m.digest.removeprefix("sha256:"), partial(_model_files, m)), m.target)
         for m in job.models
     ]
+
+
+def _model_files(model: Model) -> list[tuple[PurePosixPath, Path]]:
+    """The files of a model that go into the volume with its digest. Raises E402 when they have another one."""
+    actual = model_digest(model)
+    if actual != model.digest:
+        raise RunnerError(
+            "E402",
+            f"the model for {model.target} has another content",
+            why=f"{model.path} has the digest {actual}.",
+            fix="fetch the right model, or correct models[].digest in task.yaml",
+        )
+    return folder_files(model.path)
 
 
 def _input_runs(job: Job, engine: Engine) -> list[Mount]:

@@ -280,6 +280,33 @@ def test_what_an_image_declares(
     assert not volumes & kept
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "VOLUME /proc",
+        "VOLUME /dev",
+        "VOLUME /proc/x",
+        "WORKDIR /proc/self/fd/6",
+        "RUN ln -s /proc /in",
+        "RUN ln -s / /out",
+        "RUN ln -s out /out",
+        "RUN rm -rf /sbin && ln -s /proc/self /sbin",
+    ],
+)
+def test_directives_and_links_that_mislead_mounts_are_the_images_own_fault(
+    run: Callable[..., Result], build_image: Callable[..., ImageRef], line: str
+) -> None:
+    result = run(("true",), image=build_image("proctor/test-misled", line))
+    assert result.exit.code is None and result.exit.start_error
+
+
+@pytest.mark.parametrize("fd", [6, 7, 8, 9])
+def test_no_working_directory_leads_to_the_host(run: Callable[..., Result], fd: int) -> None:
+    """A file descriptor that a runtime forgot to close would be a door (CVE-2024-21626)."""
+    result = run(("ls", "-a", "/proc/self/cwd/../../../../../../../.."), workdir=f"/proc/self/fd/{fd}")
+    assert result.exit.start_error or result.exit.code or b"\nin\n" in result.stdout, result.stdout
+
+
 def test_granted_exceptions(run: Callable[..., Result], engine: DockerEngine) -> None:
     granted = Exceptions(writable=("/var/cache/model",), writable_bytes=2 * MIB)
     code = "f = open('/var/cache/model/x', 'wb', 0)\nn = f.write(bytes(4 << 20))\nprint(n)"

@@ -182,7 +182,8 @@ def test_a_model_folder_by_digest(ran: Callable[..., RunView], live: Project) ->
     view = ran(code=code + "\ntry: open('/models/tiny/x', 'w')\nexcept OSError as e: print(e.strerror)")
     _good(view)
     assert view["log"]["stdout"][-2:] == ["weights 0.5", "Read-only file system"]
-    (folder / "weights.txt").write_text("0.6")
+    # What the digest does not name is never mounted under it.
+    live.write_task(models=[{**model, "digest": "sha256:" + "5" * 64}])
     said = call(live, "try", "-t", "alpha", "-s", "one", expect=4)
     assert "models/tiny" in said.err and "E40" in said.err
 

@@ -148,7 +148,7 @@ def test_all_problems_at_once(bundle: Path) -> None:
         ({"runs": ["../run.txt"]}, "runs"),
         ({"runs": ["run.txt"]}, "runs/run.txt"),
         ({"image": None, "runs": ["run.txt"]}, "runs/run.txt"),
-        ({"inputs": {"x": 1}}, "inputs"),
+        ({"inputs": {"x": 1}}, '"x" must be text'),
         ({"tag": "a b\x1b"}, "tag"),
         ({"surprise": 1}, "surprise"),
         ({"packed": None}, "packed"),

@@ -18,9 +18,9 @@ from tests.runner.records import World
 
 def test_prototext_has_the_measures_as_the_task_writes_them(tmp_path: Path) -> None:
     world = World.make(tmp_path / "world")
-    run = world.scored("a", "x", mean=0.5)
+    submission = world.scored("a", "x", mean=0.5)
     task = records.task()
-    detail = queries.detail(world.store, str(run), [task])
+    detail = queries.detail(world.store, f"{submission}.test", [task])
     view = redact_run(detail, ORGANISER, task.datasets["test"])
     names = {name: measure.measure for name, measure in task.measures.items()}
     written = export_run(detail, view, tmp_path / "out", names)

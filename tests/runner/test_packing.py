@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from definitions import project
+from definitions import project, write_submission, write_task
 
 from runner import packing
 from runner.engines.base import Engine
@@ -31,10 +31,8 @@ def test_the_first_build_on_a_machine_knows_what_to_carry_in(
 ) -> None:
     """Choosing the base image settles whether builds have a network: it must come before the context is made."""
     config = project(tmp_path / "root")
-    folder = config.submissions / "mine" / "first"
-    folder.mkdir(parents=True)
-    (folder / "submission.yaml").write_text("task: x\nbuild: {context: ., network: true}\n")
-    (folder / "Dockerfile").write_text("FROM scratch\n")
+    write_task(config)
+    write_submission(config, "task: toy\nbuild: {context: ., network: true}\n", "mine", "first")
     order: list[str] = []
 
     def settle(_config: object) -> str:

@@ -71,7 +71,7 @@ def test_run_files(config: Config) -> None:
         ("task: toy\nimage: -x\n", "E201", "not the name of an image"),
         ("task: toy\nimage: x\nimage: y\n", "E201", "twice"),
         ("task: toy\nimage: x\ncommand: [rm, 1]\n", "E201", "submission.yaml:3: entry 2"),
-        ("task: tyo\nimage: x\n", "E207", 'there is no task "tyo" Fix: Did you mean "toy"?'),
+        ("task: tyo\nimage: x\n", "E207", 'there is no task "tyo". Fix: Did you mean "toy"?'),
         ("task: toy\nimage: x\nscenarios: [other]\n", "E207", 'has no scenario "other"'),
         ("task: toy\nrun: submission.yaml\n", "E207", "takes software, not run files"),
         ("task: toy\nbuild: {context: ..}\n", "E202", "build context"),

@@ -1,4 +1,4 @@
-"""The command line: ``evaluator run`` (in the container), ``trec``, ``check`` and ``codes`` (for people)."""
+"""The command line: ``evaluator run`` (in the container), ``trec``, ``perspective``, ``check`` and ``codes`` (for people)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,18 @@ FINE, INVALID, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 1, 2, 3, 4, 130
 _EXAMPLES = """examples:
   evaluator check run.txt --topics queries.jsonl --corpus documents.jsonl.gz
   evaluator trec qrels.txt run.txt -m nDCG@10 -m AP
+  evaluator perspective --data release --predictions run.jsonl --scenario explicit --split dev --output results
   evaluator run --request /in/request.json
 """
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """argparse forgets that commands are indented, and would give the longest name a line of its own."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        if isinstance(action.choices, dict):
+            self._action_max_length = max(self._action_max_length, *(len(c) + 4 for c in action.choices))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="evaluator",
         description="Check and score runs.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     parser.add_argument(
         "--version", action="version", version=f"evaluator {__version__} (request and result schema 1)"
@@ -150,6 +160,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     check.add_argument("--json", action="store_true")
     check.set_defaults(call=_check)
+
+    from evaluator.perspective import add_command
+
+    add_command(commands)
 
     codes = commands.add_parser("codes", help="list everything that can be found wrong")
     codes.add_argument("--json", action="store_true")

@@ -86,7 +86,7 @@ def trec(args: argparse.Namespace) -> int:
     from evaluator.formats.qrels import read_qrels
     from evaluator.formats.trec import Rules, scan
     from evaluator.kinds.adhoc import wanted
-    from evaluator.measures.ir import Measure, aggregate, cross_check, evaluate
+    from evaluator.measures.ir import Measure, aggregate, cross_check, evaluate, first_wanted
 
     measures = [Measure(text) for text in args.measure or ["nDCG@10", "AP"]]
     qrels = read_qrels(args.qrels, str(args.qrels))
@@ -95,7 +95,7 @@ def trec(args: argparse.Namespace) -> int:
         raise EvaluatorError(
             "--cross-check needs --precision float32", "ir_measures knows no other", usage=True
         )
-    rules = Rules(judged=wanted([qrels]), double=double, suggest=True)
+    rules = Rules(judged=wanted([qrels]), first=first_wanted(measures), double=double, suggest=True)
     results = []
     invalid = False
     for path in args.runs:

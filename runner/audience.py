@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from runner.store.queries import Run, RunDetail
     from runner.tasks import Dataset
 
+KIB, MIB = 1024, 1024 * 1024
 LOG_LINES = 50
 MAX_FINDINGS = 1000
 _LOG_WINDOW = 64 * 1024
@@ -254,6 +255,7 @@ def _row(run: Run, may: Sight) -> dict[str, Any]:
         "software": s.software,
         "tag": escape(s.tag, 80),
         "method": s.method,
+        "how": s.how,
         "dataset": run.dataset,
         "scenario": run.scenario,
         "registered": s.registered,
@@ -270,12 +272,22 @@ def _row(run: Run, may: Sight) -> dict[str, Any]:
             "costs_quota": outcome.costs_quota,
             "verdict": outcome.verdict,
         },
-        "resources": {
-            "wall_seconds": run.wall_seconds,
-            "cpu_seconds": run.cpu_seconds,
-            "memory_peak": run.memory_peak,
-            "memory_source": run.memory_source,
-        },
+        "resources": _resources(run, may),
+    }
+
+
+def _resources(run: Run, may: Sight) -> dict[str, Any]:
+    """What the run used. Exact figures could carry bits of hidden inputs: they are rounded with the words gone."""
+    wall, cpu, memory = run.wall_seconds, run.cpu_seconds, run.memory_peak
+    if not may.words:
+        wall = None if wall is None else round(wall, 1)
+        cpu = None if cpu is None else round(cpu, 1)
+        memory = None if memory is None else (memory + MIB - 1) // MIB * MIB
+    return {
+        "wall_seconds": wall,
+        "cpu_seconds": cpu,
+        "memory_peak": memory,
+        "memory_source": run.memory_source,
     }
 
 
@@ -285,7 +297,9 @@ def _attempt(row: Mapping[str, Any], may: Sight) -> dict[str, Any]:
         "verdict": row["verdict"],
         "started": row["started"],
         "finished": row["finished"],
-        "wall_seconds": row["wall_seconds"],
+        "wall_seconds": row["wall_seconds"]
+        if may.words or row["wall_seconds"] is None
+        else round(row["wall_seconds"], 1),
     }
 
 
@@ -355,7 +369,7 @@ def _output(record: Mapping[str, Any], may: Sight) -> dict[str, Any] | None:
     expected = [f for f in files if output.get("file") and f["name"] == output["file"]]
     return {
         "file": output.get("file"),
-        "files": [{"name": f["name"], "size": f["size"]} for f in expected],
+        "files": [{"name": f["name"], "size": -(-f["size"] // KIB) * KIB} for f in expected],
         "refused": len(output.get("refused") or []),
         "bytes": None,
         "full": output.get("full"),

@@ -33,6 +33,15 @@ class Bundle:
     digest: str
 
     @property
+    def cells(self) -> list[tuple[str, str]] | None:
+        """The (dataset, scenario) pairs it is for; None for all of its task."""
+        if self.data["runs"]:
+            return [(run["dataset"], run["scenario"]) for run in self.data["runs"]]
+        if "datasets" in self.data:
+            return [(d, s) for d in self.data["datasets"] for s in self.data["scenarios"]]
+        return None
+
+    @property
     def submission_id(self) -> str:
         return f"{self.data['team']}.{self.data['software']}.{self.digest[:8]}"
 
@@ -44,8 +53,14 @@ class Bundle:
 
 
 def bundle_digest(data: Mapping[str, Any]) -> str:
-    """SHA-256 of what was submitted: bundle.json without the packing time and the local check's result."""
-    return schemas.digest({k: v for k, v in data.items() if k not in ("packed", "check")})
+    """SHA-256 of what was submitted: bundle.json without how and when it was packed and the local check's result.
+
+    The same software is the same submission, whether its image travels in the bundle or not.
+    """
+    kept = {k: v for k, v in data.items() if k not in ("packed", "check")}
+    if kept["image"]:
+        kept["image"] = {k: v for k, v in kept["image"].items() if k != "archive"}
+    return schemas.digest(kept)
 
 
 def write_bundle(
@@ -168,7 +183,8 @@ def _file_problems(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> list
 
 def _content_problems(data: Mapping[str, Any], files: Mapping[str, Any]) -> list[Problem]:
     image = data.get("image")
-    wanted = [f"runs/{name}" for name in data.get("runs", [])]
+    runs = data.get("runs", [])
+    wanted = [f"runs/{run['file']}" for run in runs]
     if image and image.get("archive"):
         wanted.append(image["archive"])
     problems = [
@@ -176,6 +192,17 @@ def _content_problems(data: Mapping[str, Any], files: Mapping[str, Any]) -> list
         for n in wanted
         if n not in files
     ]
+    problems += [
+        Problem(f"runs/{schemas.show(run['file'])}", "is not what bundle.json says.", "pack again")
+        for run in runs
+        if files.get(f"runs/{run['file']}", {}).get("sha256", run["sha256"]) != run["sha256"]
+    ]
+    for what, names in (
+        ("name one file twice", [run["file"] for run in runs]),
+        ("have two files for one dataset and scenario", [(run["dataset"], run["scenario"]) for run in runs]),
+    ):
+        if len(set(names)) != len(names):
+            problems.append(Problem("bundle.json", f"must not {what}.", "pack again"))
     carried = {"bundle.json", "submission.yaml", *wanted}
     problems += [
         Problem(schemas.show(n), "does not belong into this bundle.", "pack again")

@@ -19,15 +19,29 @@ from runner.tasks import Dataset, Task
 SECONDS = 600
 
 
-def check_file(task: Task, dataset: Dataset, file: Path, *, as_json: bool = False) -> int:
+def check_file(
+    task: Task, dataset: Dataset, file: Path, *, scenario: str | None = None, as_json: bool = False
+) -> int:
     """Check ``file`` by the rules of ``task`` on ``dataset``; the checker prints to stdout.
 
+    ``scenario`` is the task's default or only one, unless it is given.
     Returns 0 for a valid run and 1 for an invalid one. Raises E102 when there is no such file, E404 when the
     checker itself fails.
     """
+    return _ask(task, dataset, file, scenario, ["--json"] if as_json else [], capture=False)[0]
+
+
+def ask(task: Task, dataset: Dataset, file: Path, *, scenario: str | None = None) -> tuple[int, str]:
+    """The same, and what the checker said instead of printing it. Raises as :func:`check_file`."""
+    return _ask(task, dataset, file, scenario, [], capture=True)
+
+
+def _ask(
+    task: Task, dataset: Dataset, file: Path, scenario: str | None, options: list[str], *, capture: bool
+) -> tuple[int, str]:
     if not file.is_file():
         raise RunnerError("E102", f"there is no file {file}", fix="name a run file")
-    wanted = request(task, dataset, "default", file.name)
+    wanted = request(task, dataset, scenario or task.usual_scenario().id, file.name)
     wanted["paths"] = {
         "run": str(file.absolute().parent),
         "inputs": str(dataset.inputs.absolute()),
@@ -37,10 +51,17 @@ def check_file(task: Task, dataset: Dataset, file: Path, *, as_json: bool = Fals
     with tempfile.TemporaryDirectory(prefix="check-") as scratch:
         path = Path(scratch) / "request.json"
         path.write_text(json.dumps(wanted))
-        command = [sys.executable, "-m", "evaluator", "check", str(file), "--request", str(path)]
+        command = [sys.executable, "-m", "evaluator", "check", str(file), "--request", str(path), *options]
         sys.stdout.flush()
         try:
-            done = subprocess.run(command + (["--json"] if as_json else []), timeout=SECONDS, check=False)
+            done = subprocess.run(
+                command,
+                timeout=SECONDS,
+                check=False,
+                capture_output=capture,
+                encoding="utf-8",
+                errors="replace",
+            )
         except subprocess.TimeoutExpired as error:
             raise RunnerError(
                 "E404",
@@ -55,4 +76,4 @@ def check_file(task: Task, dataset: Dataset, file: Path, *, as_json: bool = Fals
             why=f"It ended with exit code {done.returncode}.",
             fix="runner task check shows what is wrong with the task",
         )
-    return done.returncode
+    return done.returncode, done.stdout or ""

@@ -18,7 +18,7 @@ from runner import tira
 from runner.engines.base import Limits
 from runner.errors import PlatformError, RunnerError
 from runner.evaluation import request
-from runner.tasks import Dataset, Scenario, Task, load_tasks, view_files
+from runner.tasks import Dataset, Scenario, Task, load_tasks, missing_sources, view_files
 
 # The users of the two containers. The software's folder for output belongs to the first.
 SOFTWARE_USER = 20000
@@ -31,23 +31,50 @@ _HEAD = """\
 """
 
 
+_HIDING = """\
+# Every scenario of this task hides fields of the files, which a mount cannot: there is no input here. Use "runner try".
+"""
+_SCENARIO = """\
+# The input is that of the scenario "{scenario}"; for the others use "runner try".
+"""
+
+
+def shown_scenario(task: Task) -> Scenario | None:
+    """The scenario whose input Compose mounts: the first that takes no field out of a file; None when all do.
+
+    Files whose fields are taken out exist in the data directory only, and this file has to work in a fresh clone.
+    """
+    dataset = task.public_dataset()
+    usual = task.usual_scenario()
+    order = [usual, *(s for s in task.scenarios.values() if s.id != usual.id)]
+    return next((s for s in order if dataset is None or s.whole_files(dataset.id)), None)
+
+
 def render(task: Task) -> str:
     """The text of ``compose.yaml`` for a task: services ``software`` and ``evaluator`` with limits and data.
 
     Data are those of the first public dataset, by paths relative to the task's folder; a task without one gets
     the limits only. The text depends on task.yaml alone, except for scenarios that see a part of the inputs.
+    A scenario that hides fields cannot be mounted: then the first one that does not is shown, and the head says so.
     """
     dataset = task.public_dataset()
+    if dataset is not None and missing_sources(dataset):
+        dataset = None
     services = {"software": _software(task, dataset), "evaluator": _evaluator(task, dataset)}
     head = _HEAD.format(wall=task.limits.wall_clock, output=task.limits.output)
+    scenario = shown_scenario(task)
+    if dataset is not None and scenario is None:
+        head += _HIDING
+    elif dataset is not None and scenario is not None and len(task.scenarios) > 1:
+        head += _SCENARIO.format(scenario=scenario.id)
     return head + "\n".join(_lines({"services": services}, 0)) + "\n"
 
 
 def _software(task: Task, dataset: Dataset | None) -> dict[str, Any]:
     service = _sandbox(task.limits, SOFTWARE_USER)
     service["environment"] = tira.container_env(dataset.id if dataset else "none") | {"HOME": "/tmp"}  # noqa: S108
-    if dataset is not None:
-        scenario = task.scenarios.get("default") or next(iter(task.scenarios.values()))
+    scenario = shown_scenario(task)
+    if dataset is not None and scenario is not None:
         service["volumes"] = _view(task, dataset, scenario)
     return service
 
@@ -56,7 +83,8 @@ def _evaluator(task: Task, dataset: Dataset | None) -> dict[str, Any]:
     service = _sandbox(task.evaluator_limits, EVALUATOR_USER)
     service["environment"] = {"HOME": "/tmp"}  # noqa: S108
     if dataset is not None:
-        wanted = request(task, dataset, "default", task.output)
+        scenario = shown_scenario(task) or task.usual_scenario()
+        wanted = request(task, dataset, scenario.id, task.output)
         service["environment"]["EVALUATOR_REQUEST_JSON"] = json.dumps(wanted, sort_keys=True)
         service["volumes"] = [
             _bind(_relative(task, dataset.inputs), "/inputs"),
@@ -110,7 +138,7 @@ def _sandbox(limits: Limits, user: int) -> dict[str, Any]:
 
 
 def _view(task: Task, dataset: Dataset, scenario: Scenario) -> list[dict[str, Any]]:
-    if scenario.files is None:
+    if scenario.rules is None:
         return [_bind(_relative(task, dataset.inputs), tira.INPUT)]
     return [
         _bind(_relative(task, path), f"{tira.INPUT}/{name}") for name, path in view_files(dataset, scenario)

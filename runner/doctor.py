@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from runner.clock import Clock
     from runner.config import Config
     from runner.engines.base import EngineInfo
+    from runner.tasks import Task
 
 Status = Literal["PASS", "CAUTION", "FAIL"]
 
@@ -69,6 +70,7 @@ def diagnose(config: Config, clock: Clock | None = None) -> list[Check]:
         database_check(config),
         clock_check(config, now),
     ]
+    checks += _guarded("records", lambda: [records_check(config)])
     checks += _guarded("tasks", lambda: list(_task_checks(config)))
     return checks
 
@@ -353,6 +355,21 @@ def database_check(config: Config) -> Check:
     return Check("PASS", name, "SQLite with a write-ahead log works in the data directory")
 
 
+def records_check(config: Config) -> Check:
+    """Whether the chain of the event log is whole and the database, if there is one, can be used.
+
+    Files of the archive are not read: that takes long, and ``runner store verify`` does it. Raises E306 or E307.
+    """
+    from runner.events import EventLog
+    from runner.store.connect import open_store
+
+    events = EventLog(config.events).end().seq
+    if config.database.exists():
+        with open_store(config):
+            pass
+    return Check("PASS", "records", f"{events} events, unbroken; runner store verify also reads the archive")
+
+
 def clock_check(config: Config, now: datetime) -> Check:
     """Whether time has gone forward since the last recorded event: deadlines hang on it."""
     last = _last_event_time(config.events)
@@ -397,6 +414,7 @@ def _task_checks(config: Config) -> Iterator[Check]:
         yield Check("FAIL", "tasks", _line(f"{error.what}. {error.why}"), error.fix or "runner task check")
     if not errors:
         yield Check("PASS", "tasks", ", ".join(sorted(tasks)) or "none yet")
+    yield sources_check(tasks.values())
     hidden = sorted(
         f"{task.id}/{dataset.id}"
         for task in tasks.values()
@@ -404,6 +422,26 @@ def _task_checks(config: Config) -> Iterator[Check]:
         if dataset.visibility == "blinded" and not task.demo
     )
     yield truths_check(config, hidden)
+
+
+def sources_check(tasks: Iterable[Task]) -> Check:
+    """Whether the files that have to be fetched or brought (``sources`` in task.yaml) are all there."""
+    from runner.tasks import missing_sources
+
+    missing = {
+        (task.id, dataset.id): missing_sources(dataset)
+        for task in tasks
+        for dataset in task.datasets.values()
+        if missing_sources(dataset)
+    }
+    if not missing:
+        return Check("PASS", "remote files", "nothing has to be fetched")
+    words = [
+        f"{'/'.join(at)} lacks {', '.join(source.name for source in sources)}"
+        for at, sources in missing.items()
+    ]
+    fetch = list(dict.fromkeys(f"runner data pull {task}" for task, _ in missing))
+    return Check("CAUTION", "remote files", _line("; ".join(words)), "; ".join(fetch))
 
 
 def truths_check(config: Config, hidden: Sequence[str]) -> Check:

@@ -72,6 +72,16 @@ CODES: dict[str, Code] = {
         "the local check failed",
         "The software failed, or its output is not a valid run, on the public dataset.",
     ),
+    "E210": Code(
+        FAILED,
+        "the task takes no submissions now",
+        "The task has not opened yet, or its deadline is over. The organiser can extend the deadline for a team.",
+    ),
+    "E211": Code(
+        FAILED,
+        "the round cannot be frozen",
+        "The round's date is not over, or runs that were handed in in time are not settled.",
+    ),
     # E3xx: platform
     "E301": Code(
         PLATFORM, "no container engine answers", "Nothing answers at the container engine's address."
@@ -130,6 +140,16 @@ CODES: dict[str, Code] = {
         ORGANISER,
         "not a valid YAML file",
         "The file is not YAML in the restricted form that is accepted: no aliases, tags, merges or duplicate keys, at most 64 KiB.",
+    ),
+    "E406": Code(
+        ORGANISER,
+        "a file is not the one that task.yaml describes",
+        "A fetched or imported file has another size or hash than its entry under sources; it is not put in its place.",
+    ),
+    "E407": Code(
+        ORGANISER,
+        "a remote file cannot be fetched",
+        "The address does not answer, refuses, or breaks off again and again; or the disk has no room. What has arrived is kept, and the same command goes on with it.",
     ),
 }
 

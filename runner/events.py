@@ -24,6 +24,7 @@ TYPES = (
     "submission-registered",
     "submission-withdrawn",
     "quota-extended",
+    "deadline-extended",
     "attempt-committed",
     "evaluation-committed",
     "run-cancelled",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from runner.records import commit, registration
 from runner.store.connect import open_store
 from runner.store.queries import RunDetail, detail
 from runner.submissions import SubmissionFile
-from runner.tasks import Dataset, Task
+from runner.tasks import Dataset, Task, view_files
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,13 @@ class Checked:
 
 
 def describe(
-    submission: SubmissionFile, image: ImageRef | None, runs: list[str] | None = None
+    submission: SubmissionFile, image: ImageRef | None, runs: Sequence[Mapping[str, str]] = ()
 ) -> dict[str, Any]:
     """The content of bundle.json for a submission (schema ``bundle``), without archive and check."""
     command = submission.command
+    datasets = {} if submission.datasets is None else {"datasets": list(submission.datasets)}
     return {
+        **datasets,
         "schema_version": 1,
         "team": submission.team,
         "software": submission.software,
@@ -77,7 +79,7 @@ def describe(
         }
         if image
         else None,
-        "runs": runs or [],
+        "runs": [dict(run) for run in runs],
         "command": list(command) if isinstance(command, tuple) else command,
         "tag": submission.tag or submission.software,
         "description": submission.description,
@@ -155,8 +157,8 @@ def command_line(job: Job) -> str:
     """A ``docker run`` line that comes as close to the sandbox as the command line can, for people to copy.
 
     The run file lands in a new folder ``output`` of the folder where the line is run. Not in it: the platform's
-    seccomp profile, the byte and file quota on the output directory, the wall-clock limit, a scenario's view,
-    and input runs. ``runner try`` has them all. Empty for an uploaded run, which needs no container.
+    seccomp profile, the byte and file quota on the output directory, the wall-clock limit, and input runs.
+    ``runner try`` has them all. Empty for an uploaded run, which needs no container.
     """
     import shlex
 
@@ -171,8 +173,13 @@ def command_line(job: Job) -> str:
         f"--memory={limits.memory}", f"--memory-swap={limits.memory}", f"--cpus={limits.cpus:g}",
         f"--pids-limit={limits.pids}", f"--ulimit=nofile={limits.open_files}:{limits.open_files}",
         f"--tmpfs=/tmp:rw,nosuid,nodev,size={limits.tmp}", f"--tmpfs=/dev/shm:rw,nosuid,nodev,noexec,size={limits.shm}",
-        "--mount", f"type=bind,src={job.dataset.inputs},dst={INPUT},readonly",
     ]  # fmt: skip
+    scenario = job.task.scenarios[job.scenario]
+    mounts = [(INPUT, job.dataset.inputs)]
+    if scenario.rules is not None:
+        mounts = [(f"{INPUT}/{name}", path) for name, path in view_files(job.dataset, scenario)]
+    for target, source in mounts:
+        words += ["--mount", f"type=bind,src={source},dst={target},readonly"]
     for model in job.models:
         words += ["--mount", f"type=bind,src={model.path},dst={model.target},readonly"]
     for name, value in job.env.items():
@@ -206,11 +213,12 @@ def check_submission(
     """
     with (
         input_runs(config, engine, evaluator, submission, task, dataset, scenario) as inputs,
+        _bundle(config, engine, submission, image) as bundle,
         check(
             config,
             engine,
             evaluator,
-            provisional(submission, image, submission.folder),
+            bundle,
             task,
             dataset,
             scenario,
@@ -218,6 +226,21 @@ def check_submission(
         ) as checked,
     ):
         yield checked
+
+
+@contextmanager
+def _bundle(
+    config: Config, engine: Engine, submission: SubmissionFile, image: ImageRef | None
+) -> Iterator[Bundle]:
+    """The bundle of a submission: nothing but its description, or with the run files in a scratch folder."""
+    if not submission.run:
+        yield provisional(submission, image, submission.folder)
+        return
+    from runner.packing import write
+
+    config.home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="check-", dir=config.home) as scratch:
+        yield write(submission, None, Path(scratch) / "bundle", engine=engine, check=None, with_archive=False)
 
 
 @contextmanager

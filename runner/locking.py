@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import schemas
@@ -60,6 +61,7 @@ def make_job(
         )
     team, software, submission = bundle.data["team"], bundle.data["software"], bundle.submission_id
     identity = run_id(submission, dataset.id, scenario)
+    uploads = uploads_for(bundle, dataset.id, scenario)
     workflow = workflow_of(bundle, task)
     env = container_env(dataset.id, [source.name for source in input_runs])
     command = container_command(bundle.data["command"], env)
@@ -70,7 +72,7 @@ def make_job(
         "view": inputs_digest(dataset, task.scenarios[scenario]),
         "models": [model.digest for model in task.models],
         "input_runs": {source.run_id: source.digest for source in input_runs},
-        "uploads": [_upload_digest(bundle, name) for name in bundle.data["runs"]],
+        "uploads": [file_sha256(path) for path in uploads],
         "sandbox": sandbox_digest(own_profile) if workflow != "upload" else "",
     }
     lock: dict[str, Any] = {
@@ -107,7 +109,7 @@ def make_job(
         env=env,
         limits=task.limits,
         exceptions=exceptions,
-        uploads=tuple(bundle.folder / "runs" / name for name in bundle.data["runs"]),
+        uploads=uploads,
         input_runs=tuple(input_runs),
         models=task.models,
         lock=lock,
@@ -115,5 +117,21 @@ def make_job(
     )
 
 
-def _upload_digest(bundle: Bundle, name: str) -> str:
-    return file_sha256(bundle.folder / "runs" / name)
+def uploads_for(bundle: Bundle, dataset: str, scenario: str) -> tuple[Path, ...]:
+    """The run file that a bundle has for a dataset in a scenario; none for software.
+
+    Raises E207 when it has run files, but not for this cell.
+    """
+    found = tuple(
+        bundle.folder / "runs" / run["file"]
+        for run in bundle.data["runs"]
+        if (run["dataset"], run["scenario"]) == (dataset, scenario)
+    )
+    if bundle.data["runs"] and not found:
+        raise RunnerError(
+            "E207",
+            f"{bundle.data['team']}/{bundle.data['software']} has no run file for {dataset} in the scenario {scenario}",
+            why=f"It has files for {', '.join(' in '.join(cell) for cell in bundle.cells or ())}.",
+            fix="name one of these",
+        )
+    return found

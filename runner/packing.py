@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from runner.submissions import SubmissionFile
 
 BUILD_SECONDS = 1800.0
 BUILD_MEMORY = 4 * GIB
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 def image_of(
@@ -35,6 +37,14 @@ def image_of(
     if submission.run:
         return None
     if submission.image is not None:
+        # Kept under the ids that leaderboards show: by such a name anybody could hand in somebody else's software.
+        if "proctor-submissions/" in submission.image:
+            raise RunnerError(
+                "E204",
+                "that image is a submission that was handed in",
+                why="Images of registered submissions are the organiser's and their team's.",
+                fix="name your own image, or build it",
+            )
         return engine.resolve(submission.image)
     from runner.setup.base import base_image, carries_wheels
 
@@ -73,6 +83,29 @@ def _context(config: Config, folder: Path) -> Iterator[Path]:
         yield copy
 
 
+def run_entries(submission: SubmissionFile) -> list[tuple[dict[str, str], Path]]:
+    """The run files of a submission as bundle.json names them, and where each lies.
+
+    Files keep their names where these are plain and each there once; else they are named after what they are for.
+    """
+    from runner.archive import file_sha256
+
+    names = [run.path.name for run in submission.run]
+    plain = len(set(names)) == len(names) and all(_PLAIN.fullmatch(name) for name in names)
+    found = []
+    for run in submission.run:
+        zipped = ".gz" if run.path.name.endswith(".gz") else ""
+        name = run.path.name if plain else f"{run.dataset}.{run.scenario}{zipped}"
+        entry = {
+            "file": name,
+            "dataset": run.dataset,
+            "scenario": run.scenario,
+            "sha256": file_sha256(run.path),
+        }
+        found.append((entry, run.path))
+    return found
+
+
 def write(
     submission: SubmissionFile,
     image: ImageRef | None,
@@ -86,12 +119,10 @@ def write(
 
     Raises E101 when ``target`` holds something else than a bundle.
     """
-    names = [path.name for path in submission.run]
-    if len(set(names)) != len(names):
-        raise RunnerError("E201", "two run files have the same name", fix="rename one of them")
-    data = describe(submission, image, names)
+    runs = run_entries(submission)
+    data = describe(submission, image, [entry for entry, _ in runs])
     data["check"] = dict(check) if check else None
-    files: dict[str, Path] = {f"runs/{path.name}": path for path in submission.run}
+    files: dict[str, Path] = {f"runs/{entry['file']}": path for entry, path in runs}
     files["submission.yaml"] = submission.folder / "submission.yaml"
     with tempfile.TemporaryDirectory(prefix="pack-") as scratch:
         if image is not None and with_archive and image.repo_digest is None:

@@ -12,7 +12,7 @@ from runner.jobs import InputRun, Job
 from runner.locking import make_job
 from runner.store.connect import Store
 from runner.store.queries import Run, measures, run_id, runs
-from runner.tasks import Task, files_digest, folder_files, truths_digest
+from runner.tasks import Task, files_digest, folder_files, missing_sources, truths_digest
 
 Step = Literal["execute", "evaluate"]
 BASELINES = "baselines"
@@ -168,6 +168,15 @@ def _entry(desk: Desktop, run: Run, force: bool) -> Planned | Skipped:
         return Skipped(run, "its bundle is missing or damaged", blocked=True)
     if run.dataset not in task.datasets:
         return Skipped(run, f"the task has no dataset {run.dataset} any more", blocked=True)
+    if name not in ("withdrawn", "running", "scored", "invalid", "failed") and (
+        missing := missing_sources(task.datasets[run.dataset])
+    ):
+        return Skipped(
+            run,
+            f"E402: {len(missing)} of the files of {task.id}/{run.dataset} have not been fetched. "
+            f"Fix: runner data pull {task.id} --dataset {run.dataset}",
+            blocked=True,
+        )
     if name == "withdrawn":
         return Skipped(run, "withdrawn")
     if name == "running":

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import schemas
 from runner.archive import Attempt, Evaluation
 from runner.engines.base import Engine, Limits
 from runner.errors import RunnerError
@@ -218,6 +219,10 @@ class Pool:
             self._blocked(planned, f"{result.what}. {result.why}".strip())
             if result.code in ("E301", "E302"):
                 raise result
+            return None
+        if isinstance(result, Exception):
+            # A defect of ours that one run brought to light must not stop the others.
+            self._blocked(planned, f"E308: {type(result).__name__}: {schemas.show(result, 300)}")
             return None
         if isinstance(result, BaseException):
             raise result

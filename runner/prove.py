@@ -11,13 +11,13 @@ from runner.errors import RunnerError
 from runner.packing import image_of
 from runner.setup.images import images, open_engine
 from runner.submissions import load_submission
-from runner.tasks import Task
+from runner.tasks import Task, missing_sources
 
 
 def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[str, Any]]:
     """Run the baselines that the task's tables name on every dataset, in every scenario they enter.
 
-    Returns one row for each: software, dataset, scenario, outcome, scores, and ``good`` when it scored above
+    Returns one row for each: software, dataset, scenario, outcome, why, scores, and ``good`` when it scored above
     zero on the measure its table ranks by. Raises E402 when the task names no baseline.
     """
     names = sorted({table.baseline for table in task.tables.values() if table.baseline})
@@ -26,7 +26,8 @@ def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[s
             "E402",
             f"{task.id} names no baseline",
             why="A proof needs a software.",
-            fix="add baseline: team/software to a table",
+            fix="write one (a changed copy of submissions/baselines/dirichlet will do for a start), and name it "
+            "in a table of task.yaml as baseline: team/software",
         )
     engine = open_engine(config)
     engine.require([task.limits, task.evaluator_limits])
@@ -46,6 +47,9 @@ def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[s
         say(f"building {name} …")
         image = image_of(config, engine, submission)
         for dataset in task.datasets.values():
+            if missing_sources(dataset):
+                say(f"left out {dataset.id}: its files have not been fetched")
+                continue
             for scenario in submission.scenarios:
                 say(f"running {name} on {dataset.id} …")
                 with local.check_submission(
@@ -58,6 +62,7 @@ def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[s
                             "dataset": dataset.id,
                             "scenario": scenario,
                             "outcome": checked.detail.run.outcome.name,
+                            "why": checked.detail.run.outcome.reason,
                             "scores": scores,
                             "good": checked.good and any(scores.get(m, 0) > 0 for m in rank_by),
                         }

@@ -19,11 +19,14 @@ def registration(bundle: Bundle) -> dict[str, Any]:
     """What the event of a registration says about a bundle."""
     data = bundle.data
     copied = ("task", "team", "software", "scenarios", "tag", "description", "method")
+    cells = bundle.cells
     return {
         "submission": bundle.submission_id,
         "digest": bundle.digest,
         **{key: data[key] for key in copied},
         "image": data["image"]["id"] if data["image"] else None,
+        "workflow": "upload" if data["runs"] else "batch",
+        "cells": None if cells is None else [list(cell) for cell in cells],
     }
 
 

@@ -308,6 +308,7 @@ _RECORDS = (
     ("evaluation", "evaluation.json", "archive/TASK/RUN/attempts/N/evaluations/K/"),
     ("event", "events.jsonl", "the data directory; one line an event"),
     ("leaderboard", "a leaderboard as JSON", "`runner leaderboard TASK --format json`"),
+    ("snapshot", "a frozen round", "snapshots/TASK/ROUND.json"),
 )
 
 _ARCHIVE = """\
@@ -347,11 +348,12 @@ _EVENTS = {
     "submission-registered": "a bundle was registered",
     "submission-withdrawn": "a submission was taken off the leaderboard",
     "quota-extended": "a team was given more submissions",
+    "deadline-extended": "a team was given a later deadline",
     "attempt-committed": "an execution was sealed in the archive",
     "evaluation-committed": "an evaluation was sealed in the archive",
     "run-cancelled": "a person stopped a run",
     "dataset-published": "the scores on a blinded dataset were opened",
-    "round-frozen": "reserved: an official evaluation date (nothing writes it yet)",
+    "round-frozen": "a round was frozen; its snapshot's SHA-256",
 }
 
 

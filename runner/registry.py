@@ -6,18 +6,22 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import schemas
 from runner.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle
+from runner.clock import Clock, SystemClock, stamp
 from runner.config import Config
 from runner.engines.base import Engine, ImageRef
 from runner.errors import RunnerError
 from runner.records import registration
+from runner.rounds import check_open
 from runner.store.connect import Store
 from runner.store.queries import QuotaUse, quota, submission, submissions
-from runner.tasks import Task
+from runner.store.queries import cells as counted
+from runner.tasks import Cell, Task
 
 
 @dataclass(frozen=True)
@@ -58,29 +62,40 @@ def register(
     folder: Path,
     *,
     actor: str = "organiser",
+    clock: Clock | None = None,
 ) -> Receipt:
     """Register the bundle in ``folder``: check every hash, take the image in, apply the quota, keep a copy.
 
     Registering the same bundle again changes nothing. Raises E205 for a bundle that does not match its
-    hashes, E204 for a missing image, E206 when the quota is used up, E102/E207 when it fits no task.
+    hashes, E204 for a missing image, E206 when the quota is used up, E102/E207 when it fits no task, E210
+    before the task opens and after its deadline. What counts is when it was received, by our own ``clock``:
+    the time of this call.
     """
     from filelock import FileLock
 
+    received = (clock or SystemClock()).now()
     bundle = read_bundle(folder)
     task = _task_of(bundle, tasks)
     config.locks.mkdir(parents=True, exist_ok=True)
     # Between looking at the quota and using it nobody else may register.
     with FileLock(config.locks / "register.lock"):
-        return _register(config, store, engine, bundle, task, actor)
+        return _register(config, store, engine, bundle, task, actor, received)
 
 
 def _register(
-    config: Config, store: Store, engine: Engine, bundle: Bundle, task: Task, actor: str
+    config: Config,
+    store: Store,
+    engine: Engine,
+    bundle: Bundle,
+    task: Task,
+    actor: str,
+    received: datetime,
 ) -> Receipt:
     identity = bundle.submission_id
     known = {entry.id for entry in submissions(store, task=task.id)}
     if identity in known:
         return Receipt(identity, False, quota(store, task, bundle.data["team"]), _image_id(bundle))
+    check_open(task, bundle.data["team"], received, store)
     use = quota(store, task, bundle.data["team"])
     if use.left < 1:
         raise RunnerError(
@@ -89,11 +104,9 @@ def _register(
             why=f"{use.used} are settled and {use.open} are still to be run.",
             fix="withdraw one that has not run yet, or ask the organiser for an extension",
         )
-    image = take_image(engine, bundle)
-    if image is not None:
-        engine.keep(image, f"proctor-submissions/{task.id}:{identity}")
-    _keep(config, bundle)
-    store.commit("submission-registered", registration(bundle), actor=actor)
+    image = _take_in(config, engine, bundle)
+    event = {**registration(bundle), "received": stamp(received)}
+    store.commit("submission-registered", event, actor=actor)
     return Receipt(identity, True, quota(store, task, bundle.data["team"]), image.id if image else None)
 
 
@@ -107,8 +120,8 @@ def _task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
             why="The bundle was packed for it.",
             fix="runner task list",
         )
-    if bool(data["runs"]) != (task.workflow == "upload"):
-        wanted, given = ("run files", "software") if task.workflow == "upload" else ("software", "run files")
+    if not (task.takes_uploads if data["runs"] else task.takes_software):
+        wanted, given = ("software", "run files") if data["runs"] else ("run files", "software")
         raise RunnerError(
             "E207",
             f"the task {task.id} takes {wanted}, not {given}",
@@ -122,6 +135,22 @@ def _task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
             f"{task.id} has no scenario {', '.join(unknown)}",
             why=f"It has {', '.join(task.scenarios)}.",
             fix="mend scenarios in submission.yaml and pack again",
+        )
+    cells = bundle.cells
+    for dataset, scenario in cells or ():
+        if dataset not in task.datasets or scenario not in task.scenarios:
+            raise RunnerError(
+                "E207",
+                f"{task.id} has no dataset {dataset} in a scenario {scenario}",
+                why=f"It has the datasets {', '.join(task.datasets)} and the scenarios {', '.join(task.scenarios)}.",
+                fix="mend submission.yaml and pack again",
+            )
+    if cells is not None and not data["runs"] and not {Cell(*cell) for cell in cells} & set(counted(task)):
+        raise RunnerError(
+            "E207",
+            f"{data['team']}/{data['software']} would never be run",
+            why=f"No table of {task.id} counts one of its datasets in one of its scenarios.",
+            fix="mend datasets in submission.yaml and pack again",
         )
     return task
 
@@ -161,8 +190,11 @@ def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
     )
 
 
-def _keep(config: Config, bundle: Bundle) -> None:
-    """Copy the bundle into the data directory, as a whole or not at all."""
+def _take_in(config: Config, engine: Engine, bundle: Bundle) -> ImageRef | None:
+    """Copy the bundle into the data directory and its image into the engine, as a whole or not at all.
+
+    The image is read from our copy, whose hashes were checked: the sender's folder may change at any time.
+    """
     target = home_of(config, bundle.submission_id)
     config.registered.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".new-", dir=config.registered))
@@ -174,9 +206,13 @@ def _keep(config: Config, bundle: Bundle) -> None:
             raise RunnerError(
                 "E205", "the bundle was changed while it was being registered", fix="register it again"
             )
+        image = take_image(engine, copied)
+        if image is not None:
+            engine.keep(image, f"proctor-submissions/{bundle.data['task']}:{bundle.submission_id}")
         if target.parent.exists():  # left by a process that was killed before it recorded the registration
             shutil.rmtree(target.parent)
         staging.rename(target.parent)
+        return image
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

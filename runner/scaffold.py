@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -45,14 +46,14 @@ datasets:
     inputs: datasets/dev/inputs
     truths: datasets/dev/truths
     topics: queries.jsonl
-    corpus: documents.jsonl
+    corpus: documents.jsonl.gz
   - id: test
     visibility: blinded
     description: For the ranking; teams see verdicts and mean scores.
     inputs: datasets/test/inputs
     truths: datasets/test/truths
     topics: queries.jsonl
-    corpus: documents.jsonl
+    corpus: documents.jsonl.gz
     scores: public
 
 measures:
@@ -117,7 +118,8 @@ def new_task(config: Config, task_id: str, kind: str = "adhoc") -> Path:
         for name, text in SKELETONS[kind](task_id).items():
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, "utf-8")
+            data = text.encode()
+            file.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
         task = load_task_file(config, folder)
         check_task(task, config)
         compose.write(task)
@@ -155,7 +157,7 @@ def _adhoc(task_id: str) -> Mapping[str, str]:
                 if of == theme or draw.random() < 0.1
             ]
         folder = f"datasets/{dataset}"
-        files[f"{folder}/inputs/documents.jsonl"] = _jsonl(documents)
+        files[f"{folder}/inputs/documents.jsonl.gz"] = _jsonl(documents)
         files[f"{folder}/inputs/queries.jsonl"] = _jsonl(queries)
         files[f"{folder}/inputs/metadata.json"] = (
             json.dumps({"ir_datasets_id": f"{task_id}-{dataset}", "synthetic": True}) + "\n"

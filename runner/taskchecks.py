@@ -9,9 +9,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import schemas
+from runner import rounds
 from runner.config import Config
 from runner.datafiles import inside, within
 from runner.errors import Problem
+from runner.leaderboard import specs
 from runner.units import LIMIT_PARSERS, parse_duration, parse_size
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -75,7 +77,11 @@ class DefinitionChecks:
         self.kind()
         for i, row in _rows(data, "datasets"):
             self.dataset(i, row)
+            self.sources(i, row)
         self.references()
+        self.views()
+        for pointer, what, fix in (*specs.problems(data), *rounds.problems(data)):
+            self.add(pointer, what, fix)
         self.amounts(("limits",), data.get("limits"))
         self.amounts(("evaluator", "limits"), _mapping(data, "evaluator").get("limits"))
         self.grants()
@@ -142,6 +148,28 @@ class DefinitionChecks:
                     "give them folders beside each other",
                     "E403",
                 )
+
+    def sources(self, i: int, row: Mapping[str, Any]) -> None:
+        """Each file once, inside its folder, and hidden truths not fetched into the tree by a file of the tree."""
+        first: dict[str, int] = {}
+        for k, source in _rows(row, "sources"):
+            path = source.get("path")
+            if not isinstance(path, str):
+                continue
+            at = ("datasets", i, "sources", k, "path")
+            if any(part in ("", ".", "..") for part in path.split("/")):
+                self.add(at, f'path is "{schemas.show(path)}", which leaves the dataset', "name a file in it")
+            if first.setdefault(path, k) != k:
+                self.add(at, f'"{schemas.show(path)}" is in sources twice', "keep one of them")
+
+    def views(self) -> None:
+        """Rules for datasets that are not there."""
+        datasets = _ids(self.doc.data, "datasets")
+        for i, scenario in _rows(self.doc.data, "scenarios"):
+            for k, rule in _rows(scenario, "view"):
+                named = rule.get("datasets")
+                for n, name in enumerate(named if isinstance(named, list) else ()):
+                    self.known(("scenarios", i, "view", k, "datasets", n), name, datasets, "dataset")
 
     def folders(self, i: int, row: Mapping[str, Any]) -> tuple[Path | None, Path | None]:
         """The dataset's two folders; a problem and None for those that leave the task's folder."""

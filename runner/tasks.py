@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -13,8 +14,10 @@ from runner.config import Config
 from runner.datafiles import file_digest, files_digest, folder_files, inside, matches, within
 from runner.engines.base import MIB, Exceptions, Limits
 from runner.errors import Problem, RunnerError
+from runner.leaderboard.specs import expanded
 from runner.taskchecks import NAME, Coded, DefinitionChecks, by_line, converted, inputs_folder, truths_folder
 from runner.units import parse_duration, parse_limits, parse_size
+from runner.views import Rule, Shown, Sight, address, materialise, seen, sight, view_digest
 
 __all__ = [
     "EVALUATOR_LIMITS",
@@ -26,7 +29,9 @@ __all__ = [
     "Measure",
     "Model",
     "Quota",
+    "Rule",
     "Scenario",
+    "Source",
     "Table",
     "Task",
     "Visibility",
@@ -41,6 +46,7 @@ __all__ = [
     "load_task",
     "load_task_file",
     "load_tasks",
+    "missing_sources",
     "model_digest",
     "parse_duration",
     "parse_limits",
@@ -48,7 +54,10 @@ __all__ = [
     "task_ids",
     "task_problems",
     "truths_digest",
+    "view",
+    "view_addresses",
     "view_files",
+    "view_sights",
     "work_digest",
 ]
 
@@ -56,6 +65,21 @@ EVALUATOR_LIMITS = Limits(wall_clock=1800.0, output=256 * MIB, tmp=512 * MIB)
 
 Visibility = Literal["public", "blinded"]
 Direction = Literal["higher", "lower"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of a dataset that is not delivered with the task. ``name`` is ``inputs/…`` or ``truths/…``.
+
+    ``path`` is where it belongs; ``size`` is in bytes. Without ``url`` somebody has to bring it.
+    """
+
+    name: str
+    path: Path
+    url: str | None = None
+    size: int | None = None
+    sha256: str | None = None
+    md5: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,14 +98,33 @@ class Dataset:
     corpus: str | None = None  # file in inputs that lists the documents
     scores: Literal["public", "organiser"] = "organiser"
     description: str = ""
+    sources: tuple[Source, ...] = ()
+    views: Path | None = None  # where files whose fields are taken out are kept (RUNNER_HOME/views)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A named way of taking part; ``files`` (glob patterns, None = all) are the inputs that it may see."""
+    """A named way of taking part, and what it may see of the inputs.
+
+    ``files`` are glob patterns (None: all files); ``view`` are rules that can also hide fields of JSON lines.
+    """
 
     id: str = "default"
     files: tuple[str, ...] | None = None
+    view: tuple[Rule, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Rule, ...] | None:
+        """What may be seen, as rules; None for everything."""
+        if self.view:
+            return self.view
+        return None if self.files is None else (Rule(self.files),)
+
+    def whole_files(self, dataset: str) -> bool:
+        """Whether no file of ``dataset`` has fields taken out, so that the files themselves can be mounted."""
+        return all(
+            r.fields is None or (r.datasets is not None and dataset not in r.datasets) for r in self.view
+        )
 
 
 @dataclass(frozen=True)
@@ -111,8 +154,12 @@ class Table:
     cells: tuple[Cell, ...]
     rank_by: str
     measures: tuple[str, ...]
-    aggregate: Literal["mean"] = "mean"
+    aggregate: str = "mean"  # one of runner.leaderboard.specs.AGGREGATES
     baseline: str | None = None  # team/software that others are tested against
+    title: str = ""
+    description: str = ""
+    unit: Literal["software", "team"] = "software"  # what a row is
+    part_of: str | None = None  # made for one cell of that table
 
 
 @dataclass(frozen=True)
@@ -157,9 +204,25 @@ class Task:
     exceptions: Mapping[str, Exceptions] = field(default_factory=dict)  # granted, by "team/software"
     models: tuple[Model, ...] = ()
     demo: bool = False
+    uploads: bool = False  # run files are taken beside software
+    shared: tuple[str, ...] = ()  # patterns of truths that participants get as well
     description: str = ""
     digest: str = ""
     definition: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def takes_uploads(self) -> bool:
+        """Whether run files are taken."""
+        return self.uploads or self.workflow == "upload"
+
+    @property
+    def takes_software(self) -> bool:
+        """Whether software is taken."""
+        return self.workflow != "upload"
+
+    def usual_scenario(self) -> Scenario:
+        """The scenario called ``default``, or else the first."""
+        return self.scenarios.get("default") or next(iter(self.scenarios.values()))
 
     def public_dataset(self) -> Dataset | None:
         """The first public dataset: where softwares are checked before they are registered."""
@@ -238,7 +301,11 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
     """The task of a definition that was found to be right."""
     datasets = [_dataset(config, folder, data, row) for row in data["datasets"]]
     scenarios = [
-        Scenario(row["id"], tuple(row["files"]) if "files" in row else None)
+        Scenario(
+            row["id"],
+            tuple(row["files"]) if "files" in row else None,
+            tuple(_rule(rule) for rule in row.get("view", ())),
+        )
         for row in data.get("scenarios", [{"id": "default"}])
     ]
     measures = [
@@ -266,7 +333,7 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
         datasets={d.id: d for d in datasets},
         scenarios={s.id: s for s in scenarios},
         measures={m.id: m for m in measures},
-        tables={row["id"]: _table(row, order) for row in data["tables"]},
+        tables={row["id"]: _table(row, order) for row in expanded(data)},
         limits=parse_limits(data.get("limits", {})),
         evaluator_limits=parse_limits(evaluator.get("limits", {}), EVALUATOR_LIMITS),
         output=data.get("output", "run.txt"),
@@ -280,9 +347,20 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
             Model(folder / row["path"], row["target"], row["digest"]) for row in data.get("models", ())
         ),
         demo=data.get("demo", False),
+        uploads=data.get("uploads", False),
+        shared=tuple(data.get("shared", ())),
         description=data.get("description", ""),
         digest=schemas.digest(data),
         definition=data,
+    )
+
+
+def _rule(row: Mapping[str, Any]) -> Rule:
+    files, fields, datasets = row["files"], row.get("fields"), row.get("datasets")
+    return Rule(
+        (files,) if isinstance(files, str) else tuple(files),
+        None if fields is None else tuple(fields),
+        None if datasets is None else tuple(datasets),
     )
 
 
@@ -298,7 +376,15 @@ def _dataset(config: Config, folder: Path, data: Mapping[str, Any], row: Mapping
         corpus=row.get("corpus"),
         scores=row.get("scores", "public" if row["visibility"] == "public" else "organiser"),
         description=row.get("description", ""),
+        sources=tuple(_source(inputs, truths, source) for source in row.get("sources", ())),
+        views=config.home / "views",
     )
+
+
+def _source(inputs: Path, truths: Path, row: Mapping[str, Any]) -> Source:
+    which, _, name = row["path"].partition("/")
+    path = (inputs if which == "inputs" else truths) / name
+    return Source(row["path"], path, row.get("url"), row.get("size"), row.get("sha256"), row.get("md5"))
 
 
 def _table(row: Mapping[str, Any], order: list[str]) -> Table:
@@ -310,28 +396,85 @@ def _table(row: Mapping[str, Any], order: list[str]) -> Table:
         measures=tuple(shown),
         aggregate=row.get("aggregate", "mean"),
         baseline=row.get("baseline"),
+        title=row.get("title", ""),
+        description=row.get("description", ""),
+        unit=row["unit"],
+        part_of=row.get("part_of"),
     )
 
 
 # --- views and digests ------------------------------------------------------------------------------------
 
 
+def missing_sources(dataset: Dataset, which: str = "") -> list[Source]:
+    """The files of a dataset that still have to be fetched or brought; ``which``: of ``inputs`` or ``truths`` only."""
+    return [s for s in dataset.sources if s.name.startswith(which) and not s.path.is_file()]
+
+
+def _files(dataset: Dataset, which: Literal["inputs", "truths"]) -> list[tuple[PurePosixPath, Path]]:
+    """The files of one side of a dataset; never a part of them. Raises E402."""
+    missing = missing_sources(dataset, which)
+    if missing:
+        names = ", ".join(s.name for s in missing)
+        raise RunnerError(
+            "E402",
+            f'files of the dataset "{dataset.id}" have not been fetched',
+            why=f"Missing: {schemas.show(names, 300)}.",
+            fix=_fetch(missing[0], dataset.id),
+        )
+    return folder_files(dataset.inputs if which == "inputs" else dataset.truths)
+
+
+def _fetch(source: Source, dataset: str, task: str = "TASK") -> str:
+    """What brings a missing file."""
+    if source.url is not None:
+        return f"runner data pull {task} --dataset {dataset}"
+    return f"get the file (the task's README says where), then: runner data import {task} {dataset} FILE --as {source.name}"
+
+
+def view(dataset: Dataset, scenario: Scenario | None = None) -> list[Shown]:
+    """What a scenario (None: the evaluator) sees of a dataset: files, and which fields of them. Raises E402."""
+    return seen(dataset.id, _files(dataset, "inputs"), scenario.rules if scenario else None)
+
+
 def view_files(dataset: Dataset, scenario: Scenario | None = None) -> list[tuple[PurePosixPath, Path]]:
-    """The input files that a scenario may see (None: all), with their names in the container. Raises E402."""
-    files = folder_files(dataset.inputs)
-    if scenario is None or scenario.files is None:
-        return files
-    return [(name, path) for name, path in files if any(matches(p, str(name)) for p in scenario.files)]
+    """The files that a scenario (None: the evaluator) may see, with their names in the container.
+
+    Files whose fields are hidden are made first, once (``RUNNER_HOME/views``). Raises E402.
+    """
+    return materialise(view(dataset, scenario), _views(dataset))
+
+
+def _views(dataset: Dataset) -> Path:
+    return dataset.views or dataset.inputs.parent / ".views"
 
 
 def inputs_digest(dataset: Dataset, scenario: Scenario | None = None) -> str:
     """Digest of a dataset's inputs, or of what a scenario sees of them. Raises E402 when they are missing."""
-    return files_digest(view_files(dataset, scenario))
+    return view_digest(view(dataset, scenario))
+
+
+def view_addresses(dataset: Dataset, scenario: Scenario) -> set[str]:
+    """The folders below ``RUNNER_HOME/views`` that a scenario needs. Raises E402."""
+    return {address(shown) for shown in view(dataset, scenario) if shown.fields is not None}
+
+
+def view_sights(task: Task, datasets: Sequence[str] | None = None) -> list[Sight]:
+    """What every scenario sees of every dataset, read from the very files that its containers get. Raises E402.
+
+    Datasets with files that still have to be fetched are left out.
+    """
+    return [
+        sight(scenario.id, dataset.id, _files(dataset, "inputs"), view(dataset, scenario), _views(dataset))
+        for dataset in task.datasets.values()
+        if (datasets is None or dataset.id in datasets) and not missing_sources(dataset, "inputs")
+        for scenario in task.scenarios.values()
+    ]
 
 
 def truths_digest(dataset: Dataset) -> str:
     """Digest of a dataset's truths. Raises E402 when they are missing."""
-    return files_digest(folder_files(dataset.truths))
+    return files_digest(_files(dataset, "truths"))
 
 
 def model_digest(model: Model) -> str:
@@ -392,6 +535,18 @@ def _deep(task: Task, config: Config, wanted: Sequence[str] | None) -> list[Code
         if wanted is not None and dataset.id not in wanted:
             continue
         at = ("datasets", i)
+        missing = missing_sources(dataset)
+        if missing and wanted is None:
+            continue  # said by whoever asks for them: the definition can be right without the data
+        for k, source in enumerate(dataset.sources):
+            if source in missing:
+                add(
+                    (*at, "sources", k),
+                    f'"{schemas.show(source.name)}" of "{dataset.id}" has not been fetched',
+                    _fetch(source, dataset.id, task.id),
+                )
+        if missing:
+            continue
         inputs = files(
             at,
             dataset.inputs,
@@ -413,7 +568,11 @@ def _deep(task: Task, config: Config, wanted: Sequence[str] | None) -> list[Code
                 "E403",
             )
         shown += [(dataset.id, name, path) for name, path in inputs]
-        hidden += [(i, dataset.id, path) for _, path in truths]
+        hidden += [
+            (i, dataset.id, path)
+            for name, path in truths
+            if not any(matches(pattern, str(name)) for pattern in task.shared)
+        ]
         names = {str(name) for name, _ in inputs}
         for key in ("topics", "corpus"):
             file = getattr(dataset, key)
@@ -431,15 +590,10 @@ def _deep(task: Task, config: Config, wanted: Sequence[str] | None) -> list[Code
                     f'"{schemas.show(measure.truths)}" is not among the truths of "{dataset.id}"',
                     schemas.closest(measure.truths, named).strip() or "correct the name",
                 )
-        for k, scenario in enumerate(task.scenarios.values()):
-            for p, pattern in enumerate(scenario.files or ()):
-                if inputs and not any(matches(pattern, name) for name in names):
-                    add(
-                        ("scenarios", k, "files", p),
-                        f'"{schemas.show(pattern)}" fits no input of "{dataset.id}"',
-                        "correct the pattern",
-                    )
-    found += [("E403", p) for p in _leaks(doc, hidden, shown)]
+        for problem in _view_problems(task, dataset, inputs):
+            add(*problem)
+    public = {d.id for d in task.datasets.values() if d.visibility == "public"}
+    found += [("E403", p) for p in _leaks(doc, hidden, shown, public)]
     if wanted is None:
         for i, model in enumerate(task.models):
             if files(
@@ -465,19 +619,56 @@ def _deep(task: Task, config: Config, wanted: Sequence[str] | None) -> list[Code
     return found
 
 
+def _view_problems(
+    task: Task, dataset: Dataset, inputs: Sequence[tuple[PurePosixPath, Path]]
+) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
+    """Patterns that fit nothing, and files whose fields cannot be taken out."""
+    if not inputs:
+        return
+    # Datasets may come in different forms, so a pattern is wrong only when it fits in none of them.
+    everywhere = {str(name) for name, _ in inputs}
+    for other in task.datasets.values():
+        everywhere |= {s.name.removeprefix("inputs/") for s in other.sources}
+        if other.id != dataset.id:
+            with suppress(RunnerError):  # its own problem, said at its own place
+                everywhere |= {str(name) for name, _ in folder_files(other.inputs)}
+    for k, scenario in enumerate(task.scenarios.values()):
+        for r, rule in enumerate(scenario.rules or ()):
+            if rule.datasets is not None and dataset.id not in rule.datasets:
+                continue
+            for p, pattern in enumerate(rule.files):
+                if any(matches(pattern, name) for name in everywhere):
+                    continue
+                at: tuple[str | int, ...] = ("scenarios", k, "files", p)
+                if scenario.view:
+                    at = ("scenarios", k, "view", r, "files")
+                yield at, f'"{schemas.show(pattern)}" fits no input of "{dataset.id}"', "correct the pattern"
+        try:
+            if not view_files(dataset, scenario):
+                yield ("scenarios", k), f'sees no input of "{dataset.id}" at all', "correct its patterns"
+        except RunnerError as error:
+            if error.code != "E402":
+                raise
+            yield ("scenarios", k), f'"{dataset.id}": {error.what}. {error.why.rstrip(".")}', error.fix
+
+
 def _leaks(
     doc: schemas.Document,
     hidden: Sequence[tuple[int, str, Path]],
     shown: Sequence[tuple[str, PurePosixPath, Path]],
+    public: Collection[str],
 ) -> Iterator[Problem]:
-    """Truths files whose content is also a file of some inputs. Only files of equal size are hashed."""
+    """Truths files whose content is also a file of some inputs. Only files of equal size are hashed.
+
+    Truths of a ``public`` dataset are no secret, and may be training data of another one.
+    """
     sizes: dict[int, list[tuple[str, PurePosixPath, Path]]] = {}
     for entry in shown:
         sizes.setdefault(entry[2].stat().st_size, []).append(entry)
     for i, dataset, path in hidden:
         size = path.stat().st_size
         for other, name, copy in sizes.get(size, ()) if size else ():
-            if file_digest(path) == file_digest(copy):
+            if (other == dataset or dataset not in public) and file_digest(path) == file_digest(copy):
                 yield Problem(
                     doc.where(("datasets", i)),
                     f'the truths of "{dataset}" are also among the inputs of "{other}", as {schemas.show(str(name))}',

@@ -62,6 +62,11 @@ def cut(read: Callable[[int], bytes], size: int, log: Log) -> Iterator[Block]:
             line += count
             rest = data[start:]
             checked = last - start
+        elif topic is None:  # empty lines only: nothing of a topic to wait for
+            count = data.count(b"\n", 0, last)
+            yield data[:last], range(line, line + count)
+            line += count
+            rest, checked = data[last:], 0
         else:
             rest, checked = data, last
             if len(rest) > MAX_TOPIC:

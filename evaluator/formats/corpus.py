@@ -58,7 +58,9 @@ def read_corpus(path: Path, name: str | None = None) -> DocumentIds:
                 ids.add(words[0])
     except (Unreadable, Damaged) as error:
         raise EvaluatorError(
-            f"the corpus {name} cannot be read", str(error), "correct the path in task.yaml"
+            f"the corpus {name} cannot be read",
+            str(error),
+            "correct the path where it was given: task.yaml or the command line",
         ) from None
     if not ids:
         raise EvaluatorError(f"the corpus {name} holds no document ids", fix='give every document a "docno"')

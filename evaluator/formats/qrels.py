@@ -38,7 +38,9 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
         data = read_all(path, follow=True)
     except (Unreadable, Damaged) as error:
         raise EvaluatorError(
-            f"the truths {name} cannot be read", str(error), "correct the path in task.yaml"
+            f"the truths {name} cannot be read",
+            str(error),
+            "correct the path where it was given: task.yaml or the command line",
         ) from None
     rows: list[tuple[bytes, bytes, bytes, int]] = []
     by_subtopic = False

@@ -34,7 +34,9 @@ def read_topics(path: Path, name: str | None = None) -> list[bytes]:
         data = read_all(path, follow=True)
     except (Unreadable, Damaged) as error:
         raise EvaluatorError(
-            f"the topics {name} cannot be read", str(error), "correct the path in task.yaml"
+            f"the topics {name} cannot be read",
+            str(error),
+            "correct the path where it was given: task.yaml or the command line",
         ) from None
     data = data.removeprefix(b"\xef\xbb\xbf")
     stem = name.removesuffix(".gz")

@@ -52,21 +52,26 @@ class KnownDocuments(Protocol):
 
 
 class Ranked(NamedTuple):
-    """What one topic retrieved: how many documents, and the rank (from 1) of each judged one among them."""
+    """What one topic retrieved: how many documents, and the rank (from 1) of each judged one among them.
+
+    ``first`` holds the first documents by the rank column, as many as :class:`Rules` asked for.
+    """
 
     retrieved: int
     ranks: dict[bytes, int]
+    first: tuple[bytes, ...] = ()
 
 
 class Rules:
     """What a run is checked against. None switches a check off.
 
     ``topics``: ids that may be answered; ``documents``: ids that may be listed; ``max_documents`` per topic;
-    ``judged``: topic -> documents whose ranks are wanted; ``double``: compare scores in double precision;
+    ``judged``: topic -> documents whose ranks are wanted; ``first``: how many documents of each topic are wanted
+    by the rank column, whatever their scores (0: none); ``double``: compare scores in double precision;
     ``suggest``: name the id that was probably meant (public data only).
     """
 
-    __slots__ = ("documents", "double", "judged", "max_documents", "suggest", "topics")
+    __slots__ = ("documents", "double", "first", "judged", "max_documents", "suggest", "topics")
 
     def __init__(
         self,
@@ -75,6 +80,7 @@ class Rules:
         documents: KnownDocuments | None = None,
         max_documents: int | None = None,
         judged: Mapping[bytes, Collection[bytes]] | None = None,
+        first: int = 0,
         double: bool = False,
         suggest: bool = False,
     ) -> None:
@@ -82,6 +88,7 @@ class Rules:
         self.documents = documents
         self.max_documents = max_documents
         self.judged = judged or {}
+        self.first = first
         self.double = double
         self.suggest = suggest
 
@@ -101,6 +108,10 @@ class FastPath(Protocol):
     """A faster way through a chunk; returns False if the chunk has anything unusual in it."""
 
     def __call__(self, reader: RunReader, data: bytes, lines: Sequence[int]) -> bool: ...
+
+
+MAX_BROKEN = 200_000
+BROKEN_LINES = ("F005", "F007", "F009", "F010", "F013", "F014", "F025")
 
 
 def scan(
@@ -178,11 +189,24 @@ class RunReader:
             self.log.lines += len(lines)
             if not (self._fast is not None and self._fast(self, data, lines)):
                 self.slow(data, lines)
+                if self._hopeless():
+                    break
         if self.log.lines == 0:
             self.log.add("F001", None, "the file is empty")
         elif not self.topics and not self.log.invalid:
             self.log.add("F001", None, "the file has no line with a result")
         return Scan(self.topics, self.tag)
+
+    def _hopeless(self) -> bool:
+        """Whether so many lines were broken that reading on would only cost time (a small gz can hold millions)."""
+        broken = sum(self.log.counts.get(code, 0) for code in BROKEN_LINES)
+        if broken <= MAX_BROKEN:
+            return False
+        last = self.log.lines
+        self.log.add(
+            "F027", last, f"{broken:,} of the first {last:,} lines are broken or empty; the rest was not read"
+        )
+        return True
 
     def slow(self, data: bytes, lines: Sequence[int]) -> None:
         """Read one block without numpy."""
@@ -346,6 +370,7 @@ class RunReader:
             self.unknown_topic(topic, lines[0])
             return
         n = len(docs)
+        first = self._first(docs, ranks) if rules.first else ()
         index = dict(zip(docs, range(n), strict=True))
         if len(index) != n:
             docs, ranks, scores, lines = self._duplicates(topic, docs, ranks, scores, lines)
@@ -380,15 +405,25 @@ class RunReader:
             i = index.get(doc)
             if i is not None:
                 found[doc] = trec_rank(i, docs, keys)
-        self.keep(topic, n, found)
+        self.keep(topic, n, found, first)
 
-    def keep(self, topic: bytes, retrieved: int, ranks: dict[bytes, int]) -> None:
+    def _first(self, docs: list[bytes], ranks: list[bytes]) -> tuple[bytes, ...]:
+        """The first documents by the rank column; equal ranks stay in the order of the file."""
+        k = self.rules.first
+        if ranks != self._counted(ranks[0], len(ranks)):
+            numbers = list(map(int, ranks))
+            docs = [docs[i] for i in sorted(range(len(docs)), key=numbers.__getitem__)[:k]]
+        return tuple(docs[:k])
+
+    def keep(
+        self, topic: bytes, retrieved: int, ranks: dict[bytes, int], first: tuple[bytes, ...] = ()
+    ) -> None:
         """Keep the result of one topic, cut to the allowed number of documents."""
         limit = self.rules.max_documents
         if limit is not None and retrieved > limit:
             retrieved = limit
             ranks = {doc: rank for doc, rank in ranks.items() if rank <= limit}
-        self.topics[topic] = Ranked(retrieved, ranks)
+        self.topics[topic] = Ranked(retrieved, ranks, first)
 
     def unknown_topic(self, topic: bytes, line: int) -> None:
         """Report a topic that the dataset does not have."""

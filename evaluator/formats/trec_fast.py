@@ -219,8 +219,10 @@ class _Fast:
                 if is_tied:
                     rank = _tied_rank(row, begin[t], end[t], keys, padded, starts, ends)
                 found[t][doc] = rank
-        for topic, count, ranks in zip(topics, counts.tolist(), found, strict=True):
-            reader.topics[topic] = Ranked(count, ranks)
+        k = self.rules.first  # ranks rise from row to row here, so the first rows are the first by rank
+        for topic, at, count, ranks in zip(topics, begins.tolist(), counts.tolist(), found, strict=True):
+            first = tuple(padded[starts[i] : ends[i]] for i in range(at, at + min(k, count)))
+            reader.topics[topic] = Ranked(count, ranks, first)
 
 
 def _even_fields(buffer: Array, size: int, n: int) -> tuple[Array, Array] | None:

@@ -13,7 +13,7 @@ from evaluator.formats.qrels import Qrels, read_qrels
 from evaluator.formats.topics import read_topics
 from evaluator.formats.trec import Rules, Scan, scan
 from evaluator.measures.interval import intervals
-from evaluator.measures.ir import Measure, Values, aggregate, cross_check, evaluate
+from evaluator.measures.ir import Measure, Values, aggregate, cross_check, evaluate, first_wanted
 from evaluator.request import Request
 from evaluator.scores import Sink
 
@@ -25,7 +25,7 @@ class AdHoc:
     """Ranked retrieval. Options: ``max_documents`` per topic, ``interval``, ``cross_check``."""
 
     name = "adhoc"
-    measures = "ir-measures strings, such as nDCG@10, AP, RR@10, P(rel=2)@5"
+    measures = "ir-measures strings, such as nDCG@10, AP, RR@10, P(rel=2)@5; and condensed nDCG@5"
 
     def evaluate(self, run: Path, inputs: Path, truths: Path, request: Request, sink: Sink) -> None:
         """Check and score the run; see :class:`evaluator.kinds.base.Kind`."""
@@ -39,6 +39,7 @@ class AdHoc:
             documents=read_corpus(inputs / request.corpus, request.corpus) if request.corpus else None,
             max_documents=options.get("max_documents", MAX_DOCUMENTS),
             judged=wanted(qrels.values()),
+            first=first_wanted(measures.values()),
             double=request.double,
             suggest=request.public,
         )

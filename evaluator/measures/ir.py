@@ -2,9 +2,10 @@
 
 The common ones are computed here from the ranks of judged documents, bit for bit as trec_eval computes them;
 all others go through the ir_measures package. Every value averages over **all** topics of the judgements: a topic
-that the run does not answer counts 0. The definitions are those of trec_eval (Buckley and Voorhees, "Retrieval
-System Evaluation", in: TREC, MIT Press 2005) and, for nDCG, Järvelin and Kekäläinen, "Cumulated gain-based
-evaluation of IR techniques", ACM TOIS 20(4), 2002.
+that the run does not answer counts 0. (One stands apart: ``condensed nDCG@k``, see
+:mod:`evaluator.measures.condensed`, averages over the topics that have a value.) The definitions are those of
+trec_eval (Buckley and Voorhees, "Retrieval System Evaluation", in: TREC, MIT Press 2005) and, for nDCG, Järvelin and
+Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20(4), 2002.
 
 One rule orders tied documents everywhere: by id, falling, as in trec_eval. (ir_measures itself breaks ties the
 other way round for RR@k and Judged@k.)
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 from evaluator.errors import EvaluatorError
 from evaluator.formats.qrels import Qrels
 from evaluator.formats.trec import Ranked
+from evaluator.measures.condensed import condensed_cutoff, condensed_ndcg
 
 _STRING = re.compile(
     r"(?P<name>[A-Za-z]+)(?:\(\s*rel\s*=\s*(?P<rel>[0-9]{1,6})\s*\))?(?:@(?P<cutoff>[0-9]{1,9}))?"
@@ -34,6 +36,9 @@ _ALIASES = {
     "RPrec": "Rprec",
     "BPref": "Bpref",
 }
+# Lower grades (such as -2, spam, in Touché) go to ir_measures as this one: pytrec_eval 0.5 ends now and then with a
+# segmentation fault on them. To its measures -1 means the same: not relevant, without gain.
+_LOWEST = -1
 
 Values = dict[bytes, float]
 
@@ -166,16 +171,21 @@ _OWN: dict[str, _Own] = {
 class Measure:
     """A measure by its ir-measures string. ``own`` tells those computed here from those of ir_measures.
 
+    ``first`` is the k of ``condensed nDCG@k``, which needs the first k documents by the rank column, else 0.
     Raises :class:`EvaluatorError` if the string is not a measure.
     """
 
-    __slots__ = ("_cutoff", "_foreign", "_own", "_rel", "text", "total")
+    __slots__ = ("_cutoff", "_foreign", "_own", "_rel", "first", "text", "total")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._own: _Own | None = None
         self._foreign: Any = None
         self._cutoff = self._rel = 0
+        self.first = condensed_cutoff(text)
+        self.total = False
+        if self.first:
+            return
         match = _STRING.fullmatch(text.strip())
         if match is not None:
             own = _OWN.get(_ALIASES.get(match["name"], match["name"]))
@@ -199,7 +209,7 @@ class Measure:
     @property
     def own(self) -> bool:
         """Whether the measure is computed here, without ir_measures."""
-        return self._own is not None
+        return self._own is not None or self.first > 0
 
     def value(self, topic: Judged) -> float:
         """The measure's value for one topic that the run answers (own measures only)."""
@@ -259,6 +269,7 @@ def judged_topic(ranked: Ranked, grades: Mapping[bytes, int]) -> Judged:
 def evaluate(measures: Iterable[Measure], qrels: Qrels, topics: Mapping[bytes, Ranked]) -> dict[str, Values]:
     """Return ``{measure: {topic: value}}`` with a value for every judged topic: 0 where the run has no answer.
 
+    Measures with ``first`` have values for some topics only; they need a scan whose rules asked for as many.
     Raises :class:`EvaluatorError` if a measure cannot be computed from these judgements.
     """
     wanted = list(measures)
@@ -271,6 +282,13 @@ def evaluate(measures: Iterable[Measure], qrels: Qrels, topics: Mapping[bytes, R
             "name truths with one grade per topic and document, or a measure for subtopics such as alpha_nDCG@10",
         )
     out: dict[str, Values] = {m.text: {} for m in wanted}
+    for m in (m for m in own if m.first):
+        for topic, grades in qrels.grades.items():
+            ranked = topics.get(topic)
+            value = None if ranked is None else condensed_ndcg(ranked.first, grades, m.first)
+            if value is not None:
+                out[m.text][topic] = value
+    own = [m for m in own if not m.first]
     if own:
         for topic, grades in qrels.grades.items():
             ranked = topics.get(topic)
@@ -308,7 +326,9 @@ def _evaluate_foreign(
     rows: Iterable[tuple[bytes, bytes, bytes, int]] = qrels.subtopics or (
         (topic, b"0", doc, grade) for topic, grades in qrels.grades.items() for doc, grade in grades.items()
     )
-    judgements = [ir_measures.Qrel(t.decode(), d.decode(), g, i.decode()) for t, i, d, g in rows]
+    judgements = [
+        ir_measures.Qrel(t.decode(), d.decode(), max(g, _LOWEST), i.decode()) for t, i, d, g in rows
+    ]
     out: dict[str, Values] = {m.text: dict.fromkeys(qrels.grades, 0.0) for m in measures}
     by_object = {m.foreign: m for m in measures}
     try:
@@ -326,9 +346,14 @@ def _evaluate_foreign(
 
 
 def aggregate(measure: Measure, values: Values) -> float:
-    """The value over all topics: the mean, or the sum for counts. ``values`` must not be empty."""
+    """The value over all topics that have one: the mean, or the sum for counts; 0 if no topic has one."""
     total = fsum(values.values())
-    return total if measure.total else total / len(values)
+    return total if measure.total or not values else total / len(values)
+
+
+def first_wanted(measures: Iterable[Measure]) -> int:
+    """How many documents of a topic, by the rank column, these measures look at (for :class:`Rules`)."""
+    return max((m.first for m in measures), default=0)
 
 
 def cross_check(
@@ -336,7 +361,7 @@ def cross_check(
 ) -> str | None:
     """Let ir_measures score the original file; return the first difference over ``tolerance``, or None.
 
-    RR@k and Judged@k are left out: there ir_measures orders ties differently.
+    RR@k and Judged@k are left out: there ir_measures orders ties differently. So is what it does not have.
     """
     import warnings
 
@@ -345,10 +370,12 @@ def cross_check(
         import ir_measures
 
         ir: Any = ir_measures
-        checked = {m.foreign: m for m in measures if not _other_ties(m)}
+        checked = {m.foreign: m for m in measures if not (m.first or _other_ties(m))}
         if not checked:
             return None
-        judgements, results = ir.read_trec_qrels(str(qrels.path)), ir.read_trec_run(str(run))
+        read = ir.read_trec_qrels(str(qrels.path))
+        judgements = [row._replace(relevance=max(row.relevance, _LOWEST)) for row in read]
+        results = ir.read_trec_run(str(run))
         theirs = list(ir.iter_calc(list(checked), judgements, results))
     for metric in theirs:
         measure = checked[metric.measure]

@@ -66,7 +66,7 @@ def root(
 
 def _load_commands() -> None:
     """Each noun registers its commands by being imported."""
-    from runner.cli import evaluate, leaderboard, organise, runs, submit, system, task  # noqa: F401
+    from runner.cli import data, evaluate, leaderboard, organise, rounds, runs, submit, system, task  # noqa: F401
 
 
 def main() -> None:
@@ -87,6 +87,19 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:  # before any command began
         sys.exit(INTERRUPTED)
+    except OSError as error:
+        if output.manners.debug:
+            raise
+        name = f"{error.filename}: " if error.filename else ""
+        output.show_error(
+            RunnerError(
+                "E306",
+                "a file cannot be read or written",
+                why=f"{name}{error.strerror or error}.",
+                fix="look at the disk's space and the folder's permissions",
+            )
+        )
+        sys.exit(PLATFORM)
     except Exception as error:
         if output.manners.debug:
             raise

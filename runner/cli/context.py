@@ -53,7 +53,7 @@ def the_dataset(task: Task, name: str) -> Dataset:
             "E102",
             f"{task.id} has no dataset {output.printable(name)}",
             why=f"It has {', '.join(task.datasets)}.",
-            fix="name one of them with --dataset",
+            fix="name one of them",
         )
     return task.datasets[name]
 
@@ -94,8 +94,13 @@ def desktop(where: Config, opened: Store, *, own_profile: bool = True) -> Deskto
     return Desktop(opened, all_tasks(where), bundles, own_profile)
 
 
-def some_submissions(where: Config, team: str | None, software: str | None) -> list[SubmissionFile]:
-    """The usable submission files of a team. What is wrong with the others is said; one must be left."""
+def some_submissions(
+    where: Config, team: str | None, software: str | None
+) -> tuple[list[SubmissionFile], int]:
+    """The usable submission files of a team, and the exit code for the others (0: none); one must be usable.
+
+    What is wrong with the others is said.
+    """
     from runner.submissions import find_submissions
 
     found, errors = find_submissions(where, team, software)
@@ -105,7 +110,7 @@ def some_submissions(where: Config, team: str | None, software: str | None) -> l
         output.show_error(error)
     if not found:
         raise typer.Exit(errors[0].exit_code if errors else 2)
-    return found
+    return found, max((error.exit_code for error in errors), default=0)
 
 
 def audience(text: str) -> Audience:

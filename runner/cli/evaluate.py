@@ -272,11 +272,25 @@ def _boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) 
     for name, task in desk.tasks.items():
         if name not in used or wanted.task not in (None, name) or (done and name not in touched):
             continue
-        for table in task.tables:
+        for table in task.tables.values():
+            if table.part_of is not None:
+                continue  # a single cell of a table that is printed
             if not first:
                 output.data("")
             first = False
-            print_table(build(store, task, table, ORGANISER))
+            print_table(build(store, task, table.id, ORGANISER))
+    _due(store, desk)
+
+
+def _due(store: Any, desk: Desktop) -> None:
+    """Say which rounds are over and wait to be frozen."""
+    from runner.rounds import due
+
+    for task, state in due(desk.tasks.values(), store):
+        ended = state.ends.says()
+        output.say(
+            f"the round {state.round.id} of {task.id} is over since {ended}: runner round freeze {task.id} {state.round.id}"
+        )
 
 
 def _result_json(

@@ -28,20 +28,32 @@ def print_table(table: LeaderboardTable, form: str = "table") -> None:
 
 
 @app.command(
-    epilog="Examples:  runner leaderboard vaswani  |  runner leaderboard vaswani --format latex  |  runner leaderboard vaswani --as public"
+    epilog="Examples:  runner leaderboard vaswani  |  runner leaderboard vaswani --method automatic --how executed  |  runner leaderboard vaswani --format latex  |  runner leaderboard vaswani --as public"
 )
 def leaderboard(
     task: context.TaskArgument,
     table: Annotated[
         str | None, typer.Option("--table", help="One of the task's tables; default the first.")
     ] = None,
+    round_: Annotated[
+        str | None, typer.Option("--round", help="One of the task's rounds; default: everything up to now.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="Only rows of this method: automatic or manual.")
+    ] = None,
+    how: Annotated[
+        str | None, typer.Option("--how", help="Only rows of this way of taking part: executed or uploaded.")
+    ] = None,
     form: Annotated[str, typer.Option("--format", "-f", help=f"One of {', '.join(FORMATS)}.")] = "table",
     as_: context.AsOption = "organiser",
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print a leaderboard: ranked runs, and below them what failed, with the reason."""
     from runner.errors import RunnerError
-    from runner.leaderboard.table import build
+    from runner.leaderboard.table import build, filtered
+    from runner.rounds import board
 
+    form = "json" if as_json else form
     if form not in FORMATS:
         raise RunnerError(
             "E101", f"there is no format {output.printable(form)}", fix=f"use one of {', '.join(FORMATS)}"
@@ -49,5 +61,12 @@ def leaderboard(
     where = context.config()
     loaded = context.one_task(where, task)
     with context.store(where) as store:
-        built = build(store, loaded, table, context.audience(as_), running=list(store.archive.live()))
-    print_table(built, form)
+        running = list(store.archive.live())
+        if round_ is None:
+            built = build(store, loaded, table, context.audience(as_), running=running)
+        else:
+            built = board(store, loaded, round_, table, context.audience(as_), running=running)
+    print_table(filtered(built, method=method, how=how), form)
+    more = [name for name in loaded.tables if name != built.table]
+    if more and table is None and form == "table":
+        output.say(f"more tables with --table: {', '.join(more)}")

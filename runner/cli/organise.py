@@ -1,4 +1,4 @@
-"""What only organisers decide: publishing scores, and quota extensions. Each is an event."""
+"""What only organisers decide: publishing scores, and extensions of quota and deadline. Each is an event."""
 
 from __future__ import annotations
 
@@ -28,13 +28,21 @@ def publish(
     output.say(f"the scores on {task}/{dataset} are public")
 
 
-@app.command(epilog="Examples:  runner extend vaswani my-team --submissions 5")
+@app.command(
+    epilog='Examples:  runner extend vaswani my-team --submissions 5  |  runner extend vaswani my-team --until "2026-05-18 23:59 AoE"'
+)
 def extend(
     task: context.TaskArgument,
     team: Annotated[str, typer.Argument(help="A team.", autocompletion=context.complete_team)],
-    submissions: Annotated[int, typer.Option("--submissions", "-n", min=1, max=1000, help="How many more.")],
+    submissions: Annotated[
+        int | None, typer.Option("--submissions", "-n", min=1, max=1000, help="How many more.")
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", help='A later deadline with its zone, such as "2026-05-18 23:59 AoE".'),
+    ] = None,
 ) -> None:
-    """Give one team more submissions for a task than the quota."""
+    """Give one team more submissions for a task than the quota, or a later deadline."""
     from runner.errors import RunnerError
     from runner.store.queries import quota
     from runner.tasks import NAME
@@ -43,8 +51,18 @@ def extend(
     loaded = context.one_task(where, task)
     if not NAME.fullmatch(team):
         raise RunnerError("E208", "that is not a team's name", fix="lower-case letters, digits and hyphens")
+    if submissions is None and until is None:
+        raise RunnerError("E101", "nothing to extend was named", fix="add --submissions or --until")
+    from runner.rounds import later
+
+    moment = None if until is None else later(loaded, until)
     with context.store(where) as store:
-        data = {"task": loaded.id, "team": team, "submissions": submissions}
-        store.commit("quota-extended", data, actor="organiser")
-        use = quota(store, loaded, team)
-    output.say(f"{team} may now hand in {use.limit} submissions for {task}; left: {use.left}")
+        if moment is not None:
+            facts = {"task": loaded.id, "team": team, "until": str(until).strip()}
+            store.commit("deadline-extended", facts, actor="organiser")
+            output.say(f"{team} may hand in for {task} until {moment.says()}")
+        if submissions is not None:
+            data = {"task": loaded.id, "team": team, "submissions": submissions}
+            store.commit("quota-extended", data, actor="organiser")
+            use = quota(store, loaded, team)
+            output.say(f"{team} may now hand in {use.limit} submissions for {task}; left: {use.left}")

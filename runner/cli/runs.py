@@ -30,11 +30,15 @@ def _known_dataset(tasks: dict[str, Task], task: str, dataset: str) -> Dataset:
 
 def _detail(where: Config, store: Store, run: str, audience: Audience) -> tuple[RunDetail, Dataset]:
     """One run. For an audience that may not know of it, it does not exist."""
-    from runner.store.queries import detail
+    from runner.audience import sight
+    from runner.store.queries import detail, no_run
 
     tasks = context.all_tasks(where)
     found = detail(store, run, tasks.values(), running=store.archive.live())
-    return found, _known_dataset(tasks, found.run.submission.task, found.run.dataset)
+    dataset = _known_dataset(tasks, found.run.submission.task, found.run.dataset)
+    if not sight(audience, found.run.submission.team, dataset, found.published).run:
+        raise no_run(run)
+    return found, dataset
 
 
 @app.command(
@@ -52,13 +56,23 @@ def runs(
     as_json: context.JsonOption = False,
 ) -> None:
     """List runs with what became of them."""
+    from typing import get_args
+
     from runner.audience import redact_row
     from runner.cli import render
+    from runner.errors import RunnerError
+    from runner.outcomes import Name
     from runner.plan import Selection
     from runner.store.queries import published
     from runner.store.queries import runs as all_runs
 
     where, audience = context.config(), context.audience(as_)
+    if outcome not in (None, *get_args(Name)):
+        raise RunnerError(
+            "E101",
+            f"there is no outcome {output.printable(outcome or '')}",
+            fix=f"use one of {', '.join(get_args(Name))}",
+        )
     wanted = Selection(task, team, dataset, submission)
     tasks = context.all_tasks(where)
     views = []

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runner.engines.base import Engine, ImageRef
     from runner.registry import Receipt
     from runner.submissions import SubmissionFile
+    from runner.tasks import Task
 
 TeamNeeded = Annotated[
     str,
@@ -54,6 +55,16 @@ def _packed(
     engine = context.engine(where, [task.limits])
     image = _built(where, engine, submission)
     summary: dict[str, Any] | None = None
+    if check and submission.run:
+        good, found = _uploads(where, engine, submission, task, show=failures is None)
+        if not good:
+            if failures is not None:
+                name = f"{submission.team}/{submission.software}"
+                failures.append(
+                    {"software": name, "submission": None, "check": {"uploads": found["uploads"]}}
+                )
+            return None
+        summary = found["summary"]
     if (
         check
         and image is not None
@@ -76,6 +87,38 @@ def _packed(
             summary = checked.summary()
     to = target or where.home / "bundles" / f"{submission.team}.{submission.software}"
     return packing.write(submission, image, to, engine=engine, check=summary, with_archive=target is not None)
+
+
+def _uploads(
+    where: Config,
+    engine: Engine,
+    submission: SubmissionFile,
+    task: Task,
+    dataset: str | None = None,
+    scenario: str | None = None,
+    *,
+    show: bool,
+) -> tuple[bool, dict[str, Any]]:
+    """Check run files; whether all are good, and what was seen. ``show`` prints it now."""
+    from runner.cli import render
+    from runner.uploads import check_uploads
+
+    name = f"{submission.team}/{submission.software}"
+    results, good, summary = [], True, None
+    evaluator = context.evaluator_name(where, engine)
+    for result in check_uploads(
+        where, engine, evaluator, submission, task, dataset=dataset, scenario=scenario
+    ):
+        cell = result.dataset + ("" if result.scenario == "default" else f" in {result.scenario}")
+        output.say(f"{name}: {output.printable(result.file)} for {cell}: {result.how}")
+        if show and result.view is not None:
+            render.show(result.view)
+        elif show and result.text:
+            output.data("\n".join(output.printable(line) for line in result.text.splitlines()))
+        results.append(result.as_dict())
+        good = good and result.good
+        summary = summary or result.summary
+    return good, {"software": name, "uploads": results, "summary": summary}
 
 
 def _register(where: Config, folder: Path) -> Receipt:
@@ -115,9 +158,8 @@ def pack(
     from runner.errors import FAILED, RunnerError
 
     where = context.config()
-    found = context.some_submissions(where, team, software)
+    found, worst = context.some_submissions(where, team, software)
     results: list[dict[str, Any]] = []
-    worst = 0
     for submission in found:
         name = f"{submission.team}/{submission.software}"
         target = to if to is None or len(found) == 1 else to / submission.software
@@ -184,8 +226,8 @@ def submit(
 
     where = context.config()
     receipts: list[dict[str, Any]] = []
-    worst = 0
-    for submission in context.some_submissions(where, team, software):
+    found, worst = context.some_submissions(where, team, software)
+    for submission in found:
         name = f"{submission.team}/{submission.software}"
         try:
             bundle = _packed(where, submission, None, check, receipts if as_json else None)
@@ -222,38 +264,57 @@ def try_(
     as_json: context.JsonOption = False,
 ) -> None:
     """Run a software once, here, in the graded sandbox; nothing is recorded. Exit code 1 when it would not be scored."""
+    from runner.errors import FAILED, RunnerError
+
+    where = context.config()
+    views: list[dict[str, Any]] = []
+    found, worst = context.some_submissions(where, team, software)
+    for submission in found:
+        try:
+            good, view = _tried(where, submission, dataset, scenario, show=not as_json)
+            views.append(view)
+            worst = max(worst, 0 if good else FAILED)
+        except RunnerError as error:  # the team's other softwares still get their try
+            output.say(f"{team}/{submission.software}:")
+            output.show_error(error)
+            worst = max(worst, error.exit_code)
+    if as_json:
+        output.as_json(views if len(views) != 1 else views[0])
+    if worst:
+        raise typer.Exit(worst)
+
+
+def _tried(
+    where: Config, submission: SubmissionFile, dataset: str | None, scenario: str | None, *, show: bool
+) -> tuple[bool, dict[str, Any]]:
+    """Run one submission once; whether it would be scored, and what ``--json`` prints. ``show`` prints it now."""
     from runner import local
     from runner.cli import render
     from runner.tasks import check_task
 
-    where = context.config()
-    views, good = [], True
-    for submission in context.some_submissions(where, team, software):
-        task = context.one_task(where, submission.task)
-        chosen = local.public_dataset(task, dataset)
-        check_task(task, where, [chosen.id])
-        engine = context.engine(where, [task.limits])
-        image = _built(where, engine, submission)
-        evaluator = context.evaluator_name(where, engine)
-        wanted = scenario or submission.scenarios[0]
-        output.say(f"running {team}/{submission.software} on {task.id}/{chosen.id} …")
-        with local.check_submission(
-            where, engine, evaluator, submission, image, task, chosen, wanted
-        ) as checked:
-            view = checked.view(context.audience(f"team:{submission.team}"))
-            good = good and checked.good
-            if as_json:
-                views.append({**view, "command_line": local.command_line(checked.job)})
-            else:
-                render.show(view)
-                if line := local.command_line(checked.job):
-                    output.data(
-                        f"\nequivalent command line (without quotas, time limit and seccomp profile):\n  {line}"
-                    )
-    if as_json:
-        output.as_json(views if len(views) != 1 else views[0])
-    if not good:
-        raise typer.Exit(1)
+    task = context.one_task(where, submission.task)
+    if submission.run:
+        engine = context.engine(where)
+        return _uploads(where, engine, submission, task, dataset, scenario, show=show)
+    if dataset is None and submission.datasets:
+        dataset = next((d for d in submission.datasets if task.datasets[d].visibility == "public"), None)
+    chosen = local.public_dataset(task, dataset)
+    check_task(task, where, [chosen.id])
+    engine = context.engine(where, [task.limits])
+    image = _built(where, engine, submission)
+    evaluator = context.evaluator_name(where, engine)
+    wanted = scenario or submission.scenarios[0]
+    output.say(f"running {submission.team}/{submission.software} on {task.id}/{chosen.id} …")
+    with local.check_submission(where, engine, evaluator, submission, image, task, chosen, wanted) as checked:
+        view = checked.view(context.audience(f"team:{submission.team}"))
+        line = local.command_line(checked.job)
+        if show:
+            render.show(view)
+            if line:
+                output.data(
+                    f"\nequivalent command line (without quotas, time limit and seccomp profile):\n  {line}"
+                )
+        return checked.good, {**view, "command_line": line}
 
 
 @app.command(epilog="Examples:  runner withdraw mine.dense.1a2b3c4d --reason 'wrong image'")

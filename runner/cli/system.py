@@ -61,6 +61,7 @@ def rebuild() -> None:
 @stores.command(epilog="Examples:  runner store verify")
 def verify() -> None:
     """Check every hash of the archive and of the event chain."""
+    from runner import rounds
     from runner.archive import RunArchive
     from runner.errors import RunnerError
     from runner.events import EventLog
@@ -70,6 +71,7 @@ def verify() -> None:
     problems = log.verify()
     events = [] if problems else list(log)
     problems += RunArchive(where.archive).verify(events)
+    problems += rounds.verify(where.home, events)
     if problems:
         raise RunnerError(
             "E307",
@@ -87,24 +89,26 @@ def gc(
     as_json: context.JsonOption = False,
 ) -> None:
     """Remove what nothing needs any more: leftovers of killed processes and data volumes of old inputs."""
-    from runner.tasks import inputs_digest, truths_digest
+    from runner.tasks import inputs_digest, missing_sources, truths_digest, view_addresses
+    from runner.views import sweep
 
     where = context.config()
     engine = context.engine(where)
     keep: set[str] = set()
+    views: set[str] = set()
     for task in context.all_tasks(where).values():
         for dataset in task.datasets.values():
-            if dataset.inputs.is_dir():
-                keep |= {
-                    inputs_digest(dataset),
-                    *(inputs_digest(dataset, s) for s in task.scenarios.values()),
-                }
-            if dataset.truths.is_dir():
+            if dataset.inputs.is_dir() and not missing_sources(dataset, "inputs"):
+                keep.add(inputs_digest(dataset))
+                for scenario in task.scenarios.values():
+                    keep.add(inputs_digest(dataset, scenario))
+                    views |= view_addresses(dataset, scenario)
+            if dataset.truths.is_dir() and not missing_sources(dataset, "truths"):
                 keep.add(truths_digest(dataset))
         keep |= {model.digest.removeprefix("sha256:") for model in task.models}
     swept = [] if dry_run else engine.reap()
     volumes = engine.gc(keep_digests=keep, dry_run=dry_run)
-    folders = _old_folders(where, dry_run)
+    folders = _old_folders(where, dry_run) + sweep(where.home / "views", views, dry_run=dry_run)
     if as_json:
         output.as_json({"attempts": swept, "volumes": volumes, "folders": folders})
     else:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from runner.cli import context, output
 from runner.cli.app import app
+
+if TYPE_CHECKING:
+    from runner.tasks import Task
+    from runner.views import Sight
 
 tasks = typer.Typer(
     help="Tasks of this project: list, start a new one, check one.",
@@ -70,9 +74,9 @@ def check(
     ] = False,
     as_json: context.JsonOption = False,
 ) -> None:
-    """Check task.yaml and every file it names; with --run prove the task with its baseline."""
+    """Check task.yaml and every file it names, and say what each scenario sees; with --run prove it with its baseline."""
     from runner import compose
-    from runner.tasks import check_task
+    from runner.tasks import check_task, view_sights
 
     where = context.config()
     task = context.one_task(where, name)
@@ -80,21 +84,61 @@ def check(
     if compose.write(task):
         output.say(f"tasks/{name}/compose.yaml was written anew from task.yaml")
     output.say(f"{name}: task.yaml and its files are fine")
-    results = []
+    missing = _missing(task)
+    sights = view_sights(task) if any(scenario.rules for scenario in task.scenarios.values()) else []
+    if sights and not as_json:
+        _show_sights(sights)
+    results: list[dict[str, Any]] = []
     if run:
         from runner.prove import prove
 
         results = prove(where, task, output.say)
-        good = all(result["good"] for result in results)
         if not as_json:
             output.table(
-                ("software", "dataset", "scenario", "outcome", "scores"),
+                ("software", "dataset", "scenario", "outcome", "scores", "why"),
                 [
-                    (r["software"], r["dataset"], r["scenario"], r["outcome"], ", ".join(f"{k} {v:.4f}" for k, v in r["scores"].items()))
+                    (r["software"], r["dataset"], r["scenario"], r["outcome"], ", ".join(f"{k} {v:.4f}" for k, v in r["scores"].items()), r["why"])
                     for r in results
                 ],
             )  # fmt: skip
-        if not good:
-            raise typer.Exit(1)
+    good = all(result["good"] for result in results)
     if as_json:
-        output.as_json({"task": name, "good": True, "runs": results})
+        views = [sight.as_dict() for sight in sights]
+        output.as_json({"task": name, "good": good, "runs": results, "views": views, "missing": missing})
+    if not good:
+        raise typer.Exit(1)
+
+
+def _missing(task: Task) -> list[dict[str, Any]]:
+    """Files that still have to be fetched; said, because what is not there was not checked."""
+    from runner.tasks import missing_sources
+
+    found = [
+        {"dataset": dataset.id, "path": source.name, "url": source.url, "size": source.size}
+        for dataset in task.datasets.values()
+        for source in missing_sources(dataset)
+    ]
+    for dataset in dict.fromkeys(str(entry["dataset"]) for entry in found):
+        names = ", ".join(str(entry["path"]) for entry in found if entry["dataset"] == dataset)
+        output.say(
+            f"not checked: {dataset}, of which {output.printable(names)} have not been fetched "
+            f"(runner data pull {task.id} --dataset {dataset})"
+        )
+    return found
+
+
+def _show_sights(sights: list[Sight]) -> None:
+    """What each scenario sees, one line a file; datasets where it is the same stand together."""
+    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    for sight in sights:
+        for name, found in sight.files.items():
+            fields, hidden = found or ([], [])
+            seen = ", ".join(fields) if found else "the whole file"
+            rows.setdefault((sight.scenario, name, seen, ", ".join(hidden)), []).append(sight.dataset)
+        for name in sight.unseen:
+            rows.setdefault((sight.scenario, name, "not seen", ""), []).append(sight.dataset)
+    ordered = sorted(rows.items(), key=lambda row: [s.scenario for s in sights].index(row[0][0]))
+    output.table(
+        ("scenario", "datasets", "file", "sees", "hidden"),
+        [(key[0], ", ".join(datasets), *key[1:]) for key, datasets in ordered],
+    )

@@ -35,7 +35,7 @@ THEIR_FAULT = re.compile(
     r"|exec: .*(permission denied|no such file)|stat .*no such file or directory|chdir to cwd|invalid mount path"
     r"|mount destination|mkdir .*(read-only|file exists)|invalid (mount|volume) specification|destination can't be"
     # Links and VOLUME paths of an image that lead its own mounts astray, and directives that are no such thing.
-    r"|because it is inside /proc|too many (levels of symbolic )?links|change mount propagation through procfd"
+    r"|because it is (inside /proc|not of type proc)|too many (levels of symbolic )?links|change mount propagation through procfd"
     r"|container init: (error reopening|open|mkdir) /(proc|dev)\b|error mounting \"tmpfs\" to rootfs at .*: (mkdir|open)"
     r"|working directory .* is invalid|environment variable name can't|null byte|merged/.*: invalid argument",
     re.IGNORECASE | re.DOTALL,

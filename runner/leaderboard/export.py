@@ -18,11 +18,26 @@ from typing import IO, Any
 from runner.audience import RunView, escape, not_for
 from runner.errors import RunnerError
 from runner.leaderboard.significance import ALPHA, flips
-from runner.leaderboard.table import CORRECTION, Column, LeaderboardTable, Row, Unranked
+from runner.leaderboard.specs import AGGREGATES
+from runner.leaderboard.table import (
+    CORRECTION,
+    CellScore,
+    Column,
+    Comparison,
+    LeaderboardTable,
+    RoundInfo,
+    Row,
+    Unranked,
+    Value,
+    cell_name,
+)
+from runner.tasks import Cell
 
 SCHEMA_VERSION = 1
 _BELOW = ("software", "tag", "outcome", "blame", "why")
-_UNRANKED_HEAD = ("team", "software", "tag", "outcome", "blame", "reason", "submission", "registered")
+_UNRANKED_HEAD = (
+    *("team", "software", "tag", "method", "how", "outcome", "blame", "reason", "submission", "registered"),
+)
 
 
 def export(table: LeaderboardTable, format: str) -> str:
@@ -37,16 +52,17 @@ def export(table: LeaderboardTable, format: str) -> str:
 def print_table(table: LeaderboardTable, stream: IO[str], *, color: bool | None = None) -> None:
     """Print the leaderboard for people: with lines and colour on a terminal, plain otherwise.
 
-    ``color`` None asks the stream and ``NO_COLOR``.
+    A terminal gets the columns that it has room for. ``color`` None asks the stream and ``NO_COLOR``.
     """
     import os
+    import shutil
 
     if color is None:
-        color = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        color = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if color:
         _rich(table, stream)
     else:
-        stream.write(text(table))
+        stream.write(text(table, shutil.get_terminal_size().columns if stream.isatty() else None))
 
 
 # Pieces that several formats share
@@ -95,20 +111,56 @@ def _coverage(row: Row) -> str:
 
 
 def _software(row: Row | Unranked) -> str:
-    return f"{row.team}/{row.software}"
+    """The software, or only the team where a row holds several of its softwares."""
+    return row.team if ", " in row.software else f"{row.team}/{row.software}"
 
 
 def _kind(row: Row) -> str:
-    kinds = ["baseline"] * row.baseline + ["manual"] * (row.method == "manual")
+    """What sets a row apart: baseline; manual, uploaded or mixed where it is not automatic and executed."""
+    kinds = ["baseline"] * row.baseline
+    kinds += [row.method] * (row.method != "automatic")
+    kinds += [row.how] * (row.how != "executed" and row.how not in kinds)
     return ", ".join(kinds)
 
 
+def _on(cells: Sequence[Cell]) -> str:
+    """The cells of a table, short: a full grid as datasets × scenarios."""
+    datasets = list(dict.fromkeys(c.dataset for c in cells))
+    scenarios = list(dict.fromkeys(c.scenario for c in cells))
+    if len(datasets) > 1 and len(scenarios) > 1 and len(set(cells)) == len(datasets) * len(scenarios):
+        return f"{', '.join(datasets)} × {', '.join(scenarios)}"
+    return ", ".join(cell_name(c) for c in cells)
+
+
 def _caption(table: LeaderboardTable) -> str:
-    cells = ", ".join(
-        c.dataset if c.scenario == "default" else f"{c.dataset}/{c.scenario}" for c in table.cells
-    )
     ranking = next(c for c in table.columns if c.id == table.rank_by)
-    return f"{table.title}: table {table.table} on {cells}, ranked by {ranking.measure}."
+    name = f"table {table.table}" + (f" ({table.heading})" if table.heading else "")
+    if table.round is not None:
+        name += f", {table.round.title}"
+    only = "".join(f", {word} only" for word in table.filters.values())
+    return f"{table.title}: {name} on {_on(table.cells)}, ranked by {ranking.measure}{only}."
+
+
+def _rules(table: LeaderboardTable) -> list[str]:
+    """Round, aggregation, unit and filter of a table, each in one sentence; nothing for a plain table."""
+    lines = []
+    if table.round is not None:
+        r = table.round
+        date = f"{r.at} ({r.at_utc})" if r.at != r.at_utc else r.at
+        state = f"frozen {r.frozen}" if r.frozen else "not frozen yet, provisional"
+        lines.append(f"Round {r.id}: what was received by {date} counts; {state}.")
+    if len(table.cells) > 1:
+        lines.append(f"Scores are the {AGGREGATES[table.aggregate]} ({len(table.cells)} cells).")
+    if table.unit == "team":
+        lines.append(
+            "A row is a team: in each cell its latest valid submission counts. Baselines rank apart."
+        )
+    if table.filters:
+        words = " and ".join(f"{name} {word}" for name, word in table.filters.items())
+        lines.append(f"Filter: {words}; ranks are among these.")
+    if table.description:
+        lines.append(table.description)
+    return lines
 
 
 def _legend(table: LeaderboardTable) -> list[str]:
@@ -116,8 +168,9 @@ def _legend(table: LeaderboardTable) -> list[str]:
     lines = [
         f"Means over {table.topics} judged topics; a topic without an answer counts, it is not left out."
         if table.rows
-        else "Nothing is ranked yet."
+        else ("Nothing is ranked with this filter." if table.filters else "Nothing is ranked yet.")
     ]
+    lines += _rules(table)
     if any(v.low is not None for r in table.rows for v in r.values.values()):
         lines.append(_INTERVALS)
     if table.test is not None:
@@ -138,6 +191,14 @@ def _legend(table: LeaderboardTable) -> list[str]:
     ]
     if rest:
         lines.append(f"Not shown: {', '.join(rest)}.")
+    return lines
+
+
+def _explained(table: LeaderboardTable, left_out: Sequence[str]) -> list[str]:
+    """The legend of a table without the columns ``left_out``, which are named."""
+    lines = [line for line in _legend(table) if not (line == _INTERVALS and "95 %" in left_out)]
+    if left_out:
+        lines.insert(0, f"Too narrow for: {', '.join(left_out)}; --format csv has everything.")
     return lines
 
 
@@ -213,19 +274,46 @@ def _fitting_below(rows: list[list[str]], width: int) -> list[int]:
 # The formats
 
 
-def text(table: LeaderboardTable) -> str:
-    """Plain aligned text, for terminals without colour, files and pipes."""
+def text(table: LeaderboardTable, width: int | None = None) -> str:
+    """Plain aligned text, for terminals without colour (``width`` characters), files and pipes (None: all of it)."""
     heads, rows = _heads(table), [_cells(table, r) for r in table.rows]
-    lines = [_caption(table), ""]
+    lines = [*_wrapped(_caption(table), width), ""]
+    left_out: list[str] = []
     if rows:
-        used = _used(heads, rows)
+        used = _used(heads, rows) if width is None else _fitting(heads, rows, width)
+        left_out = [heads[i] for i in _used(heads, rows) if i not in used]
         lines += _aligned([heads[i] for i in used], [[row[i] for i in used] for row in rows])
         lines.append("")
-    lines += _legend(table)
+    lines += [part for line in _explained(table, left_out) for part in _wrapped(line, width)]
     if table.unranked:
         lines += ["", "Not ranked:"]
-        lines += _aligned(list(_BELOW), _below(table), left=True)
+        below = _below(table)
+        used = list(range(len(_BELOW))) if width is None else _fitting_below(below, width)
+        shown = [[row[i] for i in used] for row in below]
+        lines += _hanging(_aligned([_BELOW[i] for i in used], shown, left=True), width)
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _wrapped(line: str, width: int | None) -> list[str]:
+    """A line of text in lines of ``width`` characters (None: as it is)."""
+    import textwrap
+
+    return [line] if width is None else textwrap.wrap(line, width, break_on_hyphens=False) or [""]
+
+
+def _hanging(lines: list[str], width: int | None) -> list[str]:
+    """Aligned lines whose last column is text: it goes on below itself where ``width`` is too small."""
+    import textwrap
+
+    if width is None or len(lines) < 2:
+        return lines
+    start = lines[1].rstrip().rfind(" ") + 1
+    room = max(20, width - start)
+    shown = [lines[0].rstrip(), lines[1][: start + room]]
+    for line in lines[2:]:
+        first, *rest = textwrap.wrap(line[start:], room, break_on_hyphens=False) or [""]
+        shown += [line[:start] + first, *(" " * start + more for more in rest)]
+    return shown
 
 
 def _below(table: LeaderboardTable) -> list[list[str]]:
@@ -266,12 +354,8 @@ def _rich(table: LeaderboardTable, stream: IO[str]) -> None:
         console.print(shown)
         console.print()
         left_out = [heads[i] for i in _used(heads, rows) if i not in used]
-        if left_out:
-            line = f"Too narrow for: {', '.join(left_out)}; --format csv has everything."
-            console.print(Text(line, style="dim"))
-    for line in _legend(table):
-        if not (line == _INTERVALS and "95 %" in left_out):
-            console.print(Text(line, style="dim"))
+    for line in _explained(table, left_out):
+        console.print(Text(line, style="dim"))
     if table.unranked:
         console.print(Text("\nNot ranked:", style="bold"))
         shown = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
@@ -291,7 +375,16 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
         "task": table.task,
         "title": table.title,
         "table": table.table,
+        "heading": table.heading,
+        "description": table.description,
         "audience": table.audience,
+        "round": None
+        if table.round is None
+        else {k: getattr(table.round, k) for k in ("id", "title", "at", "at_utc", "frozen")},
+        "aggregate": table.aggregate,
+        "aggregation": AGGREGATES[table.aggregate] if len(table.cells) > 1 else "",
+        "unit": table.unit,
+        "filters": dict(table.filters),
         "cells": [{"dataset": c.dataset, "scenario": c.scenario} for c in table.cells],
         "rank_by": table.rank_by,
         "measures": [{"id": c.id, "measure": c.measure, "direction": c.direction} for c in table.columns],
@@ -302,7 +395,12 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
         else {"test": table.test, "correction": CORRECTION, "alpha": ALPHA, "measure": table.rank_by},
         "rows": [_row_dict(r) for r in table.rows],
         "unranked": [
-            {**{k: getattr(u, k) for k in _UNRANKED_HEAD}, "runs": list(u.runs)} for u in table.unranked
+            {
+                **{k: getattr(u, k) for k in _UNRANKED_HEAD},
+                "runs": list(u.runs),
+                "missing": [{"dataset": c.dataset, "scenario": c.scenario} for c in u.missing],
+            }
+            for u in table.unranked
         ],
         "counts": dict(table.counts),
         "notes": list(table.notes),
@@ -317,6 +415,7 @@ def _row_dict(row: Row) -> dict[str, Any]:
         "software": row.software,
         "tag": row.tag,
         "method": row.method,
+        "how": row.how,
         "baseline": row.baseline,
         "scores": {
             name: {"mean": v.mean, "interval": None if v.low is None else [v.low, v.high]}
@@ -339,7 +438,45 @@ def _row_dict(row: Row) -> dict[str, Any]:
         "submission": row.submission,
         "runs": list(row.runs),
         "registered": row.registered,
+        "cells": [
+            {k: getattr(cell, k) for k in ("dataset", "scenario", "submission", "run", "value")}
+            for cell in row.cells
+        ],
     }
+
+
+def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
+    """The leaderboard of :func:`as_dict`'s data, checked before by the schema, for ``audience``."""
+    test = data["significance"]
+    return LeaderboardTable(
+        **{k: data[k] for k in ("task", "title", "table", "heading", "description", "aggregate", "unit")},
+        **{k: data[k] for k in ("rank_by", "baseline", "topics")},
+        audience=audience,
+        cells=tuple(Cell(**c) for c in data["cells"]),
+        columns=tuple(Column(**m) for m in data["measures"]),
+        rows=tuple(_row_of(r) for r in data["rows"]),
+        unranked=tuple(
+            Unranked(**{**u, "runs": tuple(u["runs"]), "missing": tuple(Cell(**c) for c in u["missing"])})
+            for u in data["unranked"]
+        ),
+        counts=dict(data["counts"]),
+        test=None if test is None else test["test"],
+        notes=tuple(data["notes"]),
+        round=None if data["round"] is None else RoundInfo(**data["round"]),
+        filters=dict(data["filters"]),
+    )
+
+
+def _row_of(data: Mapping[str, Any]) -> Row:
+    c = data["comparison"]
+    mark = {"better": "†", "worse": "‡", None: ""}
+    return Row(
+        **{k: v for k, v in data.items() if k not in ("scores", "runs", "comparison", "cells")},
+        values={n: Value(v["mean"], *(v["interval"] or (None, None))) for n, v in data["scores"].items()},
+        runs=tuple(data["runs"]),
+        comparison=None if c is None else Comparison(**{**c, "mark": mark[c["mark"]]}),
+        cells=tuple(CellScore(**cell) for cell in data["cells"]),
+    )
 
 
 def to_json(table: LeaderboardTable) -> str:
@@ -349,7 +486,7 @@ def to_json(table: LeaderboardTable) -> str:
 
 def to_csv(table: LeaderboardTable) -> str:
     """One line a submission, ranked ones first; scores at full precision. No cell starts a spreadsheet formula."""
-    heads = ["rank", "team", "software", "tag", "method", "baseline"]
+    heads = ["rank", "team", "software", "tag", "method", "how", "baseline"]
     for column in table.columns:
         heads += [column.id, f"{column.id}_low", f"{column.id}_high"]
     heads += [
@@ -363,6 +500,16 @@ def to_csv(table: LeaderboardTable) -> str:
         "memory_source",
     ]
     heads += ["outcome", "blame", "reason", "submission", "registered"]
+    # The same in every line: a line that is cut out of the file still says what it belongs to.
+    heads += ["table", "round", "frozen", "aggregate", "unit", "filter"]
+    same = {
+        "table": table.table,
+        "round": table.round.id if table.round else "",
+        "frozen": (table.round.frozen or "no") if table.round else "",
+        "aggregate": table.aggregate if len(table.cells) > 1 else "",
+        "unit": table.unit,
+        "filter": " ".join(f"{name}={word}" for name, word in table.filters.items()),
+    }
     out = io.StringIO()
     writer = csv.DictWriter(out, heads, restval="", lineterminator="\n")
     writer.writeheader()
@@ -370,8 +517,10 @@ def to_csv(table: LeaderboardTable) -> str:
         line: dict[str, Any] = {
             "rank": row.rank,
             **_defused(
-                row, ("team", "software", "tag", "method", "memory_source", "submission", "registered")
+                row,
+                ("team", "software", "tag", "method", "how", "memory_source", "submission", "registered"),
             ),
+            **same,
             "baseline": "yes" if row.baseline else "no",
             "covered": row.covered,
             "topics": row.topics,
@@ -390,7 +539,7 @@ def to_csv(table: LeaderboardTable) -> str:
             line |= {"difference": repr(c.difference), "p": repr(c.p), "p_corrected": repr(c.p_corrected)}
         writer.writerow(line)
     for u in table.unranked:
-        writer.writerow(_defused(u, _UNRANKED_HEAD))
+        writer.writerow({**_defused(u, _UNRANKED_HEAD), **same})
     return out.getvalue()
 
 
@@ -442,20 +591,21 @@ def to_latex(table: LeaderboardTable) -> str:
     that is."""
     columns = table.columns
     best = {c.id: _best(table, c) for c in columns}
-    heads = ["", "Software", "Tag", *(_head(c) for c in columns), "Answered"]
+    kinds = ["Kind"] if any(_kind(row) for row in table.rows) else []
+    heads = ["", "Software", "Tag", *kinds, *(_head(c) for c in columns), "Answered"]
     lines = [
         "% needs \\usepackage{booktabs}",
         "\\begin{table}",
         "  \\centering",
         f"  \\caption{{{' '.join(_tex(x) for x in [_caption(table), *_legend(table), _bold_note(table)] if x)}}}",
         f"  \\label{{tab:{table.task}-{re.sub(r'[^A-Za-z0-9-]', '-', table.table)}}}",
-        f"  \\begin{{tabular}}{{rll{'r' * (len(columns) + 1)}}}",
+        f"  \\begin{{tabular}}{{rll{'l' * len(kinds)}{'r' * (len(columns) + 1)}}}",
         "    \\toprule",
         "    " + " & ".join(_tex(h) for h in heads) + " \\\\",
         "    \\midrule",
     ]
     for row in table.rows:
-        cells = [str(row.rank), _tex(_software(row)), _tex(row.tag)]
+        cells = [str(row.rank), _tex(_software(row)), _tex(row.tag), *(_tex(_kind(row)) for _ in kinds)]
         for c in columns:
             cell = _tex(_score(row, c))
             value = row.values.get(c.id)
@@ -500,6 +650,7 @@ _TEX = {
     "↓": r"$\downarrow$",
     "≈": r"$\approx$",
     "–": "--",
+    "×": r"$\times$",
     "…": r"\ldots{}",
 }
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.errors import PlatformError, RunnerError
 from runner.setup import api
-from runner.setup.engine import can_install, docker_host, install, run_tool, uses_own
+from runner.setup.engine import can_install, engine_host, install, run_tool, uses_own
 
 if TYPE_CHECKING:
     from runner.config import Config
@@ -51,7 +51,7 @@ def base_image(config: Config, say: Callable[[str], None] | None = None) -> str:
     Raises PlatformError E301 without an engine, E303 when the image can neither be pulled nor made.
     """
     tell = say or (lambda _line: None)
-    host = _host(config)
+    host = engine_host(config)
     wanted = config.base_image
     if wanted == "auto":
         wanted = _remembered(config) or "auto"
@@ -162,18 +162,6 @@ def _named(requirements: Path) -> list[str]:
     return named
 
 
-def _host(config: Config) -> str:
-    host = docker_host(config)
-    if host is None:
-        raise PlatformError(
-            "no container engine answers",
-            why="None has been set up yet.",
-            fix="run `make setup`",
-            code="E301",
-        )
-    return host
-
-
 def _state(config: Config) -> Path:
     return config.home / "engine" / "base.json"
 
@@ -256,7 +244,7 @@ def _architecture(host: str) -> str:
 
 def _cached(config: Config, requirements: Path, require_hashes: bool) -> list[Path]:
     """The wheels of ``requirements`` in the data directory, fetched when the file is new."""
-    architecture = _architecture(_host(config))
+    architecture = _architecture(engine_host(config))
     key = hashlib.sha256(
         f"{architecture}\n{require_hashes}\n".encode() + requirements.read_bytes()
     ).hexdigest()[:24]

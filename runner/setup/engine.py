@@ -49,6 +49,19 @@ def docker_host(config: Config) -> str | None:
     return own.host
 
 
+def engine_host(config: Config) -> str:
+    """The engine's address for this invocation. Raises E301 when there is none."""
+    host = docker_host(config)
+    if host is None:
+        raise PlatformError(
+            "no container engine answers",
+            why="None has been set up yet.",
+            fix="run `make setup`",
+            code="E301",
+        )
+    return host
+
+
 def uses_own(config: Config) -> bool:
     """Whether the engine in use is the daemon that this data directory owns."""
     return docker_host(config) == daemon.own_engine(config.home).host

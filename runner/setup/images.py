@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from runner.errors import PlatformError
 from runner.setup import api
 from runner.setup.base import base_image, wheels
-from runner.setup.engine import docker_host
+from runner.setup.engine import engine_host
 
 if TYPE_CHECKING:
     from runner.config import Config
@@ -61,28 +61,14 @@ def open_engine(config: Config) -> Engine:
     """The engine of this invocation. Raises E301 when there is none."""
     from runner.engines.docker import DockerEngine
 
-    host = docker_host(config)
-    if host is None:
-        raise PlatformError(
-            "no container engine answers",
-            why="None has been set up yet.",
-            fix="run `make setup`",
-            code="E301",
-        )
+    host = engine_host(config)
     evaluator = _state(host, IMAGES[0])  # stale or not, it can keep volumes
     return DockerEngine(host, locks=config.locks, keeper_image=evaluator.id)
 
 
 def states(config: Config) -> list[ImageState]:
     """How our images stand in the engine of this invocation; nothing is built. Raises E301."""
-    host = docker_host(config)
-    if host is None:
-        raise PlatformError(
-            "no container engine answers",
-            why="None has been set up yet.",
-            fix="run `make setup`",
-            code="E301",
-        )
+    host = engine_host(config)
     return [_state(host, image) for image in IMAGES]
 
 

@@ -3,14 +3,16 @@
 What an event's ``data`` holds:
 
 =======================  ================================================================================
-submission-registered    submission, task, team, software, scenarios, tag, description, method, image
+submission-registered    submission, task, team, software, scenarios, tag, description, method, image, workflow,
+                         cells (pairs of dataset and scenario; none: all)
 submission-withdrawn     submission, reason
 quota-extended           task, team, submissions (how many more)
+deadline-extended        task, team, until (a date with its zone)
 attempt-committed        task, run, attempt, manifest (SHA-256 of manifest.json)
 evaluation-committed     task, run, attempt, evaluation, manifest
 run-cancelled            task, run, submission, dataset, scenario
 dataset-published        task, dataset
-round-frozen             (nothing in the store yet)
+round-frozen             task, round, sha256 (of the snapshot), frozen
 =======================  ================================================================================
 """
 
@@ -26,8 +28,10 @@ from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
 from runner.archive import Evaluation, RunArchive
+from runner.dates import DateError, parse
 from runner.errors import PlatformError
 from runner.events import Event
+from runner.rounds import read_snapshot
 from runner.store import tables as t
 
 _BATCH = 2000
@@ -55,7 +59,11 @@ def _registered(connection: Connection, event: Event, _: RunArchive) -> None:
             description=d.get("description") or "",
             method=d.get("method") or "automatic",
             image=_image_id(d.get("image")),
-            registered=event.time,
+            # Events of before there were uploads beside software say neither.
+            workflow=d.get("workflow") or ("batch" if d.get("image") else "upload"),
+            cells=None if d.get("cells") is None else json.dumps([list(pair) for pair in d["cells"]]),
+            # When it was handed in; taking in a large image after that may last.
+            registered=d.get("received") or event.time,
             seq=event.seq,
         )
     )
@@ -81,6 +89,17 @@ def _extended(connection: Connection, event: Event, _: RunArchive) -> None:
         t.extensions.insert().values(
             seq=event.seq, task=d["task"], team=d["team"], submissions=int(d["submissions"])
         )
+    )
+
+
+def _deadline(connection: Connection, event: Event, _: RunArchive) -> None:
+    d = event.data
+    try:
+        parse(d["until"])
+    except (DateError, AttributeError) as error:
+        raise _contradiction(event, f"its date cannot be read: {error}") from error
+    connection.execute(
+        t.deadlines.insert().values(seq=event.seq, task=d["task"], team=d["team"], until=d["until"])
     )
 
 
@@ -274,8 +293,15 @@ def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         yield batch
 
 
-def _frozen(_: Connection, event: Event, archive: RunArchive) -> None:
-    """Frozen rounds are files of their own (``snapshots/``)."""
+def _frozen(connection: Connection, event: Event, archive: RunArchive) -> None:
+    """The round's file (``snapshots/`` beside the archive) must be the one that was frozen."""
+    d = event.data
+    read_snapshot(archive.root.parent, d["task"], d["round"], d["sha256"])
+    connection.execute(
+        t.rounds.insert().values(
+            task=d["task"], round=d["round"], digest=d["sha256"], frozen=d["frozen"], seq=event.seq
+        )
+    )
 
 
 def _check_manifest(event: Event, digest: str) -> None:
@@ -296,6 +322,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "submission-registered": _registered,
     "submission-withdrawn": _withdrawn,
     "quota-extended": _extended,
+    "deadline-extended": _deadline,
     "attempt-committed": _attempt,
     "evaluation-committed": _evaluation,
     "run-cancelled": _cancelled,

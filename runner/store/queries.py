@@ -4,6 +4,7 @@ of it is decided in :mod:`runner.audience`, and nowhere else."""
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
+import schemas
 from runner.archive import Attempt, Evaluation
 from runner.errors import RunnerError
 from runner.outcomes import AttemptFacts, EvaluationFacts, Outcome, derive
@@ -34,8 +36,26 @@ class Submission:
     image: str | None
     registered: str
     seq: int
+    workflow: str = "batch"
+    cells: tuple[Cell, ...] | None = None  # what it is for; None: every cell of the task
     withdrawn: str | None = None
     withdrawn_reason: str = ""
+
+    @property
+    def how(self) -> str:
+        """Whether its runs are made here (``executed``) or were handed in (``uploaded``)."""
+        return "uploaded" if self.workflow == "upload" else "executed"
+
+    def cells_of(self, task: Task) -> list[Cell]:
+        """The cells of ``task`` in which it has runs.
+
+        Software runs in the cells that count, as far as it wants to; a run file is for its cell in any case.
+        """
+        if self.cells is None:
+            return [cell for cell in cells(task) if cell.scenario in self.scenarios]
+        if self.workflow != "upload":
+            return [cell for cell in cells(task) if cell in self.cells]
+        return [c for c in self.cells if c.dataset in task.datasets and c.scenario in task.scenarios]
 
 
 @dataclass(frozen=True)
@@ -158,7 +178,13 @@ def _submissions(connection: Connection, *, withdrawn: bool = True, **equal: str
     if not withdrawn:
         query = query.where(t.submissions.c.withdrawn.is_(None))
     return [
-        Submission(**{**row, "scenarios": tuple(json.loads(row["scenarios"]))})
+        Submission(
+            **{
+                **row,
+                "scenarios": tuple(json.loads(row["scenarios"])),
+                "cells": None if row["cells"] is None else tuple(Cell(*c) for c in json.loads(row["cells"])),
+            }
+        )
         for row in connection.execute(query).mappings()
     ]
 
@@ -203,9 +229,8 @@ def _runs(
     by_task = {one.id: one for one in tasks}
     for s in known.values():
         if s.task in by_task:
-            for cell in cells(by_task[s.task]):
-                if cell.scenario in s.scenarios:
-                    wanted[run_id(s.id, cell.dataset, cell.scenario)] = (s, cell.dataset, cell.scenario)
+            for cell in s.cells_of(by_task[s.task]):
+                wanted[run_id(s.id, cell.dataset, cell.scenario)] = (s, cell.dataset, cell.scenario)
     cancelled: dict[str, int | None] = {}
     scope = {"task": task, "submission": submission, "id": run}
     for row in connection.execute(_where(select(t.runs), t.runs, scope).order_by(t.runs.c.id)).mappings():
@@ -295,13 +320,18 @@ def _facts(attempt: Mapping[str, Any], evaluations: list[Mapping[str, Any]]) -> 
     )
 
 
+def no_run(id: str) -> RunnerError:
+    """The error for a run that is not there, or of which this audience may not know."""
+    return RunnerError("E102", f"there is no run {schemas.show(id, 200)}", fix="runner runs lists them")
+
+
 def find_run(store: Store, id: str, tasks: Iterable[Task] = (), *, running: Collection[str] = ()) -> Run:
     """One run by its id (``#n`` is ignored). Raises E102."""
     wanted = id.partition("#")[0]
     with store.read() as connection:
         found = _runs(connection, tasks, run=wanted, running=running)
     if not found:
-        raise RunnerError("E102", f"there is no run {wanted[:200]!r}", fix="runner runs lists them")
+        raise no_run(wanted)
     return found[0]
 
 
@@ -316,12 +346,12 @@ def detail(
     """Everything about one run. ``attempt`` chooses another attempt than the one that decides the outcome
     (``<run id>#n`` does the same). Raises E102, and E307 when the archive is damaged."""
     wanted, _, number = id.partition("#")
-    if number.isdigit() and attempt is None:
+    if attempt is None and re.fullmatch(r"[0-9]{1,6}", number):
         attempt = int(number)
     with store.read() as connection:
         found = _runs(connection, tasks, run=wanted, running=running)
         if not found:
-            raise RunnerError("E102", f"there is no run {wanted[:200]!r}", fix="runner runs lists them")
+            raise no_run(wanted)
         run = found[0]
         attempts = _rows(connection, t.attempts, {"id": wanted}).get(wanted, [])
         evaluations = _rows(connection, t.evaluations, {"id": wanted}).get(wanted, [])
@@ -423,6 +453,43 @@ def published(store: Store, task: str) -> frozenset[str]:
 def _published(connection: Connection, task: str) -> frozenset[str]:
     query = select(t.publications.c.dataset).where(t.publications.c.task == task)
     return frozenset(connection.execute(query).scalars())
+
+
+@dataclass(frozen=True)
+class FrozenRound:
+    """A round that was frozen: when, and the SHA-256 of its snapshot."""
+
+    frozen: str
+    digest: str
+
+
+def frozen_rounds(store: Store, task: str) -> dict[str, FrozenRound]:
+    """The rounds of a task that were frozen, by their ids."""
+    c = t.rounds.c
+    with store.read() as connection:
+        rows = connection.execute(select(c.round, c.frozen, c.digest).where(c.task == task).order_by(c.seq))
+        return {row.round: FrozenRound(row.frozen, row.digest) for row in rows}
+
+
+def deadlines(store: Store, task: str) -> dict[str, str]:
+    """The last extension of the deadline of each team, as it was written."""
+    c = t.deadlines.c
+    with store.read() as connection:
+        rows = connection.execute(select(c.team, c.until).where(c.task == task).order_by(c.seq))
+        return {row.team: row.until for row in rows}
+
+
+def evaluation_manifests(store: Store, runs: Iterable[Run]) -> list[dict[str, Any]]:
+    """Which evaluation decided each of ``runs``: its attempt, number and the SHA-256 of its manifest."""
+    c = t.evaluations.c
+    found = []
+    with store.read() as connection:
+        for run in runs:
+            n, k = run.outcome.attempt, run.outcome.evaluation
+            where = (c.run == run.id) & (c.attempt == n) & (c.number == k)
+            manifest = connection.execute(select(c.manifest).where(where)).scalar_one()
+            found.append({"run": run.id, "attempt": n, "evaluation": k, "manifest": manifest})
+    return found
 
 
 def quota(store: Store, task: Task, team: str) -> QuotaUse:

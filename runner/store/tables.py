@@ -40,6 +40,8 @@ submissions = Table(
     Column("description", Text, nullable=False),
     Column("method", Text, nullable=False),
     Column("image", Text),
+    Column("workflow", Text, nullable=False, server_default="batch"),  # "upload" for run files
+    Column("cells", Text),  # JSON list of [dataset, scenario]; none: all of the task
     Column("registered", Text, nullable=False),
     Column("seq", Integer, nullable=False),
     Column("withdrawn", Text),
@@ -154,6 +156,25 @@ publications = Table(
     Column("task", Text, primary_key=True),
     Column("dataset", Text, primary_key=True),
     Column("published", Text, nullable=False),
+    Column("seq", Integer, nullable=False),
+)
+
+deadlines = Table(
+    "deadlines",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("task", Text, nullable=False),
+    Column("team", Text, nullable=False),
+    Column("until", Text, nullable=False),  # as it was written, with its zone
+)
+
+rounds = Table(
+    "rounds",
+    metadata,
+    Column("task", Text, primary_key=True),
+    Column("round", Text, primary_key=True),
+    Column("digest", Text, nullable=False),  # SHA-256 of the snapshot
+    Column("frozen", Text, nullable=False),
     Column("seq", Integer, nullable=False),
 )
 

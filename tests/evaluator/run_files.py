@@ -39,5 +39,6 @@ def outcome(path: Path, content: bytes, rules: Rules | None = None, **options: A
         sorted(map(str, log.sorted())),
         dict(sorted(log.counts.items())),
         log.lines,
+        {t: r.first for t, r in sorted(result.topics.items())},
         log.invalid,
     )

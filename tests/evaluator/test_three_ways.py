@@ -98,13 +98,14 @@ def files(draw: st.DrawFn) -> bytes:
 
 
 @settings(max_examples=250, deadline=None)
-@given(files(), st.booleans(), st.booleans(), st.sampled_from([1, 30, 200]))
-def test_all_ways_agree(data: bytes, checked: bool, double: bool, chunk: int) -> None:
+@given(files(), st.booleans(), st.booleans(), st.sampled_from([1, 30, 200]), st.sampled_from([0, 3]))
+def test_all_ways_agree(data: bytes, checked: bool, double: bool, chunk: int, first: int) -> None:
     rules = Rules(
         topics=frozenset(JUDGED) if checked else None,
         documents=Ids(*DOCS) if checked else None,
         max_documents=6 if checked else None,
         judged=JUDGED,
+        first=first,
         double=double,
         suggest=True,
     )

@@ -102,6 +102,7 @@ class World:
         tag: str = "",
         version: int = 1,
         scenarios: Sequence[str] = ("default",),
+        **more: Any,
     ) -> str:
         """Register a submission; returns its id."""
         eight = hashlib.sha256(f"{team}/{software}/{version}".encode()).hexdigest()[:8]
@@ -115,8 +116,7 @@ class World:
             scenarios=list(scenarios),
             tag=tag or software,
             description="a software",
-            method="automatic",
-            image={"id": "sha256:" + "0" * 64},
+            **{"method": "automatic", "image": {"id": "sha256:" + "0" * 64}, **more},
         )
         return id
 
@@ -132,9 +132,10 @@ class World:
         refused: Sequence[tuple[str, str]] = (),
         log: bytes = b"hello\n",
         wall: float = 1.5,
+        scenario: str = "default",
     ) -> Attempt:
         """Archive (and commit) an attempt."""
-        run = run_id(submission, dataset)
+        run = run_id(submission, dataset, scenario)
         staging = self.archive.begin(TASK, run)
         attempt = fill_attempt(
             self.archive,
@@ -148,6 +149,7 @@ class World:
             log,
             wall,
             self.clock.at,
+            scenario,
         )
         if commit:
             self.commit_attempt(attempt)
@@ -279,6 +281,7 @@ def fill_attempt(
     log: bytes = b"hello\n",
     wall: float = 1.5,
     at: datetime = START,
+    scenario: str = "default",
 ) -> Attempt:
     """Write the files of an attempt into ``staging`` and seal it."""
     team, software, _ = submission.split(".")
@@ -290,7 +293,7 @@ def fill_attempt(
         "software": software,
         "task": TASK,
         "dataset": dataset,
-        "scenario": "default",
+        "scenario": scenario,
         "workflow": "batch",
         "image": {"id": "sha256:" + "0" * 64, "repo_digest": None, "platform": "linux/amd64"},
         "command": ["/run"],

@@ -58,6 +58,7 @@ def _in_process(project: Project, arguments: list[str], capsys: pytest.CaptureFi
         (["evaluate", "--run", "nope"], 2, "E102"),
         (["evaluate", "--team", "\x1b[2J"], 2, "E102"),
         (["show", "nope"], 2, "E102"),
+        (["runs", "--outcome", "nope"], 2, "E101"),
         (["show", "../../etc/passwd"], 2, "E102"),
         (["show", "a#99999999999999999999999"], 2, "E102"),
         (["logs", "nope"], 2, "E102"),
@@ -137,6 +138,16 @@ def test_a_damaged_data_directory(
     said = _in_process(project, ["runs"], capsys)
     assert said.code == 3, said.all
     assert "E306" in said.err or "E307" in said.err
+
+
+def test_a_folder_that_cannot_be_written(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    project.home.mkdir()
+    project.root.joinpath("tasks", "file").write_text("x")
+    said = _in_process(project, ["task", "new", "file"], capsys)
+    assert said.code in (2, 3) and "E1" in said.err + said.err.replace("E306", "E1")
+    project.home = Path("/proc/nobody/can/write/here")
+    said = _in_process(project, ["runs"], capsys)
+    assert said.code == 3 and "E306" in said.err
 
 
 def test_an_organisers_mistake_has_its_line_and_exit_code(

@@ -160,6 +160,23 @@ def test_the_database_needs_a_folder_that_can_be_written(
     assert doctor.database_check(config).status == "PASS"
 
 
+def test_damaged_records_are_found_with_their_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    config = make_config(tmp_path / "home")
+    assert doctor.records_check(config).status == "PASS"
+    assert not config.home.exists()
+
+    def records() -> doctor.Check:
+        return next(check for check in doctor.diagnose(config) if check.name == "records")
+
+    config.home.mkdir()
+    config.database.write_bytes(b"no database" * 400)
+    assert records().status == "FAIL" and "runner store rebuild" in records().fix
+    config.database.unlink()
+    config.events.write_text('{"time": "2026-11-21T11:59:00Z"}\n')
+    assert records().status == "FAIL" and "backup" in records().fix
+
+
 def test_where_hidden_truths_lie_and_who_may_read_them(tmp_path: Path) -> None:
     root, private = tmp_path / "project", tmp_path / "private"
     root.mkdir()

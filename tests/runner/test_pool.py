@@ -258,10 +258,14 @@ def test_an_engine_that_goes_during_an_evaluation(project: Project) -> None:
     world.close()
 
 
-def test_a_defect_of_ours_in_a_worker_is_not_swallowed(world: World) -> None:
-    world.hand_in("alpha", "one", lambda mounts, out: 1 // 0)
-    with pytest.raises(ZeroDivisionError):
-        world.work()
+def test_a_defect_of_ours_is_said_and_stops_nobody_else(world: World) -> None:
+    broken = world.hand_in("alpha", "one", lambda mounts, out: 1 // 0)
+    fine = world.hand_in("beta", "two")
+    world.work()
+    assert world.outcome(broken).name == "pending", "it is not the software's fault and costs nothing"
+    assert world.outcome(fine).name == "scored"
+    [why] = [m.text for m in world.told if m.kind == "blocked"]
+    assert "E308" in why and "ZeroDivisionError" in why
 
 
 def test_stopping_leaves_nothing_half_done(world: World) -> None:

@@ -411,7 +411,9 @@ def test_pip_gets_what_was_read_and_in_no_other_encoding(
 ) -> None:
     context = tmp_path / "context"
     context.mkdir()
-    hidden = "# -*- coding: utf-7 -*-\n+AC0-+AC0-index+AC0-url http:+AC8-+AC8-evil.example+AC8-\nthing==1 # fine\n"
+    hidden = (
+        "# -*- coding: utf-7 -*-\n+AC0-+AC0-index+AC0-url http:+AC8-+AC8-evil.example+AC8-\nthing==1 # fine\n"
+    )
     (context / "requirements.txt").write_text(hidden)
     seen = []
 

@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from runner.audience import ORGANISER
+from runner.clock import FixedClock
 from runner.errors import RunnerError
 from runner.leaderboard.export import FORMATS, export
 from runner.leaderboard.table import build
+from runner.rounds import board, freeze
 from runner.store import connect, queries
 from runner.store.migrations import HEAD
-from runner.tasks import Cell, Quota
+from runner.tasks import Cell, Quota, Task
 from tests.runner import records
 from tests.runner.records import TASK, World
 
@@ -49,7 +51,14 @@ def busy(world: World) -> None:
     )
     world.commit("quota-extended", task=TASK, team="beta", submissions=2)
     world.commit("dataset-published", task=TASK, dataset="test")
-    world.commit("round-frozen", task=TASK, round="final")
+    world.commit("deadline-extended", task=TASK, team="beta", until="2026-02-01 23:59 AoE")
+    freeze(world.config, world.store, in_rounds(), "final", clock=FixedClock(world.clock.at), anyway=True)
+
+
+def in_rounds() -> Task:
+    """The toy task with a round that was over soon."""
+    rounds = [{"id": "final", "at": "2026-01-05 23:59 UTC"}]
+    return replace(records.task(), definition={"rounds": rounds})
 
 
 def dump(world: World) -> list[str]:
@@ -60,7 +69,8 @@ def dump(world: World) -> list[str]:
 
 def exports(world: World) -> dict[str, str]:
     table = build(world.store, records.task(), "main", ORGANISER)
-    return {name: export(table, name) for name in FORMATS}
+    frozen = board(world.store, in_rounds(), "final", None, ORGANISER)
+    return {name: export(table, name) + export(frozen, name) for name in FORMATS}
 
 
 def test_rebuilding_gives_the_same_rows_and_byte_identical_exports(tmp_path: Path) -> None:
@@ -314,6 +324,9 @@ def test_detail_gives_the_attempt_that_decides_or_the_one_asked_for(tmp_path: Pa
     with pytest.raises(RunnerError) as caught:
         queries.detail(world.store, f"{run}#7")
     assert caught.value.code == "E102"
+    # What is no number of an attempt is not taken for one, also when Python would call it a digit.
+    for odd in ("²", "9" * 5000, "-1"):
+        assert queries.detail(world.store, f"{run}#{odd}").attempt == detail.attempt
 
 
 def test_quota_counts_what_costs_and_what_still_may(tmp_path: Path) -> None:

@@ -57,11 +57,15 @@ def test_an_image_with_a_command(config: Config) -> None:
 
 def test_run_files(config: Config) -> None:
     write_task(config, "uploads", data=False, workflow="upload")
-    folder = write_submission(config, "task: uploads\nrun: [a.txt, sub/b.txt]\n")
+    text = "task: uploads\nrun: [{file: a.txt, dataset: dev}, {file: sub/b.txt, dataset: test}]\n"
+    folder = write_submission(config, text)
     (folder / "sub").mkdir()
     (folder / "a.txt").touch()
     (folder / "sub/b.txt").touch()
-    assert submissions.load_submission(config, "alpha", "one").run == (folder / "a.txt", folder / "sub/b.txt")
+    assert submissions.load_submission(config, "alpha", "one").run == (
+        submissions.Upload(folder / "a.txt", "dev", "default"),
+        submissions.Upload(folder / "sub/b.txt", "test", "default"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,6 @@ SPARSE = tarfile.TarInfo("sparse")
 SPARSE.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(1 << 40)}
 
 
-
 def extended(body: bytes, kind: bytes = tarfile.XHDTYPE, size: int | None = None) -> bytes:
     """An extended header with a body of our own."""
     info = tarfile.TarInfo("e")

@@ -1,0 +1,241 @@
+"""A release of Perspective Argument Retrieval 2024: its corpus and its queries, checked while they are read.
+
+All files are JSON Lines (plain or gzip). Messages name file and line, never a value: relevance is secret.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from evaluator.errors import EvaluatorError
+from evaluator.findings import plain
+from evaluator.formats.files import Damaged, Source, Unreadable
+from evaluator.measures.diversity import Population
+
+# As labelled in profiles, with the English names that result files use. Order: of the result files.
+ISSUES = {
+    "Liberale Gesellschaft": "Liberal Society",
+    "Ausgebauter Umweltschutz": "Enhanced Environmental Protection",
+    "Restriktive Finanzpolitik": "Restrictive Fiscal Policy",
+    "Law & Order": "Law & Order",
+    "Liberale Wirtschaftspolitik": "Liberal Economic Policy",
+    "Restriktive Migrationspolitik": "Restrictive Immigration Policy",
+    "Ausgebauter Sozialstaat": "Expanded Welfare State",
+    "Offene Aussenpolitik": "Open Foreign Policy",
+}
+PLAIN = ("gender", "age", "residence", "civil_status", "education", "political_spectrum")
+PROFILE = frozenset({*PLAIN, "denomination", "important_political_issues"})
+FIELDS = frozenset({"argument_id", "argument", "topic", "stance", "demographic_profile"})
+# Sorted as the official files sort them: by the labels in the data.
+PROPERTIES = tuple(sorted(("stance", *PLAIN, *ISSUES)))
+NAMES = tuple(ISSUES.get(p, p) for p in PROPERTIES)
+QUERIED = {"age_bin": "age", "important_political_issue": "important_political_issues"}
+_MISSING = object()
+
+
+class Query(NamedTuple):
+    """A query: ``relevant`` as listed, ``asked`` the number of the property it asks for (None: none of the 15)."""
+
+    id: int
+    relevant: list[int]
+    asked: int | None
+
+
+class _Reader:
+    """The objects of a JSON Lines file of the organiser, one by one, and errors that name the line."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.line = 0
+        path = folder / name
+        if not path.exists() and (folder / f"{name}.gz").exists():
+            path = folder / f"{name}.gz"
+        self._path = path
+
+    def wrong(self, what: str, fix: str = "") -> NoReturn:
+        raise EvaluatorError(
+            f"the organiser's file {plain(self.name, 200)} is wrong",
+            f"{plain(self.name, 200)}:{self.line}: {what}",
+            fix,
+        )
+
+    def objects(self) -> Iterator[dict[str, Any]]:
+        try:
+            for line in _lines(self._path):
+                self.line += 1
+                if line.strip():
+                    yield self._object(line)
+        except (Unreadable, Damaged) as error:
+            raise EvaluatorError(
+                f"the organiser's file {plain(self.name, 200)} cannot be read",
+                str(error),
+                "give a folder with corpus.jsonl, baseline-queries/ and perspective-queries/",
+            ) from None
+
+    def _object(self, line: bytes) -> dict[str, Any]:
+        try:
+            data = json.loads(line.decode("utf-8-sig" if self.line == 1 else "utf-8"))
+        except UnicodeDecodeError:
+            self.wrong("not UTF-8")
+        except (ValueError, RecursionError):
+            fix = "write one object a line: other forms have to be imported first"
+            self.wrong("not JSON", fix if self.line == 1 else "")
+        if not isinstance(data, dict):
+            self.wrong("not an object", "write one object a line: other forms have to be imported first")
+        return data
+
+    def integer(self, data: dict[str, Any], key: str) -> int:
+        value = data.get(key)
+        if not isinstance(value, int) or isinstance(value, bool):
+            self.wrong(f"{key} is missing or not an integer")
+        return value
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with Source(path, follow=True) as source:
+        rest = b""
+        while piece := source.read(1 << 22):
+            lines = (rest + piece).split(b"\n")
+            rest = lines.pop()
+            yield from lines
+        if rest:
+            yield rest
+
+
+def read_corpus(folder: Path, name: str = "corpus.jsonl") -> Population:
+    """Read the corpus and number its texts and property values.
+
+    The 15 properties: stance, six of the profile, and one for each political issue (named by its author or not).
+    A missing or null value is a value like another. Raises :class:`EvaluatorError` naming the line, also for
+    arguments without ``important_political_issues``, fields that the format does not have (the official script would
+    make properties of them) and properties with one single value (rKL has no meaning for them).
+    """
+    reader = _Reader(folder, name)
+    codes: list[dict[Any, int]] = [{} for _ in PROPERTIES]
+    texts: dict[str, int] = {}
+    values: dict[int, tuple[int, ...]] = {}
+    text_of: dict[int, int] = {}
+    for data in reader.objects():
+        argument = reader.integer(data, "argument_id")
+        if argument in values:
+            reader.wrong("argument_id is there twice")
+        values[argument] = tuple(
+            [
+                code.setdefault(value, len(code))
+                for code, value in zip(codes, _properties(reader, data), strict=True)
+            ]
+        )
+        text_of[argument] = texts.setdefault(data["argument"], len(texts))
+    if not values:
+        reader.wrong("the corpus is empty")
+    for p, label in enumerate(PROPERTIES):
+        if len(codes[p]) < 2:
+            raise EvaluatorError(
+                f"the organiser's file {plain(name, 200)} is wrong",
+                f"all arguments have the same value of {ISSUES.get(label, label)}: rKL has no meaning",
+                "use a corpus in which every property has at least two values",
+            )
+    total = len(values)
+    counts = [Counter(column) for column in zip(*values.values(), strict=True)]
+    return Population(
+        NAMES,
+        values,
+        [[count[code] / total for code in range(len(count))] for count in counts],
+        [_majority(p, count, values) for p, count in enumerate(counts)],
+        text_of,
+    )
+
+
+def _majority(p: int, count: Counter[int], values: dict[int, tuple[int, ...]]) -> int:
+    """The most frequent value; of several the one that the smallest argument_id has."""
+    most = max(count.values())
+    tied = {code for code, n in count.items() if n == most}
+    if len(tied) == 1:
+        return tied.pop()
+    return values[min(argument for argument, row in values.items() if row[p] in tied)][p]
+
+
+def _properties(reader: _Reader, data: dict[str, Any]) -> Iterator[Any]:
+    """Check one argument; its values in the order of :data:`PROPERTIES`."""
+    if data.keys() != FIELDS:
+        missing, extra = sorted(FIELDS - data.keys()), sorted(data.keys() - FIELDS)
+        if missing:
+            reader.wrong(f"{missing[0]} is missing")
+        reader.wrong(
+            f"the field {plain(extra[0])} is not part of the format",
+            "leave it out: it would become one more diversity property",
+        )
+    for key in ("argument", "topic", "stance"):
+        if not isinstance(data[key], str):
+            reader.wrong(f"{key} is not text")
+    profile = data["demographic_profile"]
+    if not isinstance(profile, dict):
+        reader.wrong("demographic_profile is not an object")
+    if not profile.keys() <= PROFILE:
+        extra = sorted(profile.keys() - PROFILE)
+        reader.wrong(f"demographic_profile has the unknown key {plain(extra[0])}")
+    issues = profile.get("important_political_issues")
+    if not isinstance(issues, list) or not all(isinstance(i, str) for i in issues):
+        reader.wrong("important_political_issues is missing or not a list of texts")
+    for label in PROPERTIES:
+        if label in ISSUES:
+            yield label in issues
+        elif label == "stance":
+            yield data["stance"]
+        else:
+            value = profile.get(label, _MISSING)
+            if value is not _MISSING and value is not None and not isinstance(value, str):
+                reader.wrong(f"{label} is not text")
+            yield value
+
+
+def read_queries(folder: Path, name: str, population: Population, *, perspective: bool) -> list[Query]:
+    """Read the queries of one split, sorted by id.
+
+    Raises :class:`EvaluatorError` naming the line, also when relevance is missing or names unknown arguments.
+    """
+    reader = _Reader(folder, name)
+    found: dict[int, Query] = {}
+    known = population.values.keys()
+    for data in reader.objects():
+        query = reader.integer(data, "query_id")
+        if query in found:
+            reader.wrong("query_id is there twice")
+        relevant = data.get("relevant_candidates")
+        if relevant is None:
+            reader.wrong(
+                "relevant_candidates is missing: without relevance nothing can be scored",
+                "use a split with relevance",
+            )
+        if not isinstance(relevant, list) or not set(map(type, relevant)) <= {int}:
+            reader.wrong("relevant_candidates is not a list of integers")
+        if not known >= set(relevant):
+            reader.wrong("relevant_candidates names an argument that is not in the corpus")
+        asked = _asked(reader, data) if perspective else None
+        found[query] = Query(query, relevant, asked)
+    if not found:
+        reader.wrong("there is no query")
+    return [found[q] for q in sorted(found)]
+
+
+def _asked(reader: _Reader, data: dict[str, Any]) -> int | None:
+    wanted = data.get("demographic_property")
+    if not isinstance(wanted, dict) or len(wanted) != 1:
+        reader.wrong("demographic_property is missing or not an object with one key")
+    ((key, value),) = wanted.items()
+    key = QUERIED.get(key, key)
+    if key not in PROFILE:
+        reader.wrong("demographic_property has an unknown key")
+    if key == "important_political_issues":
+        return PROPERTIES.index(value) if isinstance(value, str) and value in ISSUES else None
+    # denomination is asked for, but is not among the 15 properties
+    return PROPERTIES.index(key) if key in PROPERTIES else None
+
+
+def query_file(queries: str, split: str) -> str:
+    """The name of the queries' file: ``queries`` is ``baseline`` or ``perspective``."""
+    return f"{queries}-queries/queries_{split}.jsonl"

@@ -1,0 +1,372 @@
+"""Ranked candidates as JSON Lines: one ``{"query_id": 0, "relevant_candidates": [2019017, ...]}`` per query.
+
+The file is streamed, and everything wrong in it is reported with its line. A JSON array of the same objects is
+accepted as well. ``schemas/diversity-prediction.schema.json`` describes one object; the checks here are made
+by hand because a schema validator takes a hundred times as long, and a test proves that both agree.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from evaluator.findings import Log, nearest, show
+from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
+
+KEY, ALIAS = "relevant_candidates", "retrieved_candidates"
+MAX_LINE = 4 << 20  # bytes of one object
+CHUNK = 1 << 20
+MAX_SUGGESTIONS = 5  # comparing an id with all others takes a moment
+_DIGITS = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+class Rules(NamedTuple):
+    """What predictions are checked against.
+
+    ``queries``: ids to be answered; ``candidates``: ids that may be listed; ``kept``: how many candidates of a list
+    are returned; ``least``: shorter lists get a warning; ``most``: longer ones are cut, with a warning; ``repeats``:
+    whether repeated candidates are scored, not refused; ``suggest``: name the id that was probably meant (public
+    data only).
+    """
+
+    queries: frozenset[int]
+    candidates: frozenset[int]
+    kept: int
+    least: int
+    most: int
+    repeats: bool = False
+    suggest: bool = False
+
+
+class _Twice(dict[str, Any]):
+    """An object that gives a key twice."""
+
+    doubled: frozenset[str] = frozenset()
+
+
+def read_predictions(
+    path: str | Path, rules: Rules, log: Log, *, max_bytes: int | None = None
+) -> dict[int, list[int]]:
+    """Return the first ``kept`` candidates of every query that is answered; report everything wrong to ``log``.
+
+    Never raises for anything a participant can write. Queries without an answer are missing in the result.
+    """
+    reader = _Predictions(rules, log)
+    try:
+        with Source(path, max_bytes) as source:
+            reader.read(source.read)
+    except Unreadable as error:
+        log.add("F002", None, str(error))
+        return {}
+    except TooLarge:
+        log.add("F004", None, f"the file holds more than {max_bytes:,} bytes (unpacked)")
+        return reader.found
+    except Damaged as error:
+        log.add("F003", None, f"the gzip data is damaged or ends too early ({show(str(error))})")
+        return reader.found
+    if not reader.objects:
+        log.add("F001", None, "the file holds no prediction")
+    elif not reader.broken:
+        reader.missing()
+    return reader.found
+
+
+class _Predictions:
+    """Checks objects one by one and keeps the beginning of every list."""
+
+    def __init__(self, rules: Rules, log: Log) -> None:
+        self.rules, self.log = rules, log
+        self.found: dict[int, list[int]] = {}
+        self.first: dict[int, int] = {}  # query -> line of its first answer
+        self.objects = 0
+        self.broken = False  # what follows could not be read, so nobody knows what is missing
+        self._suggested = 0
+
+    def read(self, read: Callable[[int], bytes]) -> None:
+        head = b""
+        while len(head) < 4 or not head.strip():  # up to the first character that says what this is
+            piece = read(CHUNK)
+            if not piece:
+                break
+            head += piece
+            if len(head) > MAX_LINE:
+                break
+        if head.startswith(codecs.BOM_UTF8):
+            self.log.add("F118", 1, "the file begins with a byte order mark")
+            head = head[3:]
+        if head.lstrip()[:1] == b"[":
+            self._array(head, read)
+        else:
+            self._lines(head, read)
+
+    def _lines(self, head: bytes, read: Callable[[int], bytes]) -> None:
+        number, rest, skipping = 0, b"", False
+        piece = head
+        while piece:
+            lines = (rest + piece).split(b"\n")
+            rest = lines.pop()
+            for line in lines:
+                number += 1
+                if skipping:
+                    skipping = False
+                else:
+                    self._line(line, number)
+            if skipping:
+                rest = b""
+            elif len(rest) > MAX_LINE:
+                self._too_long(number + 1)
+                rest, skipping = b"", True
+            piece = read(CHUNK)
+        if rest:
+            number += 1
+            self._line(rest, number)
+        elif skipping:
+            number += 1
+        self.log.lines = number
+
+    def _too_long(self, number: int) -> None:
+        self.objects += 1
+        self.log.add("F117", number, f"it is longer than {MAX_LINE:,} bytes")
+
+    def _line(self, line: bytes, number: int) -> None:
+        if not line.strip():
+            return
+        if len(line) > MAX_LINE:
+            self._too_long(number)
+            return
+        self.objects += 1
+        try:
+            self.one(_decode(line.decode("utf-8")), number)
+        except UnicodeDecodeError:
+            self.log.add("F005", number, f"the line is not UTF-8: {show(line)}")
+        except (ValueError, RecursionError):
+            self.log.add("F101", number, f"the line is not JSON: {show(line)}")
+
+    def _array(self, head: bytes, read: Callable[[int], bytes]) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        scan = _decoder().raw_decode
+        line = 1  # of the cursor
+        try:
+            text = decoder.decode(head)
+            at, counted = _blank(text, 0) + 1, 0  # behind the bracket
+            comma, end = True, False
+            while True:
+                at = _blank(text, at)
+                line += text.count("\n", counted, at)
+                counted = at
+                if text.startswith("]", at):
+                    if text[at + 1 :].strip() or (not end and read(CHUNK).strip()):
+                        self._broken(line, "there is something after the array's end")
+                    break
+                if text.startswith(",", at) and not comma:
+                    comma = True
+                    at += 1
+                    continue
+                value: Any = None
+                stop = -1
+                if comma and at < len(text):
+                    try:
+                        value, stop = scan(text, at)
+                    except RecursionError:
+                        self._broken(line, "the object is nested too deeply")
+                        break
+                    except ValueError:
+                        pass  # it is broken, or goes on in the next piece
+                if stop < 0 or (stop == len(text) and not end):
+                    if len(text) - at > MAX_LINE or end or (at < len(text) and not comma):
+                        self._broken(line, "the array is broken from here on")
+                        break
+                    piece = read(CHUNK)
+                    end = not piece
+                    text = text[at:] + decoder.decode(piece, final=end)
+                    at = counted = 0
+                    continue
+                self.objects += 1
+                self.one(value, line)
+                at, comma = stop, False
+        except UnicodeDecodeError:
+            self._broken(line, "the file is not UTF-8 from about here on", "F005")
+        self.log.lines = line
+
+    def _broken(self, number: int, message: str, code: str = "F101") -> None:
+        self.objects += 1
+        self.broken = True
+        self.log.add(code, number, message)
+
+    def one(self, data: Any, line: int) -> None:
+        """Check one object and keep the beginning of its list."""
+        log, rules = self.log, self.rules
+        if not isinstance(data, dict):
+            log.add("F102", line, f"there is {_kind(data)}")
+            return
+        if isinstance(data, _Twice) and (doubled := sorted(data.doubled & {"query_id", KEY, ALIAS})):
+            log.add("F105", line, f"the key {doubled[0]} is there twice")
+            return
+        query = _integer(data.get("query_id"))
+        topic = None if query is None else str(query).encode()
+        if query is None:
+            there = f"query_id is {_show(data['query_id'])}" if "query_id" in data else "there is no query_id"
+            log.add("F103", line, there)
+        if KEY in data and ALIAS in data:
+            log.add("F105", line, f"there are both {KEY} and {ALIAS}", topic)
+            return
+        listed = data.get(KEY, data.get(ALIAS))
+        if not isinstance(listed, list):
+            there = f"{KEY} is {_kind(listed)}" if KEY in data or ALIAS in data else f"there is no {KEY}"
+            log.add("F104", line, there, topic)
+            listed = None
+        if query is not None and topic is not None:
+            if query not in rules.queries:
+                log.add("F109", line, f"there is no query {_id(query)}", topic)
+                return
+            if query in self.first:
+                log.add(
+                    "F108", line, f"query {query} was answered in line {self.first[query]:,} already", topic
+                )
+                return
+            self.first[query] = line
+        if listed is None:
+            return
+        numbers = self._integers(listed, line, topic)
+        if numbers is None or query is None or topic is None:
+            return
+        self.found[query] = self._checked(query, numbers, line, topic)
+
+    def _integers(self, listed: list[Any], line: int, topic: bytes | None) -> list[int] | None:
+        """The candidates as integers, or None (having said so) if one of them is none."""
+        if set(map(type, listed)) <= {int}:
+            return listed
+        numbers: list[int] = []
+        broken = texts = 0
+        for rank, value in enumerate(listed, 1):
+            number = _integer(value)
+            if number is None:
+                broken += 1
+                if broken == 1:
+                    self.log.add("F106", line, f"the candidate at rank {rank:,} is {_show(value)}", topic)
+                continue
+            if isinstance(value, str):
+                texts += 1
+            numbers.append(number)
+        if broken > 1 and self.log.effective("F106") != "ignore":
+            self.log.counts["F106"] += broken - 1
+        if texts:
+            self.log.add(
+                "F107", line, f"{texts:,} candidate{' is' if texts == 1 else 's are'} written as text", topic
+            )
+        return None if broken else numbers
+
+    def _checked(self, query: int, numbers: list[int], line: int, topic: bytes) -> list[int]:
+        log, rules = self.log, self.rules
+        if len(numbers) > rules.most:
+            log.add("F116", line, f"query {query} has {len(numbers):,} candidates: only the first {rules.most:,} count", topic)  # fmt: skip
+            numbers = numbers[: rules.most]
+        if not numbers:
+            log.add("F115", line, f"query {query} has no candidate", topic)
+        elif len(numbers) < rules.least:
+            count = "one candidate" if len(numbers) == 1 else f"{len(numbers)} candidates"
+            log.add("F114", line, f"query {query} has {count}, the largest cut-off is {rules.least}", topic)
+        distinct = set(numbers)
+        if not rules.candidates >= distinct:
+            self._unknown(query, numbers, line, topic)
+        if len(distinct) != len(numbers):
+            self._repeated(query, numbers, line, topic)
+        return numbers[: rules.kept]
+
+    def _unknown(self, query: int, numbers: list[int], line: int, topic: bytes) -> None:
+        for rank, number in enumerate(numbers, 1):
+            if number in self.rules.candidates:
+                continue
+            message = ""
+            if self.log.wants("F111"):
+                message = (
+                    f"there is no argument {_id(number)} (rank {rank:,} of query {query}){self._near(number)}"
+                )
+            self.log.add("F111", line, message, topic)
+
+    def _near(self, number: int) -> str:
+        if not self.rules.suggest or self._suggested >= MAX_SUGGESTIONS:
+            return ""
+        self._suggested += 1
+        meant = nearest(str(number), map(str, sorted(self.rules.candidates)))
+        return f': did you mean "{meant}"?' if meant else ""
+
+    def _repeated(self, query: int, numbers: list[int], line: int, topic: bytes) -> None:
+        first: dict[int, int] = {}
+        for rank, number in enumerate(numbers, 1):
+            if first.setdefault(number, rank) == rank:
+                continue
+            message = (
+                f"argument {number} of query {query} is at rank {first[number]:,} and again at rank {rank:,}"
+            )
+            self.log.add("F113" if self.rules.repeats else "F112", line, message, topic)
+
+    def missing(self) -> None:
+        """Report the queries that nobody answered."""
+        for query in sorted(self.rules.queries - self.first.keys()):
+            self.log.add("F110", None, f"query {query} is not answered", str(query).encode())
+
+
+def _id(number: int) -> str:
+    """An integer, shortened."""
+    text = str(number)
+    return text if len(text) <= 30 else f"{text[:30]}..."
+
+
+def _blank(text: str, at: int) -> int:
+    """The first place from ``at`` on that is not white space."""
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _integer(value: Any) -> int | None:
+    """The integer that a JSON value stands for: itself, an equal float, or digits in quotes."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    return None
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) == len(pairs):
+        return data
+    twice = _Twice(data)
+    seen: set[str] = set()
+    twice.doubled = frozenset(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
+    return twice
+
+
+def _constant(_: str) -> NoReturn:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+def _decoder() -> json.JSONDecoder:
+    return json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+
+
+_decode: Callable[[str], Any] = _decoder().decode
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    return {str: "text", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, list | dict | bool) or value is None:
+        return _kind(value)
+    return show(str(value)) if isinstance(value, str) or abs(value) < 1e30 else "a number too large"

@@ -1,0 +1,131 @@
+"""Data of tasks that does not come with them: fetch it, or import it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runner.cli import context, output
+from runner.cli.app import app
+
+if TYPE_CHECKING:
+    from runner.sources import Fetched
+    from runner.tasks import Source
+
+data = typer.Typer(
+    help="Data that does not come with a task: fetch it, or import it.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(data, name="data")
+
+
+@data.command(
+    epilog="Examples:  runner data pull touche-2021-task1  |  runner data pull touche-2021-task1 --dataset touche-2021"
+)
+def pull(
+    task: context.TaskArgument,
+    dataset: Annotated[str | None, typer.Option("--dataset", help="Only this dataset.")] = None,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Fetch a task's remote files and check their hashes. Start it again after any interruption: it goes on."""
+    from runner.sources import pull as fetch
+    from runner.tasks import missing_sources
+
+    loaded = context.one_task(context.config(), task)
+    chosen = [context.the_dataset(loaded, dataset)] if dataset else list(loaded.datasets.values())
+    results: list[dict[str, Any]] = []
+    with _progress() as tell:
+        for one in chosen:
+            for found in fetch(one, tell=tell):
+                results.append(_told(one.id, found))
+    for one in chosen:
+        for source in missing_sources(one):
+            output.say(
+                f"{one.id}/{output.printable(source.name)} has no address: get the file (see the task's README), "
+                f"then: runner data import {loaded.id} {one.id} FILE --as {output.printable(source.name)}"
+            )
+    if not results and not any(one.sources for one in chosen):
+        output.say(f"{loaded.id} names no remote files")
+    if as_json:
+        output.as_json(results)
+
+
+@data.command(
+    "import",
+    epilog="Examples:  runner data import perspective-2024 dev release.zip  |  "
+    "runner data import touche-2021-task1 touche-2021 quality.qrels --as truths/quality.qrels",
+)
+def import_(
+    task: context.TaskArgument,
+    dataset: Annotated[str, typer.Argument(help="A dataset of the task.")],
+    path: Annotated[Path, typer.Argument(help="A release (folder or archive), or with --as a single file.")],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--as", help="The file of the dataset's sources that PATH is, such as truths/qrels.txt."
+        ),
+    ] = None,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Make a dataset from an official release, or bring a single file whose hash task.yaml names."""
+    from runner.importers import import_release
+    from runner.sources import bring
+
+    loaded = context.one_task(context.config(), task)
+    chosen = context.the_dataset(loaded, dataset)
+    if name is not None:
+        result = _told(chosen.id, bring(chosen, name, path))
+    else:
+        import_release(loaded, chosen, path)
+        output.say(f"{loaded.id}/{chosen.id} was imported; next: runner task check {loaded.id}")
+        result = {"dataset": chosen.id, "inputs": str(chosen.inputs), "truths": str(chosen.truths)}
+    if as_json:
+        output.as_json(result)
+
+
+def _told(dataset: str, found: Fetched) -> dict[str, Any]:
+    """Say what became of a file; the same for ``--json``."""
+    name = output.printable(found.source.name)
+    state = "is in its place" if found.new else "was there already"
+    sure = "" if found.verified else f"; not verified: task.yaml names no hash (sha256: {found.sha256})"
+    output.say(f"{dataset}/{name} {state}, {found.size:,} bytes{sure}")
+    return {
+        "dataset": dataset,
+        "path": found.source.name,
+        "size": found.size,
+        "sha256": found.sha256,
+        "verified": found.verified,
+        "new": found.new,
+    }
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Source, int, int | None], None]]:
+    """A bar for each file on a terminal, nothing elsewhere: what is done is said by the lines that follow."""
+    import sys
+
+    if not sys.stderr.isatty() or output.manners.quiet:
+        yield lambda *_: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    bars: dict[Path, Any] = {}
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    with Progress(*columns, console=output.stderr_console(), transient=True) as bar:
+
+        def tell(source: Source, done: int, total: int | None) -> None:
+            if source.path not in bars:
+                bars[source.path] = bar.add_task(output.printable(source.name), total=total)
+            bar.update(bars[source.path], completed=done, total=total)
+
+        yield tell

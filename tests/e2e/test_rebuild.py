@@ -1,0 +1,110 @@
+"""The database is derived: made again from archive and events, every export is the same to the byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.mini import GOOD, Project, Said, call
+
+pytestmark = pytest.mark.engine
+FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
+
+
+@pytest.fixture
+def settled(live: Project) -> tuple[Project, str]:
+    """A project with a leaderboard of every sort of row; returns it and the id of a scored run."""
+    table = {"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg_10", "baseline": "base/line"}
+    live.write_task(tables=[table])
+    live.software("line", GOOD, team="base")
+    live.software("same", GOOD, team="alpha")
+    live.software("worse", command=["python3", "-c", GOOD, "reversed"], team="alpha", method="manual")
+    live.software("crash", "raise SystemExit(3)", team="beta")
+    live.software("broken", GOOD.replace("Q0", ""), team="beta")
+    live.software("gone", GOOD + "\n# other", team="beta")
+    for team in ("base", "alpha", "beta"):
+        said = call(live, "submit", "-t", team, "--no-check", "--json")
+    gone = next(r["submission"] for r in said.json if ".gone." in r["submission"])
+    call(live, "evaluate", "--all")
+    call(live, "withdraw", gone, "--reason", "=cmd|' /C calc'!A0")
+    call(live, "extend", "mini", "alpha", "-n", "3")
+    call(live, "reevaluate", "--team", "base")
+    run = next(r["run"] for r in call(live, "runs", "--json").json if r["software"] == "line")
+    return live, run
+
+
+def _everything(project: Project, run: str) -> dict[str, str]:
+    """All exports and listings."""
+    said = {"runs": call(project, "runs", "--json").out, "show": call(project, "show", run, "--json").out}
+    for form in FORMATS:
+        said[form] = call(project, "leaderboard", "mini", "--format", form).out
+    return said
+
+
+def test_rebuilt_from_archive_and_events(settled: tuple[Project, str]) -> None:
+    project, run = settled
+    before = _everything(project, run)
+    rows = {r["software"]: r for r in json.loads(before["runs"])}
+    assert {name: r["outcome"]["name"] for name, r in rows.items()} == {
+        "line": "scored",
+        "same": "scored",
+        "worse": "scored",
+        "crash": "failed",
+        "broken": "invalid",
+        "gone": "withdrawn",
+    }
+    call(project, "store", "rebuild")
+    assert _everything(project, run) == before
+    for file in project.home.glob("store.sqlite*"):
+        file.unlink()
+    assert _everything(project, run) == before
+    assert "all hashes match" in call(project, "store", "verify").err
+    # Rebuilding touches neither the archive nor the events, and nothing is to be done again.
+    assert call(project, "evaluate", "--all", "--dry-run", "--json").json["work"] == []
+    _export(project, run)
+    _tampering(project, run)
+
+
+def _export(project: Project, run: str) -> None:
+    folder = project.home.parent / "exported"
+    call(project, "export", run, str(folder))
+    names = {p.name for p in folder.rglob("*") if p.is_file()}
+    assert {"run.txt", "evaluation.prototext", "run.json"} <= names
+    assert 'key: "nDCG@10"' in next(folder.rglob("evaluation.prototext")).read_text()
+    said = call(project, "export", run, str(folder), expect=2)
+    assert "E101" in said.err
+
+
+def _tampering(project: Project, run: str) -> None:
+    """Any changed byte of what was sealed is found, and so is a changed or missing event."""
+    attempt = project.home / "archive" / "mini" / run / "attempts" / "1"
+    places = [attempt / "output" / "run.txt", attempt / "run.json", attempt / "manifest.json"]
+    places += [attempt / "evaluations" / "1" / "scores.jsonl", attempt / "logs" / "stdout.log"]
+    for place in places:
+        _undone(project, place, lambda data: data.replace(b"1", b"2", 1) if b"1" in data else data + b"x")
+    events = project.config.events
+    _undone(project, events, lambda data: data.replace(b"alpha", b"alphb", 1))
+    _undone(project, events, lambda data: b"".join(data.splitlines(keepends=True)[1:]))
+    stray = attempt / "output" / "stray.txt"
+    attempt.joinpath("output").chmod(0o755)
+    stray.write_text("x")
+    assert "E307" in call(project, "store", "verify", expect=3).err
+    stray.unlink()
+    assert call(project, "store", "verify").code == 0
+
+
+def _undone(project: Project, path: Path, change: Callable[[bytes], bytes]) -> Said:
+    """Change a file, see that it is found, and change it back."""
+    content, mode = path.read_bytes(), path.stat().st_mode
+    path.chmod(0o644)
+    changed = change(content)
+    assert changed != content
+    path.write_bytes(changed)
+    said = call(project, "store", "verify", expect=3)
+    assert "E307" in said.err, path
+    path.write_bytes(content)
+    path.chmod(mode)
+    return said

@@ -1,0 +1,92 @@
+"""Bundles that nobody packed with our tools: what is in them is decided by whoever wrote bundle.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import schemas
+from runner.bundle import Bundle
+from runner.config import Config
+from runner.engines.base import Engine
+from runner.errors import RunnerError
+from runner.packing import image_of
+from runner.registry import _task_of
+from runner.submissions import SubmissionFile
+from runner.tasks import Task
+
+HONEST: dict[str, Any] = {
+    "schema_version": 1,
+    "team": "mine",
+    "software": "dense",
+    "task": "mini",
+    "scenarios": ["default"],
+    "image": {
+        "id": "sha256:" + "0" * 64,
+        "repo_digest": "localhost:5000/x@sha256:" + "1" * 64,
+        "archive": None,
+    },
+    "runs": [],
+    "command": ["python3", "main.py", "--query=a b\n\u00e9"],
+    "tag": "dense",
+    "description": "",
+    "method": "automatic",
+    "inputs": {"first": "baselines/bm25", "second": "sparse"},
+    "check": None,
+    "packed": "2026-01-31T12:00:00Z",
+}
+
+
+def test_an_honest_one_is_fine() -> None:
+    assert not schemas.validate(HONEST, "bundle")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scenarios": ["default"] * 2},
+        {"scenarios": [f"s{n}" for n in range(60_000)]},
+        {"runs": ["run.txt", "run.txt"]},
+        {"command": "true\0"},
+        {"command": ["true", "a\0b"]},
+        {"command": ["x"] * 1001},
+        {"command": ["x" * 20_001]},
+        {"inputs": {f"i{n}": "x" for n in range(21)}},
+        {"inputs": {"../up\x1b[2J": "x"}},
+        {"inputs": {"up": "../../x"}},
+        {"image": {"id": "sha256:" + "0" * 64, "repo_digest": "registry.example/x:latest"}},
+        {"image": {"id": "sha256:" + "0" * 64, "repo_digest": "x\x1b[2J@sha256:" + "1" * 64}},
+        {"check": {"verdict": "x" * 41, "status": None, "dataset": "dev", "scores": {}}},
+    ],
+)
+def test_beyond_what_a_submission_may_say(change: dict[str, Any]) -> None:
+    assert schemas.validate(HONEST | change, "bundle")
+
+
+@pytest.mark.parametrize(("workflow", "runs", "fits"), [
+    ("batch", [], True), ("batch", ["run.txt"], False), ("upload", ["run.txt"], True), ("upload", [], False),
+])  # fmt: skip
+def test_a_run_file_is_no_way_around_the_sandbox(workflow: str, runs: list[str], fits: bool) -> None:
+    """Whoever has seen hidden data could hand in a run made elsewhere where the task asks for software."""
+    image = None if runs else HONEST["image"]
+    bundle = Bundle(Path("bundle"), HONEST | {"runs": runs, "image": image}, "0" * 64)
+    task = cast(Task, SimpleNamespace(id="mini", workflow=workflow, scenarios={"default": None}))
+    if fits:
+        assert _task_of(bundle, {"mini": task}) is task
+        return
+    with pytest.raises(RunnerError) as caught:
+        _task_of(bundle, {"mini": task})
+    assert caught.value.code == "E207"
+
+
+@pytest.mark.parametrize("registry", ["", "docker.io/"])
+def test_the_image_of_another_submission_cannot_be_handed_in(registry: str) -> None:
+    name = f"{registry}proctor-submissions/mini:other.dense.0a1b2c3d"
+    mine = SubmissionFile("mine", "copy", "mini", Path("mine"), image=name)
+    engine = cast(Engine, SimpleNamespace(resolve=lambda _: pytest.fail("it was looked for")))
+    with pytest.raises(RunnerError) as caught:
+        image_of(cast(Config, None), engine, mine)
+    assert caught.value.code == "E204"

@@ -77,7 +77,7 @@ def test_a_file_of_broken_lines_is_given_up_early(
 ) -> None:
     monkeypatch.setattr("evaluator.formats.trec.MAX_BROKEN", 500)
     path = tmp_path / "run.txt.gz"
-    path.write_bytes(gzip.compress(GOOD + b"\n" * 400_000, mtime=0))
+    path.write_bytes(gzip.compress(b"\n" * 400_000 + GOOD, mtime=0))
     log = Log("run.txt.gz")
     scan(path, Rules(), log, chunk=4096, fast=fast)
     assert log.invalid and log.counts["F027"] == 1

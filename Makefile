@@ -49,6 +49,8 @@ try: need-team setup  ## Run a software on the public data as it will be run (TE
 
 bench: $(READY)  ## Measure the evaluator beside others
 	@$(BIN)/python -m benchmarks.trec
+	@$(BIN)/python -m benchmarks.perspective
+	@$(BIN)/python -m benchmarks.touche
 
 docs: $(READY)  ## Write the generated pages under docs/reference
 	@$(BIN)/python -m runner.reference

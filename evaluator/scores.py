@@ -76,5 +76,5 @@ class Sink:
         (output / "result.json").write_text(_json(result) + "\n", encoding="utf-8")
 
 
-def _json(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False, allow_nan=False)
+# One encoder for all lines: json.dumps would make one for each.
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode

@@ -95,6 +95,9 @@ def task() -> str:
             options.get("description", "") + "\n",
             _table(options),
         ]
+        for name in schemas.of_kind(kind):
+            line = schemas.schema(name)
+            parts += [f"### {line['title']}\n", line.get("description", "") + "\n", _table(line)]
     return "\n".join(parts)
 
 

@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.checking import kinds, schema, validate
+from schemas.checking import kinds, of_kind, schema, validate
 from schemas.documents import (
     MAX_PROBLEMS,
     SHOWN,
@@ -41,6 +41,7 @@ __all__ = [
     "kinds",
     "load_json",
     "load_yaml",
+    "of_kind",
     "parse_pointer",
     "render_pointer",
     "schema",

@@ -31,6 +31,7 @@ DATA: dict[str, Any] = {
     "check": None,
     "packed": "2026-01-01T00:00:00Z",
 }  # fmt: skip
+UPLOAD = {"file": "run.txt", "dataset": "dev", "scenario": "default", "sha256": "2" * 64}
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from definitions import project, write_task
 
 import schemas
 from runner.bundle import Bundle
@@ -16,7 +17,7 @@ from runner.errors import RunnerError
 from runner.packing import image_of
 from runner.registry import _task_of
 from runner.submissions import SubmissionFile
-from runner.tasks import Task
+from runner.tasks import load_task
 
 HONEST: dict[str, Any] = {
     "schema_version": 1,
@@ -38,6 +39,7 @@ HONEST: dict[str, Any] = {
     "check": None,
     "packed": "2026-01-31T12:00:00Z",
 }
+UPLOAD = {"file": "run.txt", "dataset": "dev", "scenario": "default", "sha256": "2" * 64}
 
 
 def test_an_honest_one_is_fine() -> None:
@@ -49,7 +51,11 @@ def test_an_honest_one_is_fine() -> None:
     [
         {"scenarios": ["default"] * 2},
         {"scenarios": [f"s{n}" for n in range(60_000)]},
-        {"runs": ["run.txt", "run.txt"]},
+        {"runs": ["run.txt"]},
+        {"runs": [UPLOAD, UPLOAD]},
+        {"runs": [UPLOAD | {"dataset": "../dev"}]},
+        {"runs": [UPLOAD | {"sha256": None}]},
+        {"datasets": ["../dev"]},
         {"command": "true\0"},
         {"command": ["true", "a\0b"]},
         {"command": ["x"] * 1001},
@@ -67,13 +73,20 @@ def test_beyond_what_a_submission_may_say(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("workflow", "runs", "fits"), [
-    ("batch", [], True), ("batch", ["run.txt"], False), ("upload", ["run.txt"], True), ("upload", [], False),
+    ("batch", [], True), ("batch", [UPLOAD], False), ("upload", [UPLOAD], True), ("upload", [], False),
+    ("both", [], True), ("both", [UPLOAD], True),
+    ("both", [UPLOAD | {"dataset": "other"}], False), ("both", [UPLOAD | {"scenario": "other"}], False),
 ])  # fmt: skip
-def test_a_run_file_is_no_way_around_the_sandbox(workflow: str, runs: list[str], fits: bool) -> None:
+def test_a_run_file_is_no_way_around_the_sandbox(
+    tmp_path: Path, workflow: str, runs: list[dict[str, str]], fits: bool
+) -> None:
     """Whoever has seen hidden data could hand in a run made elsewhere where the task asks for software."""
     image = None if runs else HONEST["image"]
     bundle = Bundle(Path("bundle"), HONEST | {"runs": runs, "image": image}, "0" * 64)
-    task = cast(Task, SimpleNamespace(id="mini", workflow=workflow, scenarios={"default": None}))
+    config = project(tmp_path / "root")
+    how = {"uploads": True} if workflow == "both" else {"workflow": workflow}
+    write_task(config, "mini", data=False, **how)
+    task = load_task(config, "mini")
     if fits:
         assert _task_of(bundle, {"mini": task}) is task
         return

@@ -330,6 +330,7 @@ archive/TASK/RUN/attempts/N/           one execution
     evaluations/K/                     one evaluation; a new one never replaces an old one
         evaluation.json request.json result.json scores.jsonl findings.jsonl logs/ manifest.json
 submissions/SUBMISSION/bundle/         what was registered
+snapshots/TASK/ROUND.json              a frozen round; its SHA-256 stands in the event log
 events.jsonl                           who did what, append-only, each line with the hash of the one before
 store.sqlite                           the database (derived)
 locks/ data/ engine/ bundles/          locks; packages and data of our own engine; what runner pack wrote

@@ -50,29 +50,23 @@ class _Broken(Exception):
 
 
 def pull(
-    dataset: Dataset,
-    *,
-    tell: Tell = lambda *_: None,
-    wait: Callable[[float], None] = time.sleep,
-) -> Iterator[Fetched]:
-    """Fetch every file of ``dataset`` that has an address, one after the other; those in their place are checked.
+    source: Source, *, tell: Tell = lambda *_: None, wait: Callable[[float], None] = time.sleep
+) -> Fetched:
+    """Fetch a file that has an address; one that is in its place already is only checked.
 
-    Raises E406 for a file with another size or hash than task.yaml says, E407 for one that cannot be fetched. ``wait`` sleeps
-    between two tries.
+    Raises E406 for a file with another size or hash than task.yaml says, E407 for one that cannot be fetched.
+    ``wait`` sleeps between two tries.
     """
-    for source in dataset.sources:
-        if source.url is None:
-            continue
-        if source.path.is_file():
-            yield _there(source)
-            continue
-        with _writing(source):
-            source.path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(source):
-            if source.path.is_file():
-                yield _there(source)
-            else:
-                yield _fetch(source, tell, wait)
+    if source.url is None:
+        raise _cannot(
+            source, "task.yaml names no address for it.", "bring the file: runner data import … --as"
+        )
+    if source.path.is_file():
+        return _there(source)
+    with _writing(source):
+        source.path.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(source):
+        return _there(source) if source.path.is_file() else _fetch(source, tell, wait)
 
 
 def bring(dataset: Dataset, name: str, file: Path) -> Fetched:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from runner.config import Config
@@ -108,7 +109,7 @@ def _scored(
         )
 
 
-def _form(task: Task, dataset: Dataset, scenario: str, file: Any) -> UploadCheck:
+def _form(task: Task, dataset: Dataset, scenario: str, file: Path) -> UploadCheck:
     from runner.checker import ask
 
     if not dataset.inputs.is_dir() or missing_sources(dataset, "inputs"):

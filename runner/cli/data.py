@@ -33,18 +33,28 @@ def pull(
     as_json: context.JsonOption = False,
 ) -> None:
     """Fetch a task's remote files and check their hashes. Start it again after any interruption: it goes on."""
+    from runner.errors import RunnerError
     from runner.sources import pull as fetch
     from runner.tasks import missing_sources
 
     loaded = context.one_task(context.config(), task)
     chosen = [context.the_dataset(loaded, dataset)] if dataset else list(loaded.datasets.values())
     results: list[dict[str, Any]] = []
+    worst = 0
     with _progress() as tell:
         for one in chosen:
-            for found in fetch(one, tell=tell):
-                results.append(_told(one.id, found))
+            for source in one.sources:
+                if source.url is None:
+                    continue
+                try:
+                    results.append(_told(one.id, fetch(source, tell=tell)))
+                except RunnerError as error:  # the other files are still wanted
+                    output.show_error(error)
+                    worst = max(worst, error.exit_code)
     for one in chosen:
         for source in missing_sources(one):
+            if source.url is not None:
+                continue
             output.say(
                 f"{one.id}/{output.printable(source.name)} has no address: get the file (see the task's README), "
                 f"then: runner data import {loaded.id} {one.id} FILE --as {output.printable(source.name)}"
@@ -53,6 +63,8 @@ def pull(
         output.say(f"{loaded.id} names no remote files")
     if as_json:
         output.as_json(results)
+    if worst:
+        raise typer.Exit(worst)
 
 
 @data.command(

@@ -51,7 +51,7 @@ def _control(where: Config) -> Control:
     return Control(where.home / "cancel")
 
 
-def _show_plan(plan: Plan) -> None:
+def show_plan(plan: Plan) -> None:
     if plan.work:
         output.say(f"to do: {len(plan.work)} run{'s' if len(plan.work) > 1 else ''}")
         for planned in plan.work:
@@ -202,7 +202,7 @@ def evaluate(
         desk = context.desktop(where, store, own_profile=_own_profile(where))
         _named_things_exist(desk, wanted)
         todo = plan(desk, wanted, force=force)
-        _show_plan(todo)
+        show_plan(todo)
         if dry_run:
             if as_json:
                 output.as_json(_plan_json(todo))
@@ -337,7 +337,7 @@ def reevaluate(
             if wanted.takes(r) and r.outcome.verdict == "ok" and r.outcome.name != "withdrawn"
         ]
         todo = Plan(tuple(chosen), ())
-        _show_plan(todo)
+        show_plan(todo)
         if dry_run:
             if as_json:
                 output.as_json(_plan_json(todo))

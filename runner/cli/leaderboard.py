@@ -11,6 +11,7 @@ from runner.cli.app import app
 
 if TYPE_CHECKING:
     from runner.leaderboard.table import LeaderboardTable
+    from runner.tasks import Task
 
 FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
 
@@ -67,6 +68,16 @@ def leaderboard(
         else:
             built = board(store, loaded, round_, table, context.audience(as_), running=running)
     print_table(filtered(built, method=method, how=how), form)
-    more = [name for name in loaded.tables if name != built.table]
-    if more and table is None and form == "table":
-        output.say(f"more tables with --table: {', '.join(more)}")
+    if table is None and form == "table":
+        _more(loaded, built)
+
+
+def _more(task: Task, shown: LeaderboardTable) -> None:
+    """Say which other tables there are: the whole ones by name, those of single cells by an example."""
+    more = [t.id for t in task.tables.values() if t.part_of is None and t.id != shown.table]
+    single = next(
+        (t.id for t in task.tables.values() if t.part_of == shown.table and t.cells[0] in shown.cells), ""
+    )
+    texts = [*more, f"one for each cell, such as {single}"] if single else more
+    if texts:
+        output.say(f"more tables with --table: {', '.join(texts)}")

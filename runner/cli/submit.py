@@ -37,7 +37,7 @@ def _built(where: Config, engine: Engine, submission: SubmissionFile) -> ImageRe
     return image_of(where, engine, submission)
 
 
-def _packed(
+def pack_one(
     where: Config,
     submission: SubmissionFile,
     target: Path | None,
@@ -65,12 +65,7 @@ def _packed(
                 )
             return None
         summary = found["summary"]
-    if (
-        check
-        and image is not None
-        and not submission.inputs
-        and (dataset := task.public_dataset()) is not None
-    ):
+    if check and image is not None and (dataset := task.public_dataset()) is not None:
         output.say(f"running it on the public dataset {task.id}/{dataset.id} in the graded sandbox …")
         evaluator = context.evaluator_name(where, engine)
         with local.check_submission(
@@ -121,7 +116,7 @@ def _uploads(
     return good, {"software": name, "uploads": results, "summary": summary}
 
 
-def _register(where: Config, folder: Path) -> Receipt:
+def register_one(where: Config, folder: Path) -> Receipt:
     from runner.bundle import read_bundle
     from runner.registry import register
 
@@ -164,7 +159,7 @@ def pack(
         name = f"{submission.team}/{submission.software}"
         target = to if to is None or len(found) == 1 else to / submission.software
         try:
-            bundle = _packed(where, submission, target, check, results if as_json else None)
+            bundle = pack_one(where, submission, target, check, results if as_json else None)
         except RunnerError as error:
             output.say(f"{name}:")
             output.show_error(error)
@@ -203,7 +198,7 @@ def register(
     receipts, worst = [], 0
     for one in folder:
         try:
-            receipts.append(_tell(_register(where, one)))
+            receipts.append(_tell(register_one(where, one)))
         except RunnerError as error:
             output.show_error(error)
             worst = max(worst, error.exit_code)
@@ -230,14 +225,14 @@ def submit(
     for submission in found:
         name = f"{submission.team}/{submission.software}"
         try:
-            bundle = _packed(where, submission, None, check, receipts if as_json else None)
+            bundle = pack_one(where, submission, None, check, receipts if as_json else None)
             if bundle is None:
                 output.say(f"{name} was not submitted: mend it and submit again")
                 worst = max(worst, 1)
             elif dry_run:
                 output.say(f"{name} is fine; --dry-run: not registered")
             else:
-                receipts.append(_tell(_register(where, bundle.folder)))
+                receipts.append(_tell(register_one(where, bundle.folder)))
         except RunnerError as error:
             output.say(f"{name}:")
             output.show_error(error)

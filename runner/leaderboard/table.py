@@ -471,7 +471,7 @@ def _unranked(table: Table, listed: _Listed, words: bool) -> Unranked:
         state, blame = "held", "platform"
         reason = "It was evaluated before the ranking measure was added: runner reevaluate scores it."
     elif state == "incomplete":
-        blame = "participant"
+        blame = "none"
         reason = f"Nothing scored on {_named(missing)}; ranked in the tables of its other cells."
     else:
         n, run = next((n, r) for n, r in listed.runs if r.outcome.name == state)

@@ -86,7 +86,7 @@ def test_every_command_and_option_is_on_its_page() -> None:
 
 def test_every_command_has_an_example_that_is_its_own() -> None:
     for name, command in commands().items():
-        if name not in ("runner", "runner store", "runner task"):
+        if not any(other.startswith(f"{name} ") for other in commands()):  # groups only hold commands
             examples = (command.epilog or "").removeprefix("Examples:").split("  |  ")
             assert any(f"{name} " in f"{example} " for example in examples), name
             for example in examples:

@@ -146,7 +146,7 @@ def test_all_problems_at_once(bundle: Path) -> None:
         ({"image": {"id": "python:3.11-slim"}}, "id"),
         ({"image": {"id": "sha256:" + "1" * 64, "archive": "../../etc/passwd"}}, "archive"),
         ({"image": None}, "either an image or run files"),
-        ({"runs": [UPLOAD | {"file": "../run.txt"}]}, "runs"),
+        ({"runs": [UPLOAD | {"file": "../run.txt"}]}, "file"),
         ({"runs": [UPLOAD]}, "runs/run.txt"),
         ({"image": None, "runs": [UPLOAD]}, "runs/run.txt"),
         ({"inputs": {"x": 1}}, '"x" must be text'),

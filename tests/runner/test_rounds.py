@@ -120,10 +120,17 @@ def test_an_extension_by_event_comes_first(desk: Desk) -> None:
     refused(desk, "beta", at("2026-05-18 12:00:00"))
 
 
+def test_the_dates_of_a_demonstration_keep_nobody_out(project: Project) -> None:
+    project.write_task(
+        closes="2020-01-01 23:59 AoE", rounds=[{"id": "r", "at": "2020-01-01 23:59 AoE"}], demo=True
+    )
+    made = Desk(project)
+    assert hand_in(made, "alpha", at("2026-05-18 12:00:00")).new
+    assert due(made.tasks.values(), made.store) == []
+    made.close()
+
+
 # Rounds
-
-
-START = "2026-01-05 12:00"
 
 
 def task(**definition: Any) -> Task:

@@ -7,8 +7,8 @@ themselves, so that the test also holds for other data in the same format.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,22 +43,15 @@ def task(tmp_path: Path) -> tasks.Task:
     return tasks.load_task(Config(root=ROOT, home=tmp_path / "home", truths=None), "perspective-2024")
 
 
-@pytest.fixture
-def attempts(attempt: str) -> Iterator[str]:
-    yield attempt
-
-
 def mounted(
     engine: DockerEngine, image: ImageRef, attempt: str, task: tasks.Task, dataset: str, scenario: str
 ) -> dict[str, str]:
     """The content of the input folder as a container of the software's role sees it, by file name."""
     chosen = task.scenarios[scenario]
 
-    class View:  # what the batch workflow asks of a job
-        lock = {"digests": {"view": tasks.inputs_digest(task.datasets[dataset], chosen)}}
-
-    job: Any = View()
-    job.task, job.dataset, job.scenario = task, task.datasets[dataset], scenario
+    lock = {"digests": {"view": tasks.inputs_digest(task.datasets[dataset], chosen)}}
+    # What the batch workflow asks of a job when it mounts the inputs.
+    job: Any = SimpleNamespace(task=task, dataset=task.datasets[dataset], scenario=scenario, lock=lock)
     volume = batch._inputs(job, engine)
     with engine.session(attempt) as session:
         spec = ContainerSpec(

@@ -1,0 +1,112 @@
+"""Uploaded run files on their whole way: tried, packed, registered, scored, and told apart from executed runs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+from tests.e2e.mini import DOCUMENTS, Project, call
+
+
+def run_text(dataset: str, tag: str, best: int = 0) -> str:
+    documents = DOCUMENTS[best:] + DOCUMENTS[:best]
+    return "".join(
+        f"{dataset}-{t} Q0 {d} {r} {20 - r} {tag}\n"
+        for t in (1, 2, 3)
+        for r, d in enumerate(documents[:10], 1)
+    )
+
+
+def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None:
+    """One software and its own output, handed in as a file: the same score, in the cells that were handed in."""
+    live.write_task(uploads=True, tables=[
+        {"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg_10"},
+        {"id": "dev", "cells": [{"dataset": "dev"}], "rank_by": "ndcg_10"},
+    ])  # fmt: skip
+    live.software("good")
+    folder = live.root / "submissions/alpha/handed-in"
+    folder.mkdir()
+    (folder / "one.txt").write_text(run_text("dev", "one"))
+    (folder / "one-test.txt.gz").write_bytes(gzip.compress(run_text("test", "one").encode()))
+    (folder / "two.txt").write_text(run_text("dev", "two", 6))
+    entries = [
+        {"file": "one.txt", "dataset": "dev", "name": "one"},
+        {"file": "one-test.txt.gz", "dataset": "test", "name": "one"},
+        {"file": "two.txt", "dataset": "dev"},
+    ]
+    (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": entries}))
+
+    tried = call(live, "try", "--team", "alpha", "--software", "handed-in", "--json")
+    assert tried.code == 0, tried.all
+    assert [[u["how"] for u in t["uploads"]] for t in tried.json] == [["scored", "checked"], ["scored"]]
+
+    said = call(live, "submit", "--team", "alpha", "--json")
+    assert said.code == 0, said.all
+    ids = {r["submission"].split(".")[1]: r["submission"] for r in said.json}
+    assert set(ids) == {"good", "one", "handed-in"}
+    done = call(live, "evaluate", "--all")
+    assert done.code == 0, done.all
+    runs = {r["run"]: r for r in call(live, "runs", "--json").json}
+    assert set(runs) == {
+        *(f"{ids['good']}.{d}" for d in ("dev", "test")),
+        *(f"{ids['one']}.{d}" for d in ("dev", "test")),
+        f"{ids['handed-in']}.dev",
+    }
+    assert {r["outcome"]["name"] for r in runs.values()} == {"scored"}
+
+    def score(run: str) -> Any:
+        return call(live, "show", run, "--json").json["scores"]
+
+    for dataset in ("dev", "test"):
+        assert score(f"{ids['good']}.{dataset}") == score(f"{ids['one']}.{dataset}")
+    assert score(f"{ids['handed-in']}.dev") != score(f"{ids['one']}.dev")
+    again = call(live, "submit", "--team", "alpha", "--no-check", "--json")
+    assert [r["new"] for r in again.json] == [False, False, False]
+
+    (folder / "two.txt").write_text("dev-1 Q0 nobody 1 x\n")
+    bad = call(live, "submit", "--team", "alpha", "--software", "handed-in", "--json", expect=1)
+    assert bad.code == 1 and [r["submission"] is None for r in bad.json] == [False, True]
+    rebuilt = call(live, "store", "rebuild")
+    assert rebuilt.code == 0 and {r["run"] for r in call(live, "runs", "--json").json} == set(runs)
+
+
+def test_a_software_may_keep_to_some_datasets(live: Project) -> None:
+    live.write_task(
+        tables=[{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
+    )
+    live.software("narrow", datasets=["dev"])
+    said = call(live, "submit", "--team", "alpha", "--no-check", "--json")
+    assert said.code == 0, said.all
+    assert [r["run"].rsplit(".", 1)[1] for r in call(live, "runs", "--json").json] == ["dev"]
+    live.write_task()
+    live.software("never", datasets=["dev"])
+    refused = call(live, "submit", "--team", "alpha", "--software", "never", "--no-check", expect=2)
+    assert refused.code == 2 and "would never be run" in refused.err
+
+
+def test_nothing_runs_on_a_dataset_that_was_not_fetched(live: Project) -> None:
+    """The rest of the task goes on; the runs wait, and the command that helps is said."""
+    files = {"topics": "queries.jsonl", "corpus": "documents.jsonl.gz"}
+    live.write_task(
+        datasets=[
+            {"id": "dev", "visibility": "public", **files},
+            {
+                "id": "test",
+                "visibility": "blinded",
+                **files,
+                "sources": [{"path": "inputs/big", "url": "https://x.example/"}],
+            },
+        ],
+        tables=[{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}],
+    )
+    live.software("good")
+    call(live, "submit", "--team", "alpha", "--no-check")
+    said = call(live, "evaluate", "--all", expect=None)
+    assert "E402" in said.all and "runner data pull mini --dataset test" in said.all
+    outcomes = {r["dataset"]: r["outcome"]["name"] for r in call(live, "runs", "--json").json}
+    assert outcomes == {"dev": "scored", "test": "pending"}
+    assert call(live, "gc", "--dry-run").code == 0
+    (live.root / "tasks/mini/datasets/test/inputs/big").write_text("x")
+    call(live, "evaluate", "--all")
+    assert {r["outcome"]["name"] for r in call(live, "runs", "--json").json} == {"scored"}

@@ -34,7 +34,9 @@ def kinds() -> list[str]:
 
 def of_kind(kind: str) -> list[str]:
     """The schemas of what softwares write for a kind: those called ``<kind>-…``."""
-    return sorted(p.name.removesuffix(".schema.json") for p in Path(__file__).parent.glob(f"{kind}-*.schema.json"))
+    return sorted(
+        p.name.removesuffix(".schema.json") for p in Path(__file__).parent.glob(f"{kind}-*.schema.json")
+    )
 
 
 @lru_cache(maxsize=64)

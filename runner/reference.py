@@ -256,7 +256,8 @@ def runner_commands() -> dict[str, Any]:
 
     def walk(name: str, command: Any) -> None:
         found[name] = command
-        for key, child in getattr(command, "commands", {}).items():
+        # In the order of names: the order of registration depends on what was imported first.
+        for key, child in sorted(getattr(command, "commands", {}).items()):
             walk(f"{name} {key}", child)
 
     walk("runner", typer.main.get_command(app.app))

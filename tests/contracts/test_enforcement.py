@@ -162,7 +162,9 @@ def test_nasty_output_is_refused(probe: dict[str, Any]) -> None:
     assert refused["pipe"] == "not a regular file"
     assert refused["deep"] == "a folder"
     assert "a hard link" in (refused["hard"], refused["setuid"])
-    assert refused["line\\nbreak\\x1b[31m"] == refused["\\udcff\\udcfe"] == "not a file name that is accepted"
+    assert (
+        refused["line\\x0abreak\\x1b[31m"] == refused["\\udcff\\udcfe"] == "not a file name that is accepted"
+    )
     assert len(refused) == 7
 
 

@@ -126,7 +126,7 @@ def test_only_expected_regular_files_come_out(world: Any, attempt: str, tmp_path
     assert dict(got.refused) == {
         "run.txt": "a symbolic link",
         "folder": "a folder",
-        "evil\\x1b[2J\\n": "not a file name that is accepted",
+        "evil\\x1b[2J\\x0a": "not a file name that is accepted",
         "extra.txt": "not a file that the task asks for",
     }
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["good.txt"]

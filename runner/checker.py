@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import schemas
 from runner.errors import RunnerError
 from runner.evaluation import request
 from runner.tasks import Dataset, Task
@@ -25,8 +26,8 @@ def check_file(
     """Check ``file`` by the rules of ``task`` on ``dataset``; the checker prints to stdout.
 
     ``scenario`` is the task's default or only one, unless it is given.
-    Returns 0 for a valid run and 1 for an invalid one. Raises E102 when there is no such file, E404 when the
-    checker itself fails.
+    Returns 0 for a valid run and 1 for an invalid one. Raises E102 when there is no such file or scenario, E404 when
+    the checker itself fails, or the kind's runs cannot be checked without truths.
     """
     return _ask(task, dataset, file, scenario, ["--json"] if as_json else [], capture=False)[0]
 
@@ -41,6 +42,12 @@ def _ask(
 ) -> tuple[int, str]:
     if not file.is_file():
         raise RunnerError("E102", f"there is no file {file}", fix="name a run file")
+    if scenario is not None and scenario not in task.scenarios:
+        raise RunnerError(
+            "E102",
+            f"{task.id} has no scenario {schemas.show(scenario)}",
+            why=f"It has {', '.join(task.scenarios)}.",
+        )
     wanted = request(task, dataset, scenario or task.usual_scenario().id, file.name)
     wanted["paths"] = {
         "run": str(file.absolute().parent),
@@ -73,7 +80,13 @@ def _ask(
         raise RunnerError(
             "E404",
             "the checker failed",
-            why=f"It ended with exit code {done.returncode}.",
+            why=_said(done.stderr) or f"It ended with exit code {done.returncode}.",
             fix="runner task check shows what is wrong with the task",
         )
     return done.returncode, done.stdout or ""
+
+
+def _said(text: str | None) -> str:
+    """The first lines of what the checker said before it gave up, if that was caught; nothing of a run is in it."""
+    lines = [line.strip() for line in (text or "").splitlines()[:2]]
+    return schemas.plain("; ".join(line for line in lines if line), 300)

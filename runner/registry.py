@@ -47,7 +47,12 @@ def registered(config: Config, store: Store) -> tuple[dict[str, Bundle], list[Ru
         try:
             bundle = read_bundle(home_of(config, entry.id), verify=False)
             if bundle.submission_id != entry.id:
-                raise RunnerError("E307", f"the bundle of {entry.id} is not what was registered")
+                raise RunnerError(
+                    "E307",
+                    f"the bundle of {entry.id} is not what was registered",
+                    why="Its content has another digest than its id says.",
+                    fix="restore it from a backup",
+                )
             found[entry.id] = bundle
         except RunnerError as error:
             errors.append(error)

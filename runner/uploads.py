@@ -120,6 +120,5 @@ def _form(task: Task, dataset: Dataset, scenario: str, file: Path) -> UploadChec
     except RunnerError as error:
         if error.code != "E404":
             raise
-        why = f"the checker cannot read runs of the kind {task.kind} without their truths"
-        return UploadCheck(file.name, dataset.id, scenario, "unchecked", True, why)
+        return UploadCheck(file.name, dataset.id, scenario, "unchecked", True, error.why or error.what)
     return UploadCheck(file.name, dataset.id, scenario, "checked", code == 0, text)

@@ -381,7 +381,7 @@ def cancel(run: context.RunArgument) -> None:
 
 
 @app.command(
-    epilog="Examples:  runner check run.txt --task vaswani  |  runner check run.txt.gz --task vaswani --dataset dev --json"
+    epilog="Examples:  runner check run.txt --task vaswani  |  runner check predictions.jsonl --task perspective-2024 --scenario explicit --json"
 )
 def check(
     file: Annotated[Path, typer.Argument(help="A run file.")],
@@ -391,6 +391,9 @@ def check(
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="Default: the task's first public dataset.")
     ] = None,
+    scenario: Annotated[
+        str | None, typer.Option("--scenario", help="Default: the task's scenario default, else its first.")
+    ] = None,
     as_json: context.JsonOption = False,
 ) -> None:
     """Check a run file with the evaluator's checker; no container. Every problem with its line; 1 when invalid."""
@@ -399,6 +402,6 @@ def check(
 
     where = context.config()
     loaded = context.one_task(where, task)
-    code = check_file(loaded, public_dataset(loaded, dataset), file, as_json=as_json)
+    code = check_file(loaded, public_dataset(loaded, dataset), file, scenario=scenario, as_json=as_json)
     if code:
         raise typer.Exit(code)

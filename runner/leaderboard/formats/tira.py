@@ -1,0 +1,28 @@
+"""One run's scores as TIRA's ``evaluation.prototext``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runner.audience import RunView, escape, not_for
+
+
+def to_prototext(view: RunView, names: Mapping[str, str] | None = None) -> str:
+    """One run's scores as TIRA's ``evaluation.prototext``: a ``measure`` for each, key and value as strings.
+
+    ``names`` maps measure ids to the keys to write (a task's measure strings); ids stand where it has none.
+    Raises E103 when the view holds no scores for its audience.
+    """
+    if "scores" in view["hidden"]:
+        raise not_for(view.audience, f"the scores of {view['run']}")
+    names = names or {}
+    keys = [names.get(name, name) for name in view["scores"]]
+    blocks = []
+    for (name, score), key in zip(view["scores"].items(), keys, strict=True):
+        unique = key if keys.count(key) == 1 else name  # two truths may share a measure
+        blocks.append(f'measure{{\n  key: "{_proto(unique)}"\n  value: "{score["value"]!r}"\n}}\n')
+    return "".join(blocks)
+
+
+def _proto(value: str) -> str:
+    return escape(value).replace("\\", "\\\\").replace('"', '\\"')

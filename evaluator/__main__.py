@@ -145,7 +145,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     trec.set_defaults(call=_trec)
 
-    check = commands.add_parser("check", help="say everything that is wrong with a TREC run")
+    check = commands.add_parser(
+        "check",
+        help="say everything that is wrong with a run: a TREC run, or of the kind that a request names",
+    )
     check.add_argument("run", type=Path, metavar="RUN")
     check.add_argument("--topics", type=Path, metavar="FILE", help="topics that may be answered")
     check.add_argument("--corpus", type=Path, metavar="FILE", help="documents that may be listed")
@@ -156,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
         "--request",
         type=Path,
         metavar="FILE",
-        help="take topics, corpus, severities and limits from a request",
+        help="take kind, inputs, severities and limits from a request",
     )
     check.add_argument("--json", action="store_true")
     check.set_defaults(call=_check)

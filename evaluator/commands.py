@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
 from evaluator.scores import Sink
+
+if TYPE_CHECKING:
+    from evaluator.request import Request
 
 DEFAULT_REQUEST = "/in/request.json"
 
@@ -165,42 +168,42 @@ def _print_findings(log: Log) -> None:
     print("\n".join([*lines, f"{log.file}: {log.summary()}"]), file=sys.stderr)
 
 
+def _overridden(request: Request, args: argparse.Namespace) -> Request:
+    """The request with what the command line says otherwise. These options are for TREC runs only."""
+    if not (args.topics or args.corpus or args.max_documents):
+        return request
+    if request.kind != "adhoc":
+        raise EvaluatorError(
+            f"--topics, --corpus and --max-documents mean nothing for the kind {request.kind}", usage=True
+        )
+    options = dict(request.options)
+    if args.max_documents:
+        options["max_documents"] = args.max_documents
+    # An absolute path stands for itself when it is joined to the folder of the inputs.
+    return request._replace(
+        topics=str(args.topics.absolute()) if args.topics else request.topics,
+        corpus=str(args.corpus.absolute()) if args.corpus else request.corpus,
+        options=options,
+    )
+
+
 def check(args: argparse.Namespace) -> int:
     """Say everything that is wrong with a run. Returns 1 if it is invalid, else 0."""
-    from evaluator.findings import show
-    from evaluator.formats.corpus import read_corpus
-    from evaluator.formats.topics import read_topics
-    from evaluator.formats.trec import Rules, scan
+    if args.max_documents is not None and args.max_documents < 1:
+        raise EvaluatorError("--max-documents has to be at least 1", usage=True)
+    if args.request is None:
+        from evaluator.kinds.adhoc import check_run
 
-    topics_path, corpus_path, max_documents = args.topics, args.corpus, args.max_documents
-    severities: Any = {}
-    max_bytes, double, kept, public = None, False, 1000, True
-    if args.request is not None:
+        log = Log(str(args.run))
+        check_run(args.run, log, topics=args.topics, corpus=args.corpus, max_documents=args.max_documents)
+    else:
+        from evaluator.kinds.base import checker, find
         from evaluator.request import load
 
         request = load(args.request)
-        if request.kind != "adhoc":
-            raise EvaluatorError(f"check cannot read runs of the kind {request.kind}", usage=True)
-        severities, max_bytes, double = request.severities, request.max_bytes, request.double
-        kept, public = request.max_findings, request.public
-        topics_path = topics_path or (request.inputs / request.topics if request.topics else None)
-        corpus_path = corpus_path or (request.inputs / request.corpus if request.corpus else None)
-        max_documents = max_documents or request.options.get("max_documents", 1000)
-    if max_documents is not None and max_documents < 1:
-        raise EvaluatorError("--max-documents has to be at least 1", usage=True)
-    topics = read_topics(topics_path) if topics_path else None
-    rules = Rules(
-        topics=None if topics is None else frozenset(topics),
-        documents=read_corpus(corpus_path) if corpus_path else None,
-        max_documents=max_documents,
-        double=double,
-        suggest=public,
-    )
-    log = Log(str(args.run), severities, kept=kept)
-    read = scan(args.run, rules, log, max_bytes=max_bytes)
-    for topic in topics or ():
-        if read.topics and topic not in read.topics:
-            log.add("F018", None, f"the run has no document for topic {show(topic)}", topic)
+        kind = checker(find(request.kind))
+        log = Log(str(args.run), request.severities, kept=request.max_findings)
+        kind.check(args.run, request.inputs, _overridden(request, args), log)
     if args.json:
         import json
 
@@ -211,10 +214,10 @@ def check(args: argparse.Namespace) -> int:
                     "file": log.file,
                     "status": "invalid" if log.invalid else "valid",
                     "lines": log.lines,
-                    "topics": len(read.topics),
+                    "topics": log.answered,
                     "run_tag": None
-                    if read.tag is None
-                    else plain(read.tag.decode("utf-8", "backslashreplace"), 40),
+                    if log.tag is None
+                    else plain(log.tag.decode("utf-8", "backslashreplace"), 40),
                     "summary": log.summary(),
                     "findings": log.as_json() | {"kept": [f.as_json() for f in log.sorted()]},
                 },

@@ -124,7 +124,8 @@ def plain(text: str, limit: int = SHOWN) -> str:
 class Log:
     """Counts every finding, and keeps the first ``per_code`` of each code and ``kept`` in all.
 
-    ``defects`` holds the topics that have to score 0 because of a finding of severity ``defect``.
+    ``defects`` holds the topics that have to score 0 because of a finding of severity ``defect``. What a reader got to
+    know of the file besides is here too: its ``lines``, how many topics it answers, and its tag.
     """
 
     def __init__(
@@ -136,6 +137,8 @@ class Log:
         self.counts: dict[str, int] = {}
         self.defects: set[bytes] = set()
         self.lines = 0
+        self.answered = 0
+        self.tag: bytes | None = None
         self.invalid = False  # a finding of severity error was made
         self._limit = kept
         self._per_code = per_code

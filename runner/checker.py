@@ -88,5 +88,5 @@ def _ask(
 
 def _said(text: str | None) -> str:
     """The first lines of what the checker said before it gave up, if that was caught; nothing of a run is in it."""
-    lines = [line.strip() for line in (text or "").splitlines()[:2]]
-    return schemas.plain("; ".join(line for line in lines if line), 300)
+    lines = [line.strip() for line in (text or "")[:600].splitlines()[:2]]
+    return "".join(c if c.isprintable() else "?" for c in "; ".join(line for line in lines if line))

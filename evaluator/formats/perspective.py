@@ -222,6 +222,23 @@ def read_queries(folder: Path, name: str, population: Population, *, perspective
     return [found[q] for q in sorted(found)]
 
 
+def read_ids(folder: Path, name: str, key: str) -> frozenset[int]:
+    """Read nothing but the ids of a corpus or of queries: ``key`` of every object.
+
+    Raises :class:`EvaluatorError` naming the line, also for an id given twice and for a file without any.
+    """
+    reader = _Reader(folder, name)
+    found: set[int] = set()
+    for data in reader.objects():
+        number = reader.integer(data, key)
+        if number in found:
+            reader.wrong(f"{key} is there twice")
+        found.add(number)
+    if not found:
+        reader.wrong("the corpus is empty" if key == "argument_id" else "there is no query")
+    return frozenset(found)
+
+
 def _asked(reader: _Reader, data: dict[str, Any]) -> int | None:
     wanted = data.get("demographic_property")
     if not isinstance(wanted, dict) or len(wanted) != 1:

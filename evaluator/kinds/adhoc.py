@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.errors import EvaluatorError
-from evaluator.findings import show
+from evaluator.findings import Log, show
 from evaluator.formats.corpus import read_corpus
 from evaluator.formats.qrels import Qrels, read_qrels
 from evaluator.formats.topics import read_topics
@@ -47,10 +47,7 @@ class AdHoc:
         read = scan(run, rules, log, max_bytes=request.max_bytes)
         if read.tag is not None:
             sink.run_tag = read.tag.decode("utf-8", "backslashreplace")
-        if read.topics:
-            for topic in topics or ():
-                if topic not in read.topics:
-                    log.add("F018", None, f"the run has no document for topic {show(topic)}", topic)
+        _missing(read, topics, log)
         if log.invalid:
             return
         for topic in log.defects:
@@ -64,8 +61,56 @@ class AdHoc:
                 _cross_check(mine, judgements, run, computed, request)
         _report(measures, values, read, sink, interval=options.get("interval", True))
 
+    def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
+        """Check the run alone; see :class:`evaluator.kinds.base.Checker`."""
+        check_run(
+            run,
+            log,
+            topics=inputs / request.topics if request.topics else None,
+            corpus=inputs / request.corpus if request.corpus else None,
+            max_documents=_options(request.options).get("max_documents", MAX_DOCUMENTS),
+            double=request.double,
+            suggest=request.public,
+            max_bytes=request.max_bytes,
+        )
+
 
 KIND = AdHoc()
+
+
+def check_run(
+    run: Path,
+    log: Log,
+    *,
+    topics: Path | None = None,
+    corpus: Path | None = None,
+    max_documents: int | None = None,
+    double: bool = False,
+    suggest: bool = True,
+    max_bytes: int | None = None,
+) -> None:
+    """Put into ``log`` what is wrong with a run, as far as the given files and limits can tell.
+
+    Raises :class:`EvaluatorError` if topics or corpus are wrong.
+    """
+    ids = read_topics(topics) if topics else None
+    rules = Rules(
+        topics=None if ids is None else frozenset(ids),
+        documents=read_corpus(corpus) if corpus else None,
+        max_documents=max_documents,
+        double=double,
+        suggest=suggest,
+    )
+    read = scan(run, rules, log, max_bytes=max_bytes)
+    _missing(read, ids, log)
+    log.answered, log.tag = len(read.topics), read.tag
+
+
+def _missing(read: Scan, topics: Iterable[bytes] | None, log: Log) -> None:
+    """Report the topics without documents, unless nothing could be read at all."""
+    for topic in topics or ():
+        if read.topics and topic not in read.topics:
+            log.add("F018", None, f"the run has no document for topic {show(topic)}", topic)
 
 
 def wanted(truths: Iterable[Qrels]) -> dict[bytes, Collection[bytes]]:

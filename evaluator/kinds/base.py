@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from evaluator.errors import EvaluatorError
+from evaluator.findings import Log
 from evaluator.request import Request
 from evaluator.scores import Sink
 
@@ -26,6 +27,31 @@ class Kind(Protocol):
     def evaluate(self, run: Path, inputs: Path, truths: Path, request: Request, sink: Sink) -> None:
         """Judge the run file ``run`` by the files in the folders ``inputs`` and ``truths``."""
         ...
+
+
+@runtime_checkable
+class Checker(Protocol):
+    """What a kind may offer besides: everything that is wrong with a run file, found without truths."""
+
+    def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
+        """Put into ``log`` what is wrong with ``run``: the same findings that ``evaluate`` makes.
+
+        Only the folder ``inputs`` is read. Raises :class:`EvaluatorError` if the organiser's files or the request are
+        wrong, and nothing for anything a participant can write. Sets ``log.answered`` and ``log.tag``.
+        """
+        ...
+
+
+def checker(kind: Kind) -> Checker:
+    """Return ``kind`` if it can check a run without truths, else raise :class:`EvaluatorError`."""
+    if isinstance(kind, Checker):
+        return kind
+    raise EvaluatorError(
+        f"the kind {kind.name} has no check of a run file by itself",
+        "its runs are checked while they are evaluated",
+        "evaluate the run, or give the kind a method check",
+        usage=True,
+    )
 
 
 def find(name: str) -> Kind:

@@ -2,18 +2,20 @@
 
 The truths are a release in the layout of Perspective Argument Retrieval 2024: ``corpus.jsonl`` with the authors'
 profiles and, in ``baseline-queries`` and ``perspective-queries``, the queries of the dataset's split with relevance.
-Inputs are not needed: what software may see differs between scenarios.
+Inputs are not needed for scores: what software may see differs between scenarios. To check predictions, the ids of
+the queries and arguments in the inputs are enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from evaluator.errors import EvaluatorError
-from evaluator.formats.perspective import Query, query_file, read_corpus, read_queries
+from evaluator.findings import Log
+from evaluator.formats.perspective import Query, query_file, read_corpus, read_ids, read_queries
 from evaluator.formats.predictions import Rules, read_predictions
 from evaluator.measures.diversity import Measure, Population, Scorer, Scores
 from evaluator.measures.interval import intervals
@@ -60,14 +62,23 @@ class Diversity:
         )
         scorer = Scorer(
             population,
-            [k for m in measures.values() for k in m.cutoffs] or [1],
+            cutoffs(measures.values()),
             twins=cell.twins,
             diversity=any(m.diverse for m in measures.values()),
         )
         found = read_predictions(
-            run, rules(queries, population, scorer, options, public=request.public), sink.findings,
+            run,
+            rules(
+                frozenset(q.id for q in queries),
+                frozenset(population.values),
+                scorer.cutoffs,
+                scorer.depth,
+                options,
+                public=request.public,
+            ),
+            sink.findings,
             max_bytes=request.max_bytes,
-        )  # fmt: skip
+        )
         if sink.findings.invalid:
             return
         for topic in sink.findings.defects:
@@ -76,8 +87,29 @@ class Diversity:
         covered = sum(1 for q in queries if found.get(q.id))
         _report(measures, queries, scores, covered, population, sink, options)
 
+    def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
+        """Check the predictions alone; see :class:`evaluator.kinds.base.Checker`."""
+        options = Options(request.options)
+        cell = options.cell(request.dataset, request.scenario)
+        steps = cutoffs(Measure(m.measure) for m in request.measures)
+        expected = rules(
+            read_ids(inputs, query_file(cell.queries, cell.split), "query_id"),
+            read_ids(inputs, request.corpus or "corpus.jsonl", "argument_id"),
+            steps,
+            max(steps),
+            options,
+            public=request.public,
+        )
+        found = read_predictions(run, expected, log, max_bytes=request.max_bytes)
+        log.answered = len(found)
+
 
 KIND = Diversity()
+
+
+def cutoffs(measures: Iterable[Measure]) -> list[int]:
+    """The cut-offs of all measures, rising; at least one."""
+    return sorted({k for m in measures for k in m.cutoffs}) or [1]
 
 
 class Options:
@@ -131,14 +163,20 @@ def _words(value: Any) -> bool:
 
 
 def rules(
-    queries: Sequence[Query], population: Population, scorer: Scorer, options: Options, *, public: bool
+    queries: frozenset[int],
+    candidates: frozenset[int],
+    steps: Sequence[int],
+    depth: int,
+    options: Options,
+    *,
+    public: bool,
 ) -> Rules:
-    """What predictions for these queries are checked against."""
+    """What predictions are checked against: ids, the cut-offs ``steps``, and ``depth`` candidates that are kept."""
     return Rules(
-        queries=frozenset(q.id for q in queries),
-        candidates=frozenset(population.values),
-        kept=scorer.depth,
-        least=scorer.cutoffs[-1],
+        queries=queries,
+        candidates=candidates,
+        kept=depth,
+        least=max(steps),
         most=options.max_candidates,
         repeats=options.repeats,
         suggest=public,

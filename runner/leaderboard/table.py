@@ -614,12 +614,17 @@ def _comparison(pair: list[float], p: float, corrected: float, higher: bool) -> 
     return Comparison(difference, len(pair), p, corrected, mark)
 
 
-def _topic_scores(store: Store, table: Table, group: _Group) -> dict[tuple[int, str], float]:
-    scores: dict[tuple[int, str], float] = {}
-    for n, run in enumerate(group.runs):
+def _topic_scores(store: Store, table: Table, group: _Group) -> dict[tuple[str, str], float]:
+    """Dataset and topic → mean score over the table's scenarios.
+
+    A topic that is answered in several scenarios is one topic: counted twice it would make differences look
+    more certain than they are.
+    """
+    scores: dict[tuple[str, str], list[float]] = {}
+    for run in group.runs:
         for topic, value in queries.topic_scores(store, run, table.rank_by).items():
-            scores[n, topic] = value
-    return scores
+            scores.setdefault((run.dataset, topic), []).append(value)
+    return {key: math.fsum(values) / len(values) for key, values in scores.items()}
 
 
 def _mixed(groups: list[_Group]) -> list[str]:

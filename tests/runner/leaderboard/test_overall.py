@@ -75,6 +75,17 @@ def ranking(table: LeaderboardTable) -> list[tuple[int, str]]:
     return [(r.rank, r.team) for r in table.rows]
 
 
+def test_a_topic_of_several_scenarios_is_one_topic_in_the_test(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    hand_in(world, "base", "x", everywhere(0.5))
+    hand_in(world, "low", "x", everywhere(0.25))
+    table = build(world.store, grid(baseline="base/x"), "relevance", ORGANISER)
+    found = table.rows[1].comparison
+    # 4 topics in each of 3 test sets; the 3 scenarios of a test set share them. All 12 differences are negative.
+    assert found is not None and (found.topics, found.difference) == (12, -0.25)
+    assert found.p == pytest.approx(2 / 2**12)
+
+
 def test_a_missing_cell_is_listed_overall_and_ranked_in_the_others(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     hand_in(world, "all", "x", everywhere(0.5))

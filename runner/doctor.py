@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -414,6 +414,7 @@ def _task_checks(config: Config) -> Iterator[Check]:
         yield Check("FAIL", "tasks", _line(f"{error.what}. {error.why}"), error.fix or "runner task check")
     if not errors:
         yield Check("PASS", "tasks", ", ".join(sorted(tasks)) or "none yet")
+    yield from _guarded("gateways", lambda: gateway_checks(config, tasks.values()))
     yield sources_check(tasks.values())
     hidden = sorted(
         f"{task.id}/{dataset.id}"
@@ -442,6 +443,54 @@ def sources_check(tasks: Iterable[Task]) -> Check:
     ]
     fetch = list(dict.fromkeys(f"runner data pull {task}" for task, _ in missing))
     return Check("CAUTION", "remote files", _line("; ".join(words)), "; ".join(fetch))
+
+
+def gateway_checks(config: Config, tasks: Iterable[Task]) -> list[Check]:
+    """Whether the tasks that ask models can: the engine's network and the key. Nothing when no task has a gateway."""
+    from runner.services import gateway_key
+    from runner.setup import api
+    from runner.setup.engine import docker_host
+
+    gateways = {task.id: task.services["gateway"] for task in tasks if "gateway" in task.services}
+    host = docker_host(config) if gateways else None
+    if host is None or not api.answers(host):
+        return []
+    forwards = bool((api.get(host, "/info") or {}).get("IPv4Forwarding", True))
+    networks = {str(one.get("Name")) for one in api.get_list(host, "/networks")}
+    return [
+        gateway_check(name, gateway.options, networks, forwards, key=gateway_key(gateway) is not None)
+        for name, gateway in sorted(gateways.items())
+    ]
+
+
+def gateway_check(
+    task: str, options: Mapping[str, Any], networks: Collection[str], forwards: bool, *, key: bool
+) -> Check:
+    """Whether the gateway of a task can reach its endpoint. ``forwards``: the engine lets containers leave the machine."""
+    name, network, wanted = f"gateway of {task}", str(options.get("network", "bridge")), options.get("key")
+    if network not in networks:
+        return Check(
+            "CAUTION",
+            name,
+            _line(f"the engine has no network {network}"),
+            "name one that it has under services.gateway.network in task.yaml: "
+            + _line(", ".join(sorted(set(networks) - {"none"}))),
+        )
+    if network != "host" and not forwards:
+        return Check(
+            "CAUTION",
+            name,
+            _line(f"the engine forwards nothing: its network {network} reaches this machine only"),
+            "write network: host under services.gateway in task.yaml, unless the endpoint is on this machine",
+        )
+    if wanted and not key:
+        return Check(
+            "CAUTION",
+            name,
+            _line(f"{wanted} is not set: only known replies can be used"),
+            _line(f"export {wanted}=…"),
+        )
+    return Check("PASS", name, _line(f"{options.get('base_url')} through the network {network}"))
 
 
 def truths_check(config: Config, hidden: Sequence[str]) -> Check:

@@ -16,6 +16,7 @@ from runner.engines.owner import default_locks, private_folder
 from runner.errors import RunnerError
 
 SCRATCH = "proctor/test-scratch"
+_MACHINE = config.load(cwd=Path(__file__).parent)  # before anything is isolated
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +66,46 @@ def build_image(
 def scratch_image(build_image: Callable[..., ImageRef]) -> ImageRef:
     """A small image to run tests in: sh, the usual tools and python3."""
     return build_image(SCRATCH, 'CMD ["python3"]')
+
+
+@pytest.fixture(scope="session")
+def sidecars_image(engine: DockerEngine) -> ImageRef:
+    """The platform's image of the sidecars, built anew when its sources have changed."""
+    from runner.setup.images import ensure_images
+
+    return ensure_images(engine, _MACHINE)["sidecars"]
+
+
+@pytest.fixture(scope="session")
+def gateway_network(engine: DockerEngine) -> Iterator[tuple[str, str]]:
+    """A network for gateways, and this machine's address in it: ``(name, address)``.
+
+    A test's server that listens on that address can be reached from a gateway's container with
+    ``network=name``. It works where the engine forwards nothing, and where it has no bridge of its own.
+    """
+    from docker.errors import APIError
+    from docker.types import IPAMConfig, IPAMPool
+
+    api = engine.clients.get()
+    name = f"proctor-test-{secrets.token_hex(6)}"
+    for _ in range(20):
+        # Of the engine's own pools some may be in use on this machine; these are rarely.
+        prefix = f"172.29.{128 + secrets.randbelow(120)}"
+        pool = IPAMPool(subnet=f"{prefix}.0/24", gateway=f"{prefix}.1")
+        try:
+            made = api.create_network(
+                name, driver="bridge", ipam=IPAMConfig(pool_configs=[pool]), labels={"proctor.test": "yes"}
+            )
+            break
+        except APIError as error:
+            if "overlap" not in str(error).lower():
+                raise
+    else:
+        pytest.fail("no address is free for a test network", pytrace=False)
+    try:
+        yield name, f"{prefix}.1"
+    finally:
+        engine.clients.get().remove_network(made["Id"])
 
 
 @pytest.fixture

@@ -20,6 +20,10 @@ from typing import Literal, Protocol
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 
+Role = Literal["software", "evaluator", "sidecar", "gateway"]
+Owner = Literal["software", "sidecar"]
+Killed = Literal["time", "cancel", "stop"]
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -107,9 +111,14 @@ class Exceptions:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """One container to start. ``command`` None means the image's own; a list replaces entrypoint and cmd."""
+    """One container to start. ``command`` None means the image's own; a list replaces entrypoint and cmd.
 
-    role: Literal["software", "evaluator"]
+    ``join`` makes it share the loopback (and nothing else) of a running sidecar of the same session, which
+    nobody else can join then. ``network`` names a network of the engine (``bridge``, ``host`` or another one):
+    for the role ``gateway`` alone. Without either it has a loopback of its own and no network.
+    """
+
+    role: Role
     image: ImageRef
     command: tuple[str, ...] | None
     limits: Limits
@@ -117,6 +126,8 @@ class ContainerSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str | None = None
     exceptions: Exceptions = Exceptions()
+    join: Handle | None = None
+    network: str | None = None
 
 
 @dataclass(frozen=True)
@@ -138,12 +149,12 @@ class Exit:
 
     ``code`` is the exit code (128+n when killed by signal n), None when it could not be started for a
     reason in the software (``start_error`` says which, for example an unknown command). ``killed`` is who
-    ended it: ``time`` (wall clock), ``cancel``, or None.
+    ended it: ``time`` (wall clock), ``cancel`` (a person), ``stop`` (it was not needed any more), or None.
     """
 
     code: int | None
     oom_killed: bool = False
-    killed: Literal["time", "cancel"] | None = None
+    killed: Killed | None = None
     start_error: str | None = None
     started: str = ""
     finished: str = ""
@@ -162,26 +173,49 @@ class Collected:
 
 
 class Handle(Protocol):
-    """A started container."""
+    """A started container. Its methods may be called from several threads."""
 
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
-        """Wait at most ``deadline`` seconds from the start, then kill the container as a whole."""
+        """Wait at most ``deadline`` seconds from this container's start, then kill it as a whole."""
+        ...
+
+    def ended(self) -> bool:
+        """Whether it has ended (or never started); does not wait. ``wait`` then returns at once."""
+        ...
+
+    def stop(self, grace: float = 2.0) -> Exit:
+        """SIGTERM, then SIGKILL after ``grace`` seconds; an end that came earlier stays what it was."""
         ...
 
     def logs(self, stream: Literal["stdout", "stderr"], cap: int) -> bytes:
-        """The log bytes of one stream, at most ``cap``; raw and hostile."""
+        """The last log bytes of one stream so far, at most ``cap``, also while it runs; raw and hostile."""
         ...
 
 
 class Session(Protocol):
-    """The containers and volumes of one attempt. Leaving it removes everything with its label."""
+    """The containers and volumes of one attempt. Leaving it removes everything with its label.
 
-    def output_volume(self, name: str, *, bytes: int, inodes: int) -> Volume:
-        """A size- and inode-limited volume that the session keeps alive; writable by this session's uid."""
+    Softwares and evaluators run under one user id of the session, sidecars and gateways under another; no
+    other live session has either. Name the volumes before the first start: one keeper then serves them all.
+    """
+
+    def output_volume(self, name: str, *, bytes: int, inodes: int, owner: Owner = "software") -> Volume:
+        """A size- and inode-limited volume that the session keeps alive; for ``owner``'s user id alone."""
+        ...
+
+    def socket_volume(self, name: str) -> Volume:
+        """A small volume for Unix sockets: sidecars write to it, everybody can pass it.
+
+        A server mounts it writable and gives its socket the mode 0666; clients mount it read-only, which
+        lets them connect and nothing else.
+        """
         ...
 
     def start(self, spec: ContainerSpec) -> Handle:
-        """Create and start a container. An unknown command gives a handle whose ``wait`` says so."""
+        """Create and start a container. An unknown command gives a handle whose ``wait`` says so.
+
+        Raises ValueError for a join or a network that the role may not have.
+        """
         ...
 
     def copy_out(
@@ -191,7 +225,10 @@ class Session(Protocol):
         ...
 
     def copy_in(self, volume: Volume, files: Mapping[str, Path | bytes]) -> None:
-        """Write files into a session volume (names may have one directory level)."""
+        """Write files into a session volume, also while containers use it (names may have one directory level).
+
+        They are read-only and belong to the volume's owner.
+        """
         ...
 
 
@@ -257,11 +294,11 @@ class Engine(Protocol):
         ...
 
     def follow(self, attempt_id: str) -> Iterator[bytes]:
-        """What the running container of an attempt writes, as it comes, until it ends; raw and hostile."""
+        """What the software (or the evaluator) of an attempt writes, as it comes, until it ends; raw and hostile."""
         ...
 
     def kill(self, attempt_id: str) -> bool:
-        """Kill the running container of an attempt (cancel from another process). True if there was one."""
+        """Kill the running containers of an attempt (cancel from another process). True if there was one."""
         ...
 
     def gc(self, *, keep_digests: Iterable[str], dry_run: bool = False) -> list[str]:

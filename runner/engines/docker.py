@@ -18,7 +18,8 @@ from typing import Any
 from runner.engines import meter, sandbox, tarstream
 from runner.engines.base import GIB, MIB, EngineInfo, ImageRef, Limits, Mount, Volume
 from runner.engines.client import Clients, explanation, labels_filter
-from runner.engines.docker_session import CANCELLED, DockerSession, no_gpu, remove
+from runner.engines.docker_handle import CANCELLED
+from runner.engines.docker_session import DockerSession, no_gpu, remove
 from runner.engines.owner import alive, default_locks, me, private_folder
 from runner.engines.text import printable
 from runner.errors import PlatformError, RunnerError
@@ -490,14 +491,11 @@ class DockerEngine:
         return {v["Labels"]["proctor.ready"]: v["Name"] for v in volumes}
 
     def follow(self, attempt_id: str) -> Iterator[bytes]:
-        """What the running container of an attempt writes, as it comes, until it ends; raw and hostile."""
+        """What the software (or the evaluator) of an attempt writes, as it comes, until it ends; raw and hostile."""
         with self.clients.calling("looking for a running container") as api:
-            found = [
-                c["Id"]
-                for c in api.containers(filters=labels_filter(attempt=attempt_id))
-                if c["Labels"].get("proctor.role") != "keeper"
-            ]
-        for container in found[:1]:
+            listed = api.containers(filters=labels_filter(attempt=attempt_id))
+        roles = {c["Labels"].get("proctor.role"): c["Id"] for c in listed}
+        for container in [roles[role] for role in ("software", "evaluator") if role in roles][:1]:
             with self.clients.streaming("following a log", FOLLOW) as (api, _):
                 yield from api.logs(container, stdout=True, stderr=True, stream=True, follow=True)
 
@@ -507,12 +505,17 @@ class DockerEngine:
 
         killed = False
         with self.clients.calling("cancelling an attempt") as api:
-            for found in api.containers(filters=labels_filter(attempt=attempt_id)):
-                if found["Labels"].get("proctor.role") == "keeper":
-                    continue
+            running = [
+                c
+                for c in api.containers(filters=labels_filter(attempt=attempt_id))
+                if c["Labels"].get("proctor.role") != "keeper"
+            ]
+            for found in running:
                 with suppress(docker.errors.APIError):
                     # The name tells the process that waits for it, wherever that runs, that this was a person.
+                    # All are renamed before the first ends: else one would be seen to die without a reason.
                     api.rename(found["Id"], found["Names"][0].strip("/") + CANCELLED)
+            for found in running:
                 with suppress(docker.errors.NotFound):
                     try:
                         api.kill(found["Id"], "SIGKILL")

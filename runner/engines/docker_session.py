@@ -8,26 +8,23 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from runner.engines import collect, meter, sandbox, tarstream
-from runner.engines.base import Collected, ContainerSpec, Exit, Mount, Resources, Volume
+from runner.engines import collect, sandbox, tarstream
+from runner.engines.base import Collected, ContainerSpec, Mount, Owner, Volume
 from runner.engines.client import Clients, explanation
+from runner.engines.docker_handle import DockerHandle
 from runner.engines.owner import Slot, default_locks, me
+from runner.engines.roles import SIDECARS, Room
 from runner.engines.text import printable
 from runner.errors import PlatformError
 
 if TYPE_CHECKING:
     from runner.engines.docker import DockerEngine
 
-POLL = 0.5  # seconds between looks at cancellation and the clock
-OUTAGE = 20.0  # seconds that an engine may be away while a container runs
-KILL_GRACE = 30.0
 TRANSFER = 1800.0  # seconds for moving files in or out
-CANCELLED = "-cancelled"  # a container renamed to end in this was cancelled from another process
+SOCKET_BYTES, SOCKET_INODES = 64 * 1024, 32
 
 # How engines say that a container cannot start for a reason in its image or command.
 THEIR_FAULT = re.compile(
@@ -41,7 +38,7 @@ THEIR_FAULT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 NO_GPU = re.compile(r"could not select device driver|nvidia-container-cli|unresolvable CDI", re.IGNORECASE)
-INIT_FAILED = re.compile(rb"\A\[FATAL tini \(\d+\)\] exec (.*) failed: ([^\n]*)\n?\Z", re.DOTALL)
+NO_NETWORK = re.compile(r"network .* not found|could not find a network|user namespaces", re.IGNORECASE)
 
 
 class DockerSession:
@@ -55,39 +52,55 @@ class DockerSession:
         self._labels = dict(labels) | {"proctor.attempt": attempt_id, "proctor.owner": me()}
         self._sizes: dict[str, int] = {}
         self._inodes: dict[str, int] = {}
+        self._uids: dict[str, int] = {}
         self._kept: dict[str, tuple[str, str]] = {}  # volume -> (keeper container, path in it)
         self._handles: list[DockerHandle] = []
+        self._room = Room()
         self._tag = secrets.token_hex(6)
 
     @property
     def uid(self) -> int:
-        """The user id of this session's containers; no other live session has it."""
+        """The user id of this session's software and evaluator; no other live session has it."""
         return self._slot.uid
 
-    def output_volume(self, name: str, *, bytes: int, inodes: int) -> Volume:
+    @property
+    def sidecar_uid(self) -> int:
+        """The user id of this session's sidecars and gateways; no other live session has it."""
+        return self._slot.sidecar_uid
+
+    def output_volume(self, name: str, *, bytes: int, inodes: int, owner: Owner = "software") -> Volume:
         """A memory volume with limits on bytes and files. Name them all before the first start: one keeper serves them."""
+        return self._volume(name, bytes, inodes, self.uid if owner == "software" else self.sidecar_uid)
+
+    def socket_volume(self, name: str) -> Volume:
+        """A memory volume for the sockets of sidecars, which every user of the session can pass through."""
+        return self._volume(name, SOCKET_BYTES, SOCKET_INODES, self.sidecar_uid, mode="0755")
+
+    def _volume(self, name: str, bytes: int, inodes: int, uid: int, mode: str = "0700") -> Volume:
         volume = f"proctor-{self._tag}-{name}"
         options = sandbox.tmpfs_volume_options(
-            size=bytes, inodes=inodes, uid=self._engine.uid_base + self.uid
+            size=bytes, inodes=inodes, uid=self._engine.uid_base + uid, mode=mode
         )
-        with self._clients.calling("making an output volume") as api:
+        with self._clients.calling("making a volume of a session") as api:
             api.create_volume(volume, driver="local", driver_opts=options, labels=self._labels)
-        self._sizes[volume], self._inodes[volume] = bytes, inodes
+        self._sizes[volume], self._inodes[volume], self._uids[volume] = bytes, inodes, uid
         return Volume(volume)
 
     def start(self, spec: ContainerSpec) -> DockerHandle:
         """Create and start a container; what the image or command make impossible is in the handle's Exit.
 
-        Raises E305 when GPUs are asked for and there are none, E302 for root without user namespaces.
+        Raises E305 when GPUs or a network are asked for that are not there, E302 for root without user namespaces,
+        ValueError for a join or a network that the role may not have.
         """
         import docker.errors
 
+        self._room.check(spec)
         self._check(spec)
         gauge = self._engine.make_meter()
-        options = sandbox.software_options if spec.role == "software" else sandbox.evaluator_options
-        body = options(
+        body = sandbox.container_options(
             spec,
-            self.uid,
+            self.sidecar_uid if spec.role in SIDECARS else self.uid,
+            joined=spec.join.id if isinstance(spec.join, DockerHandle) else None,
             labels=self._labels | {"proctor.role": spec.role},
             own_profile=self._engine.own_profile,
             cgroup_parent=gauge.parent,
@@ -95,16 +108,21 @@ class DockerSession:
         self._keep()
         handle = DockerHandle(self._clients, spec, gauge, f"proctor-{self._tag}-{len(self._handles)}")
         self._handles.append(handle)
+        self._room.add(spec, handle)
         with self._clients.calling("starting a container") as api:
             try:
                 handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
                 self._check_mounts(api, spec)
                 handle.clock = time.monotonic()
                 api.start(handle.id)
+                if spec.network is not None:
+                    _check_network(spec.network, api.inspect_container(handle.id))
             except docker.errors.APIError as error:
                 text = explanation(error)
                 if NO_GPU.search(text):
                     raise no_gpu() from error
+                if spec.network is not None and NO_NETWORK.search(text):
+                    raise _no_network(spec.network, text) from error
                 if not THEIR_FAULT.search(text):
                     raise
                 handle.start_error = text
@@ -135,11 +153,13 @@ class DockerSession:
             )
 
     def copy_in(self, volume: Volume, files: Mapping[str, Path | bytes]) -> None:
-        """Write read-only files, owned by this session's user, into a session volume."""
+        """Write read-only files, owned by the volume's user, into a session volume."""
         self._keep()
         keeper, path = self._kept[volume.name]
         with self._clients.streaming("copying files in", TRANSFER) as (api, _):
-            api.put_archive(keeper, path, tarstream.stream(sorted(files.items()), uid=self.uid))
+            api.put_archive(
+                keeper, path, tarstream.stream(sorted(files.items()), uid=self._uids[volume.name])
+            )
 
     # -- the end ------------------------------------------------------------------------------------------
 
@@ -230,162 +250,28 @@ class DockerSession:
         return b"0" in words
 
 
-@dataclass(frozen=True)
-class _Logs:
-    stdout: bytes
-    stderr: bytes
-    truncated: bool
-
-
-class DockerHandle:
-    """See :class:`runner.engines.base.Handle`."""
-
-    def __init__(self, clients: Clients, spec: ContainerSpec, gauge: meter.Meter, name: str) -> None:
-        self.id = ""
-        self.name = name
-        self.meter = gauge
-        self.clock = time.monotonic()
-        self.start_error: str | None = None
-        self._clients = clients
-        self._spec = spec
-        self._exit: Exit | None = None
-        self._logs: _Logs | None = None
-
-    def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
-        """How it ended; killed as a whole after ``deadline`` seconds from the start or when ``cancelled``."""
-        if self._exit is None:
-            if self.start_error is not None:
-                self._exit = Exit(code=None, start_error=self.start_error)
-            else:
-                killed = self._watch(deadline, cancelled)
-                self._exit = self._read_exit(killed)
-        return self._exit
-
-    def logs(self, stream: Literal["stdout", "stderr"], cap: int) -> bytes:
-        """The last ``cap`` bytes of one stream (of what the engine kept)."""
-        if not self.id or self.start_error is not None or cap <= 0:
-            return b""
-        if self._logs is not None and cap <= self._spec.limits.log:
-            return getattr(self._logs, stream)[-cap:]  # type: ignore[no-any-return]
-        return self._fetch(stream)[-cap:]
-
-    def alive(self) -> bool:
-        """Whether the container runs now."""
-        with self._clients.calling("looking at a container") as api:
-            return bool(api.inspect_container(self.id)["State"]["Running"])
-
-    def _watch(
-        self, deadline: float, cancelled: Callable[[], bool] | None
-    ) -> Literal["time", "cancel"] | None:
-        away_since: float | None = None
-        while True:
-            left = deadline - (time.monotonic() - self.clock)
-            if cancelled is not None and cancelled():
-                return "cancel" if self._kill() else None
-            if left <= 0:
-                return "time" if self._kill() else None
-            try:
-                if self._ended(min(POLL, left)):
-                    if away_since is not None:
-                        raise PlatformError("the container engine was away while the software ran")
-                    return None
-            except PlatformError as error:
-                if error.code != "E301":
-                    raise
-                away_since = away_since or time.monotonic()
-                if time.monotonic() - away_since > OUTAGE:
-                    raise
-                time.sleep(POLL)
-            self.meter.poll()
-
-    def _ended(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for the end."""
-        import requests.exceptions
-
-        with self._clients.calling("waiting for a container") as api:
-            try:
-                api.wait(self.id, timeout=max(seconds, 0.01))
-            except requests.exceptions.Timeout:
-                return False
-            except requests.exceptions.ConnectionError as error:
-                if "timed out" in str(error):
-                    return False
-                raise
-        return True
-
-    def _kill(self) -> bool:
-        """Kill everything in the container. False when it had ended by itself already."""
-        import docker.errors
-
-        with self._clients.calling("killing a container") as api:
-            try:
-                api.kill(self.id, "SIGKILL")
-            except docker.errors.APIError as error:
-                if error.status_code == 409:
-                    return False
-                raise
-        end = time.monotonic() + KILL_GRACE
-        while not self._ended(POLL):
-            if time.monotonic() > end:
-                raise PlatformError("a container cannot be killed", why="It still runs after SIGKILL.")
-        return True
-
-    def _read_exit(self, killed: Literal["time", "cancel"] | None) -> Exit:
-        with self._clients.calling("reading how a container ended") as api:
-            facts = api.inspect_container(self.id)
-        state = facts["State"]
-        if state["Running"] or state["Status"] not in ("exited", "dead"):
-            raise PlatformError(
-                "the engine lost a container", why=f"Its state is {printable(str(state['Status']))}."
-            )
-        if killed is None and facts["Name"].endswith(CANCELLED):
-            killed = "cancel"
-        code = int(state["ExitCode"])
-        memory, cpu, source = self.meter.finish()
-        oom = bool(state["OOMKilled"]) or self.meter.oom_kills() > 0
-        # The engine misses the flag now and then (once in 40 kills here). A SIGKILL that is not ours, at the
-        # very limit of memory, is one.
-        if code == 137 and killed is None and source == "exact" and memory is not None:
-            oom = oom or memory >= self._spec.limits.memory
-        started, finished = str(state["StartedAt"]), str(state["FinishedAt"])
-        self._logs = logs = self._all_logs()
-        start_error = None
-        failed = INIT_FAILED.match(logs.stderr) if code in (126, 127) and not logs.stdout else None
-        if failed is not None:
-            what, why = (printable(part.decode(errors="backslashreplace")) for part in failed.groups())
-            start_error = f"{what}: {why}"
-        return Exit(
-            code=None if start_error is not None else code,
-            oom_killed=oom,
-            killed=killed,
-            start_error=start_error,
-            started=started,
-            finished=finished,
-            resources=Resources(seconds_between(started, finished), cpu, memory, source),
-            log_truncated=logs.truncated,
-        )
-
-    def _all_logs(self) -> _Logs:
-        cap = self._spec.limits.log
-        streams = {name: self._fetch(name) for name in ("stdout", "stderr")}
-        # About what the engine's own format adds to every entry of at most 16 KiB.
-        stored = sum(len(s) + 24 * (s.count(b"\n") + len(s) // 16384) for s in streams.values())
-        truncated = stored >= sandbox.log_file_size(cap) * 0.9 or any(len(s) > cap for s in streams.values())
-        return _Logs(streams["stdout"][-cap:], streams["stderr"][-cap:], truncated)
-
-    def _fetch(self, stream: str) -> bytes:
-        with self._clients.calling("reading a log") as api:
-            return bytes(
-                api.logs(self.id, stdout=stream == "stdout", stderr=stream == "stderr", stream=False)
-            )
-
-
 def no_gpu() -> PlatformError:
     """E305 for a task that wants GPUs."""
     return PlatformError(
         "this machine has not the GPUs that the task asks for",
         why="The container engine offers fewer GPUs than limits.gpus.",
         fix="use a machine with GPUs and the engine's GPU runtime, or set limits.gpus to 0",
+        code="E305",
+    )
+
+
+def _check_network(name: str, facts: Mapping[str, Any]) -> None:
+    """An engine without a bridge takes the word and gives nothing: find that out."""
+    if not set(facts["NetworkSettings"].get("Networks") or {}) - {"none"}:
+        raise _no_network(name, "The engine started the container without a network.")
+
+
+def _no_network(name: str, why: str) -> PlatformError:
+    """E305 for a gateway whose network the engine does not have."""
+    return PlatformError(
+        f"this machine has no network {printable(name)} for the gateway",
+        why=why,
+        fix="name one that 'docker network ls' shows (on an engine that the set-up started: host)",
         code="E305",
     )
 
@@ -410,19 +296,3 @@ def remove(clients: Clients, filters: Mapping[str, list[str]]) -> None:
         for volume in api.volumes(filters=filters).get("Volumes") or []:
             with suppress(docker.errors.NotFound):
                 api.remove_volume(volume["Name"])
-
-
-def seconds_between(started: str, finished: str) -> float:
-    """Seconds between two time stamps of the engine (RFC 3339, nanoseconds); 0 when one is missing."""
-
-    def parse(text: str) -> float:
-        found = re.fullmatch(r"(.{19})(\.\d+)?(Z|[+-]\d\d:\d\d)", text)
-        if found is None:
-            raise ValueError(text)
-        whole = datetime.fromisoformat(found[1] + found[3].replace("Z", "+00:00")).timestamp()
-        return whole + float(found[2] or 0)
-
-    try:
-        return max(0.0, round(parse(finished) - parse(started), 6))
-    except ValueError:
-        return 0.0

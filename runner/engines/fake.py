@@ -10,7 +10,9 @@
 A script is called with the mounts (a dict: path in the container -> folder here) and the first writable
 folder; it returns an :class:`Exit`, an exit code, or None for 0. A plain :class:`Exit` stands for a script
 that only ends so; an exception is raised by ``start``. ``mounts`` also has the ``spec``, the ``stopped`` event
-(set when the container is killed) and ``say``/``complain`` for its two log streams.
+(set when the container is told to end) and ``say``/``complain`` for its two log streams. Containers of one image
+are told apart by ``mounts.spec`` (its role or command); the folders are real, so scripts can talk over Unix
+sockets in them.
 """
 
 from __future__ import annotations
@@ -38,10 +40,13 @@ from runner.engines.base import (
     EngineInfo,
     Exit,
     ImageRef,
+    Killed,
     Limits,
+    Owner,
     Resources,
     Volume,
 )
+from runner.engines.roles import Room
 from runner.errors import PlatformError, RunnerError
 
 FAKE = EngineInfo(
@@ -244,7 +249,7 @@ class FakeEngine:
             yield session
         finally:
             for handle in self._running.pop(attempt_id, []):
-                handle.stop()
+                handle.tell()
             for name in session.names:
                 shutil.rmtree(self._volumes.pop(name), ignore_errors=True)
 
@@ -268,7 +273,8 @@ class FakeEngine:
         running = [h for h in self._running.get(attempt_id, []) if h.alive()]
         for handle in running:
             handle.cancelled = True
-            handle.stop()
+        for handle in running:
+            handle.tell()
         return bool(running)
 
 
@@ -279,10 +285,19 @@ class FakeSession:
         self._engine = engine
         self._attempt = attempt_id
         self.names: list[str] = []
+        self._room = Room()
 
-    def output_volume(self, name: str, *, bytes: int, inodes: int) -> Volume:
+    def output_volume(self, name: str, *, bytes: int, inodes: int, owner: Owner = "software") -> Volume:
         """An empty folder; its limits show only as ``full`` after the end."""
         self._engine._call("output_volume")
+        return self._volume(name, bytes, inodes)
+
+    def socket_volume(self, name: str) -> Volume:
+        """An empty folder."""
+        self._engine._call("socket_volume")
+        return self._volume(name, 64 * 1024, 32)
+
+    def _volume(self, name: str, bytes: int, inodes: int) -> Volume:
         with self._engine._lock:
             self._engine._count += 1
             full = f"volume-{self._engine._count}-{name}"
@@ -295,7 +310,12 @@ class FakeSession:
         """Start the script of the image."""
         engine = self._engine
         engine._call("start")
+        self._room.check(spec)
         engine.started.append(spec)
+        if spec.join is not None and spec.join.ended():
+            raise PlatformError(
+                "the container engine failed while starting a container", why="What it joins has ended."
+            )
         if spec.limits.gpus > engine._info.gpus:
             raise PlatformError("this machine has not the GPUs that the task asks for", code="E305")
         script = next((s for name, s in engine.script.items() if identity(name) == spec.image.id), None)
@@ -309,6 +329,7 @@ class FakeSession:
         writable = next((mounts[m.target] for m in spec.mounts if not m.read_only), Path(engine._folder.name))
         handle = FakeHandle(script, mounts, writable)
         engine._running.setdefault(self._attempt, []).append(handle)
+        self._room.add(spec, handle)
         return handle
 
     def copy_out(
@@ -352,6 +373,8 @@ class FakeHandle:
         self._result: Exit | int | None = None
         self._failure: BaseException | None = None
         self._exit: Exit | None = None
+        self._stopping = False
+        self._lock = threading.Lock()
         self._clock = time.monotonic()
         self._started = datetime.now(UTC).isoformat()
         self._thread = threading.Thread(target=self._run, args=(script, mounts, out), daemon=True)
@@ -367,35 +390,52 @@ class FakeHandle:
         """Whether the script still runs."""
         return self._exit is None and self._thread.is_alive()
 
-    def stop(self) -> None:
-        """Tell the script to end."""
+    def ended(self) -> bool:
+        """Whether the script has ended."""
+        return not self.alive()
+
+    def tell(self, seconds: float = 1.0) -> None:
+        """Tell the script to end, and give it some time."""
         self._mounts.stopped.set()
-        self._thread.join(timeout=1)
+        self._thread.join(timeout=seconds)
+
+    def stop(self, grace: float = 2.0) -> Exit:
+        """Tell the script to end: one that still runs after ``grace`` seconds counts as killed."""
+        if self.alive():
+            self._stopping = True
+            self.tell(grace)
+            if self._thread.is_alive():
+                self._conclude("stop")
+        return self.wait(0)
 
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
         """The scripted end, or ours at the deadline or when cancelled."""
-        killed: Literal["time", "cancel"] | None = None
+        killed: Killed | None = None
         while self._exit is None and self._thread.is_alive():
             if cancelled is not None and cancelled():
                 killed = "cancel"
             elif time.monotonic() - self._clock >= deadline:
                 killed = "time"
             if killed is not None:
-                self.stop()
+                self.tell()
                 break
             self._thread.join(timeout=0.01)
-        if self._exit is None:
-            if self._failure is not None and killed is None:
-                raise self._failure
-            if self.cancelled:
-                killed = "cancel"
-            self._exit = self._end(killed)
-        return self._exit
+        return self._conclude(killed)
 
-    def _end(self, killed: Literal["time", "cancel"] | None) -> Exit:
+    def _conclude(self, killed: Killed | None) -> Exit:
+        with self._lock:
+            if self._exit is None:
+                if self._failure is not None and killed is None:
+                    raise self._failure
+                self._exit = self._end("cancel" if self.cancelled else killed)
+            return self._exit
+
+    def _end(self, killed: Killed | None) -> Exit:
         result: Any = self._result
         ended = result if isinstance(result, Exit) else Exit(code=result or 0)
-        if killed is not None:
+        if killed is None and self._stopping:
+            ended = replace(ended, killed="stop")
+        elif killed is not None:
             ended = Exit(code=137, killed=killed)
         used = ended.resources
         if used == Resources():

@@ -80,7 +80,10 @@ def private_folder(path: Path) -> Path:
 
 
 class Slot:
-    """A user id that is ours alone until :meth:`release`, across processes (limits count by user id)."""
+    """Two user ids that are ours alone until :meth:`release`, across processes (limits count by user id).
+
+    ``uid`` is for softwares and evaluators, ``sidecar_uid`` for what stands beside them.
+    """
 
     def __init__(self, locks: Path) -> None:
         """Take the lowest free id. Raises E303 when thousands are taken."""
@@ -94,10 +97,11 @@ class Slot:
             except Timeout:
                 continue
             self.uid = FIRST_UID + number
+            self.sidecar_uid = self.uid + MAX_SLOTS
             self._lock: BaseFileLock = lock
             return
         raise PlatformError("no user id is free for another sandbox", why=f"{MAX_SLOTS} are in use.")
 
     def release(self) -> None:
-        """Give the id back."""
+        """Give the ids back."""
         self._lock.release()

@@ -1,7 +1,8 @@
 """The sandbox: the only place that knows container options.
 
-Every function returns the body of the engine's "create container" call as plain data. A container of a
-participant and one of an evaluator get the same walls; they differ in what is mounted and in their user.
+Every function returns the body of the engine's "create container" call as plain data. Containers of
+participants, evaluators, sidecars and gateways get the same walls; they differ in what is mounted, in their
+user, and in the network: none, the loopback of a sidecar, or (gateways only) one of the engine's networks.
 What each wall holds back is tested on real containers in ``tests/contracts/test_enforcement.py``.
 """
 
@@ -10,11 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Mount
+from runner.engines.roles import JOINERS, Room
 from runner.errors import RunnerError
 
 OPTIONS_VERSION = 1
@@ -50,43 +53,44 @@ def sandbox_digest(own_profile: bool = True) -> str:
     """
     image = ImageRef(id="sha256:" + "0" * 64, volumes=("/volume",))
     spec = ContainerSpec("software", image, ("true",), Limits())
-    body = software_options(spec, uid=FIRST_UID, own_profile=own_profile)
+    body = container_options(spec, uid=FIRST_UID, own_profile=own_profile)
     text = json.dumps([OPTIONS_VERSION, body], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def software_options(
+def container_options(
     spec: ContainerSpec,
     uid: int,
     *,
+    joined: str | None = None,
     labels: Mapping[str, str] | None = None,
     own_profile: bool = True,
     cgroup_parent: str = "",
 ) -> dict[str, Any]:
-    """The options of a participant's container.
+    """The options of one container; ``joined`` is the engine's id of the container behind ``spec.join``.
 
-    Raises E402 when a granted exception would open one of the walls.
+    Raises E402 when a granted exception would open one of the walls (only software has exceptions; a sidecar
+    may have writable paths), ValueError for a network that is not for this role.
     """
-    return _container(spec, uid, labels or {}, own_profile, cgroup_parent)
-
-
-def evaluator_options(
-    spec: ContainerSpec,
-    uid: int,
-    *,
-    labels: Mapping[str, str] | None = None,
-    own_profile: bool = True,
-    cgroup_parent: str = "",
-) -> dict[str, Any]:
-    """The options of an evaluator's container: the same walls, and never an exception."""
-    if spec.exceptions.root or spec.exceptions.writable:
+    if spec.role != "software" and (
+        spec.exceptions.root or (spec.exceptions.writable and spec.role != "sidecar")
+    ):
         raise RunnerError(
             "E402",
-            "an evaluator cannot be given exceptions",
+            f"the role {spec.role} cannot be given exceptions",
             why="Exceptions from the sandbox are for one software, granted by the organiser.",
-            fix="remove the exceptions from the evaluator",
+            fix="remove the exceptions",
         )
-    return _container(spec, uid, labels or {}, own_profile, cgroup_parent)
+    Room().check(replace(spec, join=None))
+    if (spec.join is None) != (joined is None) or (joined is not None and spec.role not in JOINERS):
+        raise ValueError(f"a {spec.role} that joins {joined!r}")
+    body = _container(spec, uid, labels or {}, own_profile, cgroup_parent)
+    if joined is not None:
+        body["HostConfig"]["NetworkMode"] = f"container:{joined}"
+        del body["Hostname"]  # it is the joined container's, and engines refuse to be told
+    elif spec.network is not None:
+        body["HostConfig"]["NetworkMode"] = spec.network
+    return body
 
 
 def keeper_options(
@@ -112,13 +116,13 @@ def keeper_options(
     return _body(image, f"{NOBODY}:{NOBODY}", ["sleep", "infinity"], {}, "/", labels or {}, host)
 
 
-def tmpfs_volume_options(*, size: int, inodes: int, uid: int) -> dict[str, str]:
+def tmpfs_volume_options(*, size: int, inodes: int, uid: int, mode: str = "0700") -> dict[str, str]:
     """The driver options of a memory volume with a limit on bytes and on files, owned by ``uid``."""
     pages = -(-size // PAGE) * PAGE
     return {
         "type": "tmpfs",
         "device": "tmpfs",
-        "o": f"size={pages},nr_inodes={inodes},mode=0700,uid={uid},gid={uid},nosuid,nodev,noexec",
+        "o": f"size={pages},nr_inodes={inodes},mode={mode},uid={uid},gid={uid},nosuid,nodev,noexec",
     }
 
 

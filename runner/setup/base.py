@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 REGISTRY_IMAGE = "python:3.11-slim"
 LOCAL_IMAGE = "proctor/base:bookworm"
+LABEL = "proctor.base"  # on an image made here: what it was made of
+_INCLUDED = ("python3", "python3-pip", "python3-venv", "ca-certificates", "socat")
 _PYTHON = "3.11"  # of both base images; the wheels carried in are made for it
 _SILENCE = 20.0  # seconds without a word from the registry until we go on without it
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -187,13 +189,20 @@ def _remember(config: Config, mode: str) -> None:
 def _ensure_local(config: Config, host: str, tell: Callable[[str], None]) -> str:
     from filelock import FileLock
 
-    if api.image(host, LOCAL_IMAGE) is None:
+    if not _usable(host):
         config.home.joinpath("engine").mkdir(parents=True, exist_ok=True)
         with FileLock(config.home / "engine" / "base.lock", timeout=900):
-            if api.image(host, LOCAL_IMAGE) is None:
+            if not _usable(host):
                 _make_local(host, tell)
     _remember(config, "local")
     return LOCAL_IMAGE
+
+
+def _usable(host: str) -> bool:
+    """Whether our base image is there with what is in it today; where none can be made, any of that name is."""
+    found = api.image(host, LOCAL_IMAGE)
+    labels = ((found or {}).get("Config") or {}).get("Labels") or {}
+    return found is not None and (labels.get(LABEL) == ",".join(_INCLUDED) or not can_install())
 
 
 def _make_local(host: str, tell: Callable[[str], None]) -> None:
@@ -219,12 +228,13 @@ def _make_local(host: str, tell: Callable[[str], None]) -> None:
         ):  # a machine behind a company's proxy knows certificates that Debian does not
             hooks.append(f"upload {_CERTIFICATES} {_CERTIFICATES}")
         command = ["mmdebstrap", "--quiet", "--variant=apt"]
-        command.append("--include=python3,python3-pip,python3-venv,ca-certificates")
+        command.append(f"--include={','.join(_INCLUDED)}")
         command += [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
         command += [f"--customize-hook={hook}" for hook in hooks]
         run_tool([*command, "bookworm", str(archive)], timeout=900, env={"TMPDIR": folder})
         name, tag = LOCAL_IMAGE.split(":")
-        api.import_image(host, archive, name, tag, ("ENV LANG=C.UTF-8", 'CMD ["python3"]'), silence=300.0)
+        changes = ("ENV LANG=C.UTF-8", 'CMD ["python3"]', f'LABEL {LABEL}="{",".join(_INCLUDED)}"')
+        api.import_image(host, archive, name, tag, changes, silence=300.0)
 
 
 def _fast_folder() -> Path | None:

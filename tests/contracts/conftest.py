@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,6 +46,26 @@ def _fill(mounts: Mounts, out: Path) -> int:
     return 1
 
 
+def _polite(mounts: Mounts, out: Path) -> int:
+    mounts.say("begun")
+    mounts.stopped.wait(20)
+    mounts.say("ending")
+    return 7
+
+
+def _stubborn(mounts: Mounts, out: Path) -> None:
+    mounts.say("begun")
+    mounts.stopped.wait(20)
+    time.sleep(2)
+
+
+def _look(mounts: Mounts, out: Path) -> None:
+    end = time.monotonic() + 15
+    while not mounts["/in"].joinpath("note").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    mounts.say(mounts["/in"].joinpath("note").read_text())
+
+
 # name -> (Python for a container, script for the fake)
 PROGRAMS: dict[str, tuple[str, Script | Exit]] = {
     "copy": (
@@ -63,6 +84,20 @@ PROGRAMS: dict[str, tuple[str, Script | Exit]] = {
     "fill": (
         "f=open('/out/run.txt','wb',0); n=f.write(bytes(3<<20)); f.write(bytes(3<<20)); f.write(b'x')",
         _fill,
+    ),
+    "polite": (
+        "import signal, sys, time\n"
+        "def end(*_): print('ending', flush=True); sys.exit(7)\n"
+        "signal.signal(signal.SIGTERM, end); print('begun', flush=True); time.sleep(20)",
+        _polite,
+    ),
+    "stubborn": (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('begun', flush=True); time.sleep(20)",
+        _stubborn,
+    ),
+    "look": (
+        "import os, time\nwhile not os.path.exists('/in/note'): time.sleep(0.02)\nprint(open('/in/note').read())",
+        _look,
     ),
     "absent": ("", Exit(code=None, start_error="nope: No such file or directory")),
 }

@@ -173,7 +173,7 @@ def test_every_option_is_on_the_container(
 ) -> None:
     facts = probe["_result"].inspected
     spec = ContainerSpec("software", scratch_image, ("python3", "-c", PROBES), LIMITS)
-    body = sandbox.software_options(spec, 1)
+    body = sandbox.container_options(spec, 1)
     host = body.pop("HostConfig")
     for option in ("Mounts", "CgroupParent"):
         host.pop(option)

@@ -54,6 +54,28 @@ def test_a_machine_that_was_set_up_is_fine() -> None:
         assert set(check.as_dict()) == {"status", "name", "detail", "fix"}
 
 
+@pytest.mark.parametrize(
+    ("options", "networks", "forwards", "key", "says"),
+    [
+        ({"network": "bridge"}, {"bridge", "host"}, True, False, ""),
+        ({"network": "host", "key": "A_KEY"}, {"host"}, False, True, ""),
+        ({"network": "bridge"}, {"host", "none"}, False, True, "no network bridge"),
+        ({"network": "bridge"}, {"bridge", "host"}, False, True, "forwards nothing"),
+        ({"network": "bridge", "key": "A_KEY"}, {"bridge"}, True, False, "A_KEY is not set"),
+    ],
+)
+def test_gateways_that_can_and_cannot_reach_their_endpoint(
+    options: dict[str, str], networks: set[str], forwards: bool, key: bool, says: str
+) -> None:
+    check = doctor.gateway_check("t", {"base_url": "https://x/v1", **options}, networks, forwards, key=key)
+    assert check.status == ("CAUTION" if says else "PASS")
+    assert says in check.detail and bool(check.fix) == bool(says)
+
+
+def test_tasks_without_a_gateway_need_no_check(tmp_path: Path) -> None:
+    assert doctor.gateway_checks(make_config(tmp_path), []) == []
+
+
 def test_without_an_engine_the_other_checks_still_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -69,7 +70,13 @@ class Stub:
                     while size := int(self.rfile.readline(), 16):
                         stub.body += self.rfile.read(size)
                         self.rfile.readline()
-                    stub.images[base.LOCAL_IMAGE] = {"Id": "sha256:1"}
+                    query = parse_qs(urlsplit(self.path).query)
+                    labels = dict(
+                        change.removeprefix("LABEL ").replace('"', "").split("=", 1)
+                        for change in query["changes"]
+                        if change.startswith("LABEL ")
+                    )
+                    stub.images[base.LOCAL_IMAGE] = {"Id": "sha256:1", "Config": {"Labels": labels}}
                     self.reply(200, {"status": "sha256:1"})
                 elif stub.pull_error:
                     self.reply(200, {"error": stub.pull_error})
@@ -304,6 +311,28 @@ def test_without_a_registry_a_base_is_made_under_a_name_of_our_own(
     assert not any(line.startswith("POST") for line in stub.asked), "the registry is not tried again"
 
 
+def test_an_older_base_image_is_made_anew_where_one_can_be_made(
+    bare: None, stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", stub.host)
+    monkeypatch.setattr(base.shutil, "which", lambda tool: f"/usr/bin/{tool}")
+    made: list[list[str]] = []
+
+    def tool(command: list[str], **_: object) -> None:
+        made.append(command)
+        Path(command[-1]).write_bytes(b"root")
+
+    monkeypatch.setattr(base, "run_tool", tool)
+    stub.images[base.LOCAL_IMAGE] = {"Id": "sha256:0", "Config": {"Labels": None}}
+    config = make_config(tmp_path, "local")
+    monkeypatch.setattr(base, "can_install", lambda: False)
+    assert base.base_image(config) == "proctor/base:bookworm" and not made, "nothing better is to be had here"
+    monkeypatch.setattr(base, "can_install", lambda: True)
+    assert base.base_image(config) == base.base_image(config) == "proctor/base:bookworm"
+    (command,) = made
+    assert any("socat" in word for word in command if word.startswith("--include="))
+
+
 def test_insisting_on_the_registry_is_respected(
     bare: None, stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -451,15 +480,20 @@ def test_the_source_digest_changes_with_every_source(tmp_path: Path, monkeypatch
     for name in ("Dockerfile", "evaluator/requirements.lock", "evaluator/a.py", "schemas/b.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
+    tmp_path.joinpath("Dockerfile").write_text("ARG B\nFROM ${B} AS evaluator\nFROM ${B} AS sidecars\n")
     monkeypatch.setattr(images, "PROJECT", tmp_path)
-    (image,) = images.IMAGES
+    image = images.IMAGES[0]
     seen = {images.source_digest(image)}
     (tmp_path / "evaluator" / "__pycache__").mkdir()
     (tmp_path / "evaluator" / "__pycache__" / "a.pyc").write_text("x")
     (tmp_path / "README.md").write_text("x")
     assert images.source_digest(image) in seen, "what is not in the image does not make it stale"
+    tmp_path.joinpath("Dockerfile").write_text(
+        "ARG B\nFROM ${B} AS evaluator\nFROM ${B} AS sidecars\nUSER x\n"
+    )
+    assert images.source_digest(image) in seen, "nor does another image's stage"
     for name in ("Dockerfile", "evaluator/requirements.lock", "evaluator/a.py", "schemas/b.json"):
-        (tmp_path / name).write_text("changed")
+        (tmp_path / name).write_text("FROM changed AS evaluator\n")
         digest = images.source_digest(image)
         assert digest not in seen
         seen.add(digest)
@@ -472,19 +506,86 @@ def test_a_missing_or_stale_image_is_refused_and_never_pulled(
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", stub.host)
     config = make_config(tmp_path)
-    (image,) = images.IMAGES
-    for known, word in ((None, "missing"), ({"Id": "sha256:3", "Config": {"Labels": None}}, "older")):
-        if known:
-            stub.images[images.tag(image)] = known
-        with pytest.raises(PlatformError, match=word) as caught:
-            images.images(None, config)  # type: ignore[arg-type]
-        assert caught.value.code == "E304"
-        assert "make setup" in caught.value.fix
+    for image in images.IMAGES:
+        for known, word in ((None, "missing"), ({"Id": "sha256:3", "Config": {"Labels": None}}, "older")):
+            if known:
+                stub.images[images.tag(image)] = known
+            with pytest.raises(PlatformError, match=f"{image.name}.* {word}") as caught:
+                images.images(None, config, [image.name])  # type: ignore[arg-type]
+            assert caught.value.code == "E304"
+            assert "make setup" in caught.value.fix
     assert not any(line.startswith("POST") for line in stub.asked)
 
 
-def test_the_evaluators_packages_are_those_of_the_project() -> None:
-    """Same versions and hashes as in the project's lock file, and everything that its code imports."""
+def test_an_image_needs_only_its_own_stages() -> None:
+    text = """# All about it
+ARG BASE=x
+
+# The common part
+FROM ${BASE} AS common
+RUN one
+
+FROM common AS tools
+RUN two
+# About a
+
+# and more
+FROM common AS a
+COPY --from=tools /x /x
+FROM common AS b
+RUN three
+"""
+    assert (
+        images.stages(text, "b")
+        == text[: text.index("\nFROM common AS tools")] + "FROM common AS b\nRUN three\n"
+    )
+    assert images.stages(text, "a") == text[: text.index("FROM common AS b")]
+    ours = (ROOT / "Dockerfile").read_text()
+    for image in images.IMAGES:
+        kept = images.stages(ours, image.name)
+        assert kept.count("\nFROM ") == 3 and kept.rstrip().count(f" AS {image.name}\n") == 1
+        assert not any(f"COPY {other.name}" in kept for other in images.IMAGES if other is not image)
+
+
+def test_packages_and_base_are_fetched_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(1 + len(images.IMAGES), timeout=10)
+    contexts: list[tuple[str, list[str], bool]] = []
+
+    def fetch(config: Config, requirements: Path, dest: Path) -> list[Path]:
+        together.wait()
+        dest.mkdir(parents=True)
+        (dest / f"{requirements.parent.name}.whl").touch()
+        return []
+
+    def make_base(config: Config, tell: object) -> str:
+        together.wait()
+        return base.REGISTRY_IMAGE
+
+    class Engine:
+        def build(self, context: Path, **options: Any) -> None:
+            assert options["build_args"]["BASE_IMAGE"] == base.REGISTRY_IMAGE
+            names = sorted(path.name for path in context.iterdir()) + [
+                p.name for p in context.glob("wheels/*")
+            ]
+            contexts.append((options["target"], names, options["network"]))
+
+    monkeypatch.setattr(images, "wheels", fetch)
+    monkeypatch.setattr(images, "base_image", make_base)
+    images._build_all(Engine(), make_config(tmp_path), images.IMAGES, print)  # type: ignore[arg-type]
+    assert sorted(contexts) == [
+        ("evaluator", ["Dockerfile", "evaluator", "schemas", "wheels", "evaluator.whl"], False),
+        # The registry's image has no socat: Debian's archive is asked for it.
+        ("sidecars", ["Dockerfile", "schemas", "sidecars", "wheels", "sidecars.whl"], True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "others"), [("evaluator", {"yaml", "pytrec_eval", "dotenv"}), ("sidecars", {"yaml"})]
+)
+def test_the_packages_of_our_images_are_those_of_the_project(name: str, others: set[str]) -> None:
+    """Same versions and hashes as in the project's lock file, and everything that the code in the image imports."""
 
     def pins(path: Path) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = {}
@@ -495,13 +596,13 @@ def test_the_evaluators_packages_are_those_of_the_project() -> None:
                 current.add(line.strip(" \\"))
         return {name: frozenset(hashes) for name, hashes in found.items()}
 
-    whole, part = pins(ROOT / "requirements.lock"), pins(ROOT / "evaluator" / "requirements.lock")
+    whole, part = pins(ROOT / "requirements.lock"), pins(ROOT / name / "requirements.lock")
     assert part and all(part.values())
     assert part.items() <= whole.items()
     assert not {"docker", "typer", "sqlalchemy"} & {pin.split("==")[0] for pin in part}
 
-    locked = {pin.split("==")[0].replace("-", "_") for pin in part} | {"yaml", "pytrec_eval"}
-    ours = {"evaluator", "schemas"}
+    locked = {pin.split("==")[0].replace("-", "_") for pin in part} | others
+    ours = {name, "schemas"}
     for folder in ours:
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
@@ -510,10 +611,10 @@ def test_the_evaluators_packages_are_those_of_the_project() -> None:
                     names = [alias.name for alias in node.names]
                 elif isinstance(node, ast.ImportFrom) and not node.level:
                     names = [node.module or ""]
-                for name in names:
-                    top = name.split(".")[0]
+                for imported in names:
+                    top = imported.split(".")[0]
                     assert top in sys.stdlib_module_names | ours | locked, (
-                        f"{path}: {name} is not in the image"
+                        f"{path}: {imported} is not in the image"
                     )
 
 
@@ -528,7 +629,12 @@ def test_our_images_are_built_once_and_hold_the_sources(tmp_path: Path) -> None:
     started = time.monotonic()
     again = images.ensure_images(opened, config)
     assert time.monotonic() - started < 1.0
-    assert again["evaluator"].id == found["evaluator"].id
+    assert {name: image.id for name, image in again.items()} == {name: i.id for name, i in found.items()}
+    assert found["sidecars"].entrypoint == () and found["sidecars"].user.split(":")[0] not in (
+        "",
+        "0",
+        "root",
+    )
     assert found["evaluator"].id.startswith("sha256:")
     assert found["evaluator"].entrypoint == ("evaluator",)
     assert found["evaluator"].cmd == ("run", "--request", "/in/request.json")

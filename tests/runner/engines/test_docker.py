@@ -18,7 +18,8 @@ import pytest
 from runner.engines import meter, owner
 from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Mount
 from runner.engines.docker import DockerEngine, _missing, reference
-from runner.engines.docker_session import seconds_between
+from runner.engines.docker_handle import seconds_between
+from runner.engines.docker_session import _check_network
 from runner.errors import PlatformError, RunnerError
 
 LIMITS = Limits(memory=128 * MIB, wall_clock=30)
@@ -223,6 +224,16 @@ def test_time_stamps_of_engines() -> None:
     assert seconds_between("2026-01-02T03:04:05.5Z", "2026-01-02T03:04:06.750000001Z") == 1.25
     assert seconds_between("2026-01-02T03:04:05Z", "2026-01-02T05:04:05+01:00") == 3600
     assert seconds_between("0001-01-01T00:00:00Z", "") == 0
+
+
+def test_an_engine_that_takes_a_network_and_gives_none() -> None:
+    """Seen with --bridge none: the container starts, and has a loopback only."""
+    _check_network("bridge", {"NetworkSettings": {"Networks": {"bridge": {}}}})
+    _check_network("host", {"NetworkSettings": {"Networks": {"host": {}}}})
+    for networks in ({}, None, {"none": {}}):
+        with pytest.raises(PlatformError) as caught:
+            _check_network("bridge", {"NetworkSettings": {"Networks": networks}})
+        assert caught.value.code == "E305" and "host" in caught.value.fix
 
 
 def test_who_is_alive() -> None:

@@ -5,39 +5,79 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from runner.engines import sandbox
-from runner.engines.base import ContainerSpec, Exceptions, ImageRef, Limits, Mount, Volume
+from runner.engines.base import ContainerSpec, Exceptions, Handle, ImageRef, Limits, Mount, Role, Volume
 from runner.errors import RunnerError
 
+HOST = cast(Handle, object())
 IMAGE = ImageRef(id="sha256:" + "1" * 64, workdir="/app", volumes=("/data", "/in"))
 SPEC = ContainerSpec(
     "software", IMAGE, ("run", "it"), Limits(), (Mount(Volume("v"), "/in"),), {"outputDir": "/out"}
 )
 
 
-def test_software_and_evaluator_have_the_same_walls() -> None:
-    assert sandbox.software_options(SPEC, 7) == sandbox.evaluator_options(replace(SPEC, role="evaluator"), 7)
+@pytest.mark.parametrize("role", ["evaluator", "sidecar", "gateway"])
+def test_all_roles_have_the_same_walls(role: Role) -> None:
+    assert sandbox.container_options(SPEC, 7) == sandbox.container_options(replace(SPEC, role=role), 7)
 
 
-def test_an_evaluator_gets_no_exceptions() -> None:
+@pytest.mark.parametrize("role", ["evaluator", "sidecar", "gateway"])
+def test_only_software_gets_exceptions(role: Role) -> None:
     for exceptions in (Exceptions(root=True), Exceptions(writable=("/var/x",))):
+        spec = replace(SPEC, role=role, exceptions=exceptions)
+        if role == "sidecar" and not exceptions.root:
+            assert "/var/x" in sandbox.container_options(spec, 7)["HostConfig"]["Tmpfs"]
+            continue
         with pytest.raises(RunnerError) as caught:
-            sandbox.evaluator_options(replace(SPEC, exceptions=exceptions), 7)
+            sandbox.container_options(spec, 7)
         assert caught.value.code == "E402"
 
 
+@pytest.mark.parametrize("role", ["software", "evaluator", "sidecar"])
+def test_only_a_gateway_has_a_network(role: Role) -> None:
+    open_ = sandbox.container_options(replace(SPEC, role="gateway", network="bridge"), 7)
+    closed = sandbox.container_options(SPEC, 7)
+    assert open_["HostConfig"].pop("NetworkMode") == "bridge"
+    assert closed["HostConfig"].pop("NetworkMode") == "none"
+    assert open_ == closed
+    for network in ("bridge", "none", ""):
+        with pytest.raises(ValueError, match="network"):
+            sandbox.container_options(replace(SPEC, role=role, network=network), 7)
+    for network in ("container:x", "", "a b", "-x"):
+        with pytest.raises(ValueError, match="network"):
+            sandbox.container_options(replace(SPEC, role="gateway", network=network), 7)
+
+
+def test_who_joins_shares_the_loopback_and_nothing_else() -> None:
+    guest = sandbox.container_options(replace(SPEC, join=HOST), 7, joined="abc")
+    alone = sandbox.container_options(SPEC, 7)
+    assert guest["HostConfig"].pop("NetworkMode") == "container:abc"
+    assert alone["HostConfig"].pop("NetworkMode") == "none"
+    assert alone.pop("Hostname") == "sandbox"
+    assert guest == alone
+    for spec, joined in (
+        (SPEC, "abc"),
+        (replace(SPEC, join=HOST), None),
+        (replace(SPEC, role="evaluator", join=HOST), "abc"),
+        (replace(SPEC, role="gateway", join=HOST), "abc"),
+    ):
+        with pytest.raises(ValueError, match="joins"):
+            sandbox.container_options(spec, 7, joined=joined)
+
+
 def test_command_and_working_directory() -> None:
-    body = sandbox.software_options(SPEC, 7)
+    body = sandbox.container_options(SPEC, 7)
     assert (body["Entrypoint"], body["Cmd"], body["WorkingDir"]) == (["run", "it"], [], "/app")
-    own = sandbox.software_options(replace(SPEC, command=None, workdir="/else"), 7)
+    own = sandbox.container_options(replace(SPEC, command=None, workdir="/else"), 7)
     assert "Entrypoint" not in own and "Cmd" not in own and own["WorkingDir"] == "/else"
 
 
 def test_volumes_of_the_image_are_covered_but_not_our_mounts() -> None:
-    tmpfs = sandbox.software_options(SPEC, 7)["HostConfig"]["Tmpfs"]
+    tmpfs = sandbox.container_options(SPEC, 7)["HostConfig"]["Tmpfs"]
     assert set(tmpfs) == {"/data", "/tmp", "/dev/shm"}
 
 
@@ -48,13 +88,13 @@ def test_volumes_of_the_image_are_covered_but_not_our_mounts() -> None:
 )  # fmt: skip
 def test_paths_that_are_never_writable(path: str) -> None:
     with pytest.raises(RunnerError) as caught:
-        sandbox.software_options(replace(SPEC, exceptions=Exceptions(writable=(path,))), 7)
+        sandbox.container_options(replace(SPEC, exceptions=Exceptions(writable=(path,))), 7)
     assert caught.value.code == "E402"
 
 
 def test_a_writable_path_is_small_and_its_files_too() -> None:
     granted = Exceptions(writable=("/var/cache/x/",), writable_bytes=1 << 33)
-    host = sandbox.software_options(replace(SPEC, exceptions=granted), 7)["HostConfig"]
+    host = sandbox.container_options(replace(SPEC, exceptions=granted), 7)["HostConfig"]
     assert f"size={1 << 33}," in host["Tmpfs"]["/var/cache/x"]
     assert {"Name": "fsize", "Soft": 1 << 33, "Hard": 1 << 33} in host["Ulimits"]
 

@@ -1,0 +1,150 @@
+"""Several containers in one session: who may join whom, how one is stopped, and what ends with what. Both engines."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from runner.engines.base import MIB, Handle, Mount
+
+
+def said(handle: Handle, text: bytes, seconds: float = 15.0) -> None:
+    """Wait until the container has written ``text``: logs are there while it runs."""
+    end = time.monotonic() + seconds
+    while text not in handle.logs("stdout", 1000):
+        assert time.monotonic() < end, handle.logs("stderr", 1000)
+        time.sleep(0.02)
+
+
+def test_stopping_politely(world: Any, attempt: str) -> None:
+    with world.engine.session(attempt) as session:
+        handle = session.start(world.spec("polite", role="sidecar"))
+        said(handle, b"begun")
+        assert not handle.ended()
+        ended = handle.stop()
+        assert handle.ended()
+        assert (ended.killed, ended.code) == ("stop", 7)
+        assert handle.wait(30) is ended is handle.stop()
+        assert handle.logs("stdout", 99) == b"begun\nending\n"
+
+
+def test_stopping_what_will_not(world: Any, attempt: str) -> None:
+    with world.engine.session(attempt) as session:
+        handle = session.start(world.spec("stubborn", role="sidecar"))
+        said(handle, b"begun")
+        begun = time.monotonic()
+        ended = handle.stop(grace=0.5)
+        assert 0.4 < time.monotonic() - begun < 8
+    assert (ended.killed, ended.code) == ("stop", 137)
+
+
+def test_an_earlier_end_stays_what_it_was(world: Any, attempt: str) -> None:
+    with world.engine.session(attempt) as session:
+        handle = session.start(world.spec("fail", role="sidecar"))
+        end = time.monotonic() + 15
+        while not handle.ended():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        ended = handle.stop()
+        absent = session.start(world.spec("absent"))
+        absent.wait(10)
+        assert absent.ended() and absent.stop().start_error
+    assert (ended.killed, ended.code) == (None, 3)
+
+
+def test_whoever_waits_learns_that_it_was_stopped(world: Any, attempt: str) -> None:
+    with world.engine.session(attempt) as session:
+        handle = session.start(world.spec("polite", role="sidecar"))
+        said(handle, b"begun")
+        seen: list[Any] = []
+        waiter = threading.Thread(target=lambda: seen.append(handle.wait(20)))
+        waiter.start()
+        ended = handle.stop()
+        waiter.join()
+    assert seen == [ended] and ended.killed == "stop"
+
+
+def test_a_deadline_counts_from_the_containers_own_start(world: Any, attempt: str) -> None:
+    with world.engine.session(attempt) as session:
+        session.start(world.spec("polite", role="sidecar"))
+        time.sleep(1.5)
+        handle = session.start(world.spec("stubborn"))
+        begun = time.monotonic()
+        ended = handle.wait(1.5)
+        assert ended.killed == "time" and time.monotonic() - begun > 0.5
+
+
+def test_files_reach_a_running_container_of_either_user(world: Any, attempt: str) -> None:
+    with world.engine.session(attempt) as session:
+        for role, owner in (("software", "software"), ("sidecar", "sidecar")):
+            given = session.output_volume(f"in-{role}", bytes=MIB, inodes=16, owner=owner)
+            handle = session.start(world.spec("look", Mount(given, "/in"), role=role))
+            assert not handle.ended()
+            session.copy_in(given, {"note": f"for the {role}".encode()})
+            ended = handle.wait(20)
+            assert ended.code == 0, handle.logs("stderr", 1000)
+            assert handle.logs("stdout", 99) == f"for the {role}\n".encode()
+
+
+def test_killing_ends_all_and_each_knows_why(world: Any, attempt: str) -> None:
+    with world.engine.session(attempt) as session:
+        relay = session.start(world.spec("polite", role="sidecar"))
+        software = session.start(world.spec("polite", join=relay))
+        driver = session.start(world.spec("polite", role="sidecar"))
+        for handle in (relay, software, driver):
+            said(handle, b"begun")
+        assert world.engine.kill(attempt) is True
+        ends = [handle.wait(20) for handle in (relay, software, driver)]
+        assert world.engine.kill(attempt) is False
+    assert [e.killed for e in ends] == ["cancel"] * 3
+
+
+def test_a_sidecar_outlives_the_software_that_joined_it(world: Any, attempt: str) -> None:
+    with world.engine.session(attempt) as session:
+        relay = session.start(world.spec("polite", role="sidecar"))
+        said(relay, b"begun")
+        software = session.start(world.spec("fail", join=relay))
+        assert software.wait(20).code == 3
+        assert not relay.ended()
+        assert relay.stop().code == 7
+
+
+def test_who_may_join_whom(world: Any, attempt: str) -> None:
+    with world.engine.session(attempt + "0") as other, world.engine.session(attempt) as session:
+        foreign = other.start(world.spec("polite", role="sidecar"))
+        relay = session.start(world.spec("polite", role="sidecar"))
+        second = session.start(world.spec("polite", role="sidecar"))
+        software = session.start(world.spec("polite", join=relay))
+        guest = session.start(world.spec("polite", role="sidecar", join=second))
+        for role, host in (
+            ("sidecar", relay),  # the software is there already
+            ("software", relay),
+            ("sidecar", software),
+            ("sidecar", guest),
+            ("software", foreign),
+            ("evaluator", second),
+            ("gateway", second),
+        ):
+            with pytest.raises(ValueError, match=r"join|shares"):
+                session.start(world.spec("polite", role=role, join=host))
+        gateway = session.start(world.spec("polite", role="gateway"))
+        with pytest.raises(ValueError, match="only a sidecar"):
+            session.start(world.spec("polite", join=gateway))
+        for role in ("software", "evaluator", "sidecar"):
+            with pytest.raises(ValueError, match="network"):
+                session.start(world.spec("polite", role=role, network="bridge"))
+
+
+def test_nobody_joins_what_has_ended(world: Any, attempt: str) -> None:
+    """That is a failure of ours, found out when the software starts."""
+    from runner.errors import PlatformError
+
+    with world.engine.session(attempt) as session:
+        relay = session.start(world.spec("fail", role="sidecar"))
+        relay.wait(20)
+        with pytest.raises(PlatformError):
+            session.start(replace(world.spec("polite"), join=relay))

@@ -1,0 +1,192 @@
+"""The gateway's definition, its allow-list and its budget, without any server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas import canonical
+from sidecars.gateway.asking import PARAMETERS, Refused, read
+from sidecars.gateway.budget import Budget
+from sidecars.gateway.config import Config, ConfigError, Spent, load
+from sidecars.gateway.upstream import _wait
+from tests.sidecars.gateway.running import CANARY, ROOT
+
+GOOD = {"schema_version": 1, "base_url": "https://api.example.com/v1", "models": ["m"]}
+CONFIG = Config("https://api.example.com/v1", ("m",))
+
+
+def write(folder: Path, **changes: Any) -> Path:
+    path = folder / "gateway.json"
+    path.write_text(json.dumps({**GOOD, **changes}))
+    return path
+
+
+def test_a_definition_and_its_key(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(f" {CANARY}\r\n")
+    config = load(
+        write(
+            tmp_path, calls=5, cost=2.5, price={"input": 1, "output": 2.5}, tokens=None, spent={"cost": 1.5}
+        ),
+        tmp_path / "key",
+    )
+    assert (config.key, config.calls, config.tokens) == (CANARY, 5, None)
+    assert (config.price_output, config.spent) == (2.5, Spent(cost=1.5))
+    assert CANARY not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"base_url": "http://api.example.com/v1"}, "must be https"),
+        ({"base_url": "ftp://api.example.com/v1"}, "start with https"),
+        ({"base_url": "https://user:pass@api.example.com/v1"}, "user or password"),
+        ({"base_url": "https://api.example.com/v1?key=1"}, "query"),
+        ({"base_url": "https://api.example.com/\r\nHost: evil"}, "characters"),
+        ({"base_url": "https://"}, "name a host"),
+        ({"base_url": "https://h:99999/"}, "not an address"),
+        ({"base_url": None}, "base_url must be"),
+        ({"models": []}, "models must be"),
+        ({"models": "m"}, "models must be"),
+        ({"calls": -1}, "calls must be"),
+        ({"calls": 1.5}, "calls must be"),
+        ({"concurrency": 0}, "concurrency must be"),
+        ({"timeout": "60s"}, "timeout must be"),
+        ({"cost": 1.0}, "cost needs price"),
+        ({"price": {"input": "1"}}, "price is an object"),
+        ({"price": 3}, "price is an object"),
+        ({"key": "sk-1"}, "key is not a field"),
+        ({"schema_version": 2}, "schema_version must be"),
+    ],
+)
+def test_a_definition_that_cannot_be_used_says_why(tmp_path: Path, changes: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(write(tmp_path, **changes))
+    assert [problem for problem in error.value.problems if said in problem], error.value.problems
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://127.0.0.1:8000/v1", "http://10.0.0.5/v1", "http://ollama:11434/v1", "http://[::1]:1/v1"],
+)
+def test_http_is_for_this_machine_and_private_networks(tmp_path: Path, address: str) -> None:
+    assert load(write(tmp_path, base_url=address)).base_url == address
+
+
+def test_all_problems_are_said_at_once_and_none_shows_the_key(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(f"{CANARY} and more")
+    path = write(tmp_path, models=[], calls=-1, base_url="http://x.example/")
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "sidecars.gateway", "serve", "--config", path),
+            *("--key-file", tmp_path / "key", "--socket", tmp_path / "s"),
+        ],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+    assert ended.returncode == 2 and len(ended.stderr.splitlines()) == 4
+    assert CANARY not in ended.stdout + ended.stderr
+
+
+def test_a_replay_needs_no_address(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.json"
+    path.write_text('{"schema_version":1,"models":["m"]}')
+    assert load(path, tmp_path / "no key", replay=True).key is None
+    with pytest.raises(ConfigError, match="base_url is missing"):
+        load(path)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), TEXTS), min_size=1, max_size=5),
+    st.fixed_dictionaries(
+        {"max_tokens": st.integers(1, 4096)},
+        optional={
+            "temperature": st.floats(0, 2),
+            "top_p": st.floats(0, 1),
+            "seed": st.integers(0, 2**31),
+            "stop": st.text("ab", min_size=1, max_size=5),
+        },
+    ),
+)
+def test_what_is_asked_is_what_was_written_and_nothing_else(
+    messages: list[tuple[str, str]], parameters: dict[str, Any]
+) -> None:
+    written = [{"role": role, "content": content} for role, content in messages]
+    body = json.dumps({"model": "m", "messages": written, **parameters}).encode()
+    asked = read(body, CONFIG)
+    sent = json.loads(asked.body())
+    assert sent == {"model": "m", "messages": written, **parameters}
+    assert asked.most_prompt >= sum(len(content.encode()) for _, content in messages)
+    assert asked.most_reply == parameters["max_tokens"]
+    assert read(asked.body(), CONFIG) == asked
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=20), st.none() | st.booleans() | st.integers() | TEXTS | st.lists(TEXTS), max_size=6
+    )
+)
+def test_any_other_body_is_refused_or_clean(data: dict[str, Any]) -> None:
+    base = {"model": "m", "messages": [{"role": "user", "content": "x"}], "max_tokens": 1}
+    try:
+        asked = read(canonical({**base, **data}), CONFIG)
+    except Refused as refused:
+        assert 400 <= refused.status < 500 and len(refused.message) < 1000
+    else:
+        assert set(json.loads(asked.body())) <= {"model", "messages", *PARAMETERS}
+
+
+CALLS = st.lists(
+    st.tuples(st.integers(0, 400), st.integers(1, 100), st.floats(0, 1), st.floats(0, 1)), max_size=40
+)
+
+
+@given(CALLS, st.integers(0, 3000), st.floats(0, 0.01), st.integers(1, 20))
+def test_no_order_of_calls_exceeds_a_budget(
+    calls: list[tuple[int, int, float, float]], tokens: int, cost: float, count: int
+) -> None:
+    """Whatever is used of what was held, and however many calls are open."""
+    budget = Budget(
+        Config("https://h/", ("m",), calls=count, tokens=tokens, cost=cost, price_input=1, price_output=3)
+    )
+    open_calls = []
+    for size, most, prompt, said in calls:
+        body = {"model": "m", "messages": [{"role": "user", "content": "x" * size}], "max_tokens": most}
+        asked = read(canonical(body), CONFIG)
+        try:
+            hold = budget.take(asked)
+        except Refused as refused:
+            assert refused.code == "budget_exceeded"
+        else:
+            open_calls.append((hold, int(asked.most_prompt * prompt), int(asked.most_reply * said)))
+        if len(open_calls) > 3:
+            budget.settle(*open_calls.pop(0))
+        assert budget.tokens + budget.held_tokens <= tokens
+        assert budget.calls <= count
+        assert budget.cost + budget.held_cost <= cost * (1 + 1e-9) + 1e-12
+    for held in open_calls:
+        budget.settle(*held)
+    assert budget.held_tokens == 0 and budget.held_cost == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        *((None, None), ("3", 3.0), (" 1.5 ", 1.5), ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0)),
+        *(("-1", None), ("nan", None), ("soon", None), ("9" * 30, None)),
+    ],
+)
+def test_retry_after(value: str | None, seconds: float | None) -> None:
+    assert _wait(value) == seconds

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from search_arguments import ARGUMENTS, argument, write
+from search_parts import asked
+
+from sidecars.search import vectors
+from sidecars.search.errors import DataError
+from sidecars.search.vectors import Matrix, inverse_lengths
+
+FIELD = "text_embedding_stella"
+VALUES = st.floats(-8, 8, width=16)
+
+
+def matrix(rows: Any, dtype: str = "f4") -> Matrix:
+    values = np.array(rows, dtype=dtype)
+    return Matrix(values, inverse_lengths(values))
+
+
+def test_the_score_is_one_plus_the_cosine_halved(asking: Callable[..., Any], tmp_path: Path) -> None:
+    ask = asking()
+    rows = np.array(
+        [[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 0, 0], [-3, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]], dtype="f4"
+    )
+    np.save(tmp_path / "data0" / f"{FIELD}.npy", rows)
+    ask = asked(tmp_path / "data0").search
+    hits = ask({"knn": {"field": FIELD, "query_vector": [2, 0, 0, 0], "k": 10, "num_candidates": 100}})[
+        "hits"
+    ]
+    # cosines 1, 1, sqrt(1/2), 0, -1; the row of zeros has no vector
+    assert [(hit["_id"], hit["_score"]) for hit in hits["hits"]] == [
+        ("1.1", 1.0),
+        ("10104.4", 1.0),
+        ("1.2", pytest.approx(0.8535534, rel=1e-6)),
+        ("1.3", 0.5),
+        ("2.1", 0.0),
+    ]
+    assert hits["total"] == {"value": 5, "relation": "eq"}
+    assert hits["max_score"] == 1.0
+    assert FIELD in hits["hits"][0]["_source"]
+
+
+def test_a_document_without_a_vector_has_none_in_its_source(tmp_path: Path) -> None:
+    folder = write(tmp_path / "one")
+    rows = np.load(folder / f"{FIELD}.npy")
+    rows[2] = 0
+    np.save(folder / f"{FIELD}.npy", rows)
+    hits = asked(folder).search({"query": {"match_all": {}}})["hits"]["hits"]
+    assert [FIELD in hit["_source"] for hit in hits] == [True, True, False, True, True, True]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    data=st.data(),
+    count=st.integers(1, 30),
+    dimensions=st.integers(1, 5),
+    k=st.integers(1, 35),
+    dtype=st.sampled_from(["f2", "f4"]),
+)
+def test_the_nearest_are_those_of_brute_force(
+    data: Any, count: int, dimensions: int, k: int, dtype: str
+) -> None:
+    rows = data.draw(
+        st.lists(st.lists(VALUES, min_size=dimensions, max_size=dimensions), min_size=count, max_size=count)
+    )
+    query = data.draw(st.lists(VALUES, min_size=dimensions, max_size=dimensions).filter(any))
+    among = data.draw(
+        st.none() | st.sets(st.integers(0, count - 1)).map(lambda s: np.array(sorted(s), dtype=np.int64))
+    )
+    found = matrix(rows, dtype).nearest(np.array(query, dtype="f4"), k, among)
+    wide = np.array(rows, dtype=dtype).astype("f8")
+    squares = (wide.astype("f4") ** 2).sum(axis=1)
+    expected = [
+        (i, float(wide[i] @ np.array(query) / np.linalg.norm(wide[i]) / np.linalg.norm(query)))
+        for i in (range(count) if among is None else among)
+        if squares[i] > 0
+    ]
+    assert len(found) == min(k, len(expected))
+    by_place = dict(expected)
+    assert [c for _, c in found] == pytest.approx([by_place[i] for i, _ in found], abs=1e-6)
+    assert [c for _, c in found] == pytest.approx(sorted(by_place.values(), reverse=True)[:k], abs=1e-6)
+
+
+def test_equal_vectors_have_equal_scores_wherever_they_lie() -> None:
+    random = np.random.default_rng(3)
+    rows = random.standard_normal((5000, 64)).astype("f4")
+    same = list(range(5, 5000, 37))
+    rows[same] = rows[5]
+    found = matrix(rows).nearest(rows[5], 100)
+    assert [place for place, _ in found] == same[:100]
+    assert {cosine for _, cosine in found} == {found[0][1]}
+
+
+def test_a_filter_is_applied_before_the_k_nearest_are_chosen(ask: Any) -> None:
+    knn = {"field": FIELD, "query_vector": [1, 2, 3, 4], "k": 2, "num_candidates": 10}
+    body = {
+        "knn": {**knn, "filter": {"term": {"topic.keyword": "Should roads be narrower?"}}},
+        "_source": False,
+    }
+    hits = ask.search(body)["hits"]["hits"]
+    assert {hit["_id"] for hit in hits} == {"2.1", "2.2"}
+    body["knn"]["filter"] = [{"match": {"topic": "roads"}}, {"exists": {"field": "tags"}}]
+    assert [hit["_id"] for hit in ask.search(body)["hits"]["hits"]] == ["2.1"]
+
+
+def test_query_and_knn_together_add_their_scores(ask: Any) -> None:
+    query = {"match": {"text": "cars"}}
+    knn = {"field": FIELD, "query_vector": [1, 2, 3, 4], "k": 3, "num_candidates": 10, "boost": 0.5}
+    words = {h["_id"]: h["_score"] for h in ask.search({"query": query})["hits"]["hits"]}
+    near = {h["_id"]: h["_score"] for h in ask.search({"knn": knn})["hits"]["hits"]}
+    both = ask.search({"query": query, "knn": knn})["hits"]
+    expected = {name: words.get(name, 0) + near.get(name, 0) for name in words.keys() | near.keys()}
+    assert {h["_id"]: h["_score"] for h in both["hits"]} == pytest.approx(expected, rel=1e-6)
+    scores = [h["_score"] for h in both["hits"]]
+    assert scores == sorted(scores, reverse=True)
+    assert both["total"]["value"] == len(expected)
+    # Cut to one hit: the neighbours still have the score of their match.
+    first = ask.search({"query": query, "knn": knn, "size": 1})["hits"]
+    assert first["hits"] == both["hits"][:1]
+    assert first["total"] == both["total"]
+
+
+def test_several_knn_are_added(ask: Any) -> None:
+    one = {"field": FIELD, "query_vector": [1, 2, 3, 4], "k": 6, "num_candidates": 10}
+    two = {"field": "attacks_embedding_stella", "query_vector": [4, 3, 2, 1], "k": 6, "num_candidates": 10}
+    scores = [
+        {h["_id"]: h["_score"] for h in ask.search({"knn": k})["hits"]["hits"]}
+        for k in (one, two, [one, two])
+    ]
+    assert scores[2] == pytest.approx(
+        {name: scores[0][name] + scores[1][name] for name in scores[0]}, rel=1e-6
+    )
+
+
+def test_only_neighbours_that_are_similar_enough(ask: Any) -> None:
+    knn = {"field": FIELD, "query_vector": [1, 2, 3, 4], "k": 6, "num_candidates": 10}
+    scores = [h["_score"] for h in ask.search({"knn": knn})["hits"]["hits"]]
+    similar = ask.search({"knn": {**knn, "similarity": 0.0}})["hits"]["hits"]
+    assert [h["_score"] for h in similar] == [s for s in scores if s >= 0.5]
+    assert 0 < len(similar) < len(scores)
+
+
+def test_k_is_the_size_if_it_is_not_given(ask: Any) -> None:
+    knn = {"field": FIELD, "query_vector": [1, 2, 3, 4]}
+    assert len(ask.search({"knn": knn, "size": 3})["hits"]["hits"]) == 3
+    assert ask.search({"knn": knn, "size": 3})["hits"]["total"]["value"] == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"query_vector": [1, 2, 3]}, "different number of dimensions [3] than the index vectors [4]"),
+        ({"query_vector": [0, 0, 0, 0]}, "without length"),
+        ({"query_vector": [1, 2, 3, "4"]}, "list of numbers"),
+        ({"query_vector": [1, 2, 3, True]}, "list of numbers"),
+        ({"query_vector": [1, 2, 3, 10**400]}, "too large"),
+        ({"query_vector": [1, 2, 3, 1e300]}, "over 1e30"),
+        ({"query_vector": "AAAA"}, "list of numbers"),
+        ({"field": "text"}, "field [text] is not a field of vectors"),
+        ({"field": "nothing"}, "field [nothing] does not exist in the mapping"),
+        ({"k": 0}, "[knn.k] has to be between 1 and 10000"),
+        ({"k": 10_001}, "[knn.k] has to be between 1 and 10000"),
+        ({"k": 5, "num_candidates": 4}, "[num_candidates] cannot be less than [k]"),
+        ({"similarity": 2}, "[knn.similarity] has to be between -1 and 1"),
+        ({"query_vector_builder": {}}, "[knn] does not support [query_vector_builder]"),
+        ({"filter": {"knn": {}}}, "unknown query [knn]"),
+    ],
+)
+def test_refused(ask: Any, change: dict[str, Any], reason: str) -> None:
+    assert reason in ask.refusal({"knn": {"field": FIELD, "query_vector": [1, 2, 3, 4], **change}})
+
+
+def test_required_parts_of_knn(ask: Any) -> None:
+    assert ask.refusal({"knn": {"field": FIELD}}) == "Required [query_vector] in [knn]"
+    assert ask.refusal({"knn": []}) == "[knn] may be a list of 1 to 8"
+    assert (
+        ask.refusal({"knn": [{"field": FIELD, "query_vector": [1, 2, 3, 4]}] * 9})
+        == "[knn] may be a list of 1 to 8"
+    )
+
+
+def test_a_half_precision_vector_comes_back_as_it_is_stored(
+    asking: Callable[..., Any], tmp_path: Path
+) -> None:
+    ask = asking(dtype="f2")
+    rows = np.load(tmp_path / "data0" / f"{FIELD}.npy")
+    hits = ask.search({"query": {"match_all": {}}})["hits"]["hits"]
+    assert [hit["_source"][FIELD] for hit in hits] == rows.tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "what"),
+    [
+        (np.zeros((6, 4), "f8"), "float16 or float32, not float64"),
+        (np.zeros((6, 4), ">f4"), "float16 or float32"),
+        (np.zeros(6, "f4"), "two dimensions"),
+        (np.asfortranarray(np.zeros((6, 4), "f4")), "rows stored one after another"),
+        (np.zeros((5, 4), "f4"), "5 rows, but there are 6 arguments"),
+        (np.zeros((6, 0), "f4"), "1 to 4096 dimensions"),
+        (np.array([{}] * 6), "not a .npy file that can be mapped"),
+    ],
+)
+def test_matrices_that_cannot_be_used(tmp_path: Path, rows: Any, what: str) -> None:
+    np.save(tmp_path / "a.npy", rows, allow_pickle=True)
+    with pytest.raises(DataError, match=what.replace("(", "\\(")):
+        Matrix.open(tmp_path / "a.npy", len(ARGUMENTS))
+
+
+def test_a_damaged_matrix(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(DataError, match=r"not a \.npy file"):
+        Matrix.open(tmp_path / "a.npy", 1)
+
+
+def test_the_fingerprint_notices_a_change_anywhere_in_a_small_file(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    rows = random.standard_normal((200, 64)).astype("f4")
+    seen = set()
+    for place in (None, 0, 77, 199):
+        changed = rows.copy()
+        if place is not None:
+            changed[place, 3] += 1
+        np.save(tmp_path / "a.npy", changed)
+        seen.add(vectors.fingerprint(tmp_path / "a.npy"))
+    assert len(seen) == 4
+
+
+def test_no_vectors_at_all(asking: Callable[..., Any]) -> None:
+    ask = asking([argument("1", "a")], vectors=False)
+    assert "fields of vectors: none" in ask.refusal({"knn": {"field": FIELD, "query_vector": [1]}})

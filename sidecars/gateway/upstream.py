@@ -1,0 +1,235 @@
+"""The one way out: one address, one key, and what may come back.
+
+Nothing of what an endpoint sends is passed on but the text of its first choice, why it ended, and the tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from schemas import show
+from schemas.replies import StoredReply
+from sidecars.gateway.asking import Asked, Refused
+from sidecars.gateway.budget import Budget
+from sidecars.gateway.config import Config
+
+if TYPE_CHECKING:
+    import httpx2
+
+ANSWER_BYTES = 8 << 20
+REPLY_CHARACTERS = 1 << 20
+PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before the first retry; each next one is twice as long
+AGAIN = (408, 409, 425, 429)
+_WORD = re.compile(r"[a-zA-Z0-9_.:/-]{1,200}")
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A reply, with the model that the endpoint says gave it, and the number of retries it took."""
+
+    reply: StoredReply
+    by: str
+    retries: int
+
+
+class Failed(Refused):
+    """The endpoint gave nothing usable. ``upstream`` is its last status, if any."""
+
+    def __init__(self, status: int, code: str, message: str, *, upstream: int | None, retries: int) -> None:
+        super().__init__(status, code, message)
+        self.upstream, self.retries = upstream, retries
+
+
+@dataclass
+class _Try:
+    """What one try gave: a body with status 200, or why not. ``charged``: it may have cost something."""
+
+    status: int | None = None
+    body: bytes = b""
+    why: str = ""
+    charged: bool = False
+    wait: float | None = None
+
+
+class Upstream:
+    """The endpoint. Only :meth:`ask` sends anything, and only to ``<base_url>/chat/completions``."""
+
+    def __init__(self, config: Config, budget: Budget) -> None:
+        self.config, self.budget = config, budget
+        self.url = config.base_url.rstrip("/") + "/chat/completions"
+        self.slots = asyncio.Semaphore(config.concurrency)
+        self._client: httpx2.AsyncClient | None = None
+
+    def _connected(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            import httpx2
+
+            # No proxy and no certificates from the environment, no redirects; TLS is always verified.
+            self._client = httpx2.AsyncClient(
+                trust_env=False,
+                follow_redirects=False,
+                timeout=self.config.timeout,
+                limits=httpx2.Limits(max_connections=self.config.concurrency),
+            )
+        return self._client
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def ask(self, asked: Asked) -> Answered:
+        """The endpoint's reply, after retries where they may help. Raises :class:`Refused` and :class:`Failed`."""
+        async with self.slots:
+            for retry in range(self.config.retries + 1):
+                hold = self.budget.take(asked)
+                charge = asked.most_prompt, asked.most_reply  # unless it is known to be less
+                try:
+                    tried = await self._try(asked)
+                    answered = self._read(asked, tried, retry)
+                    if answered is not None:
+                        counted = answered.reply.prompt_tokens, answered.reply.completion_tokens
+                        charge = counted if any(counted) else charge
+                        return answered
+                    charge = charge if tried.charged else (0, 0)
+                finally:
+                    self.budget.settle(hold, *charge)
+                self._give_up(tried, retry)
+                wait = tried.wait if tried.wait is not None else min(LONGEST_PAUSE, PAUSE * 2**retry)
+                await asyncio.sleep(wait)
+        raise AssertionError("the last retry returns or raises")
+
+    async def _try(self, asked: Asked) -> _Try:
+        import httpx2
+
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers |= {"Accept-Encoding": "identity", "User-Agent": "proctor-gateway"}
+        if self.config.key is not None:
+            headers["Authorization"] = f"Bearer {self.config.key}"
+        tried = _Try()
+        try:
+            async with asyncio.timeout(self.config.timeout):
+                client = self._connected()
+                async with client.stream(
+                    "POST", self.url, content=asked.body(), headers=headers, cookies={}
+                ) as response:
+                    tried.status, tried.charged = response.status_code, response.status_code == 200
+                    tried.wait = _wait(response.headers.get("retry-after"))
+                    body = bytearray()
+                    if response.headers.get("content-encoding", "identity").lower() == "identity":
+                        async for piece in response.aiter_raw():
+                            body += piece
+                            if len(body) > ANSWER_BYTES:
+                                tried.why = f"more than {ANSWER_BYTES} bytes"
+                                return tried
+                    tried.body = bytes(body)
+        except (TimeoutError, httpx2.TimeoutException):
+            tried.why, tried.charged = f"no answer within {self.config.timeout:g} s", True
+        except (httpx2.ConnectError, httpx2.UnsupportedProtocol):
+            tried.why = "cannot be reached"
+        except (httpx2.HTTPError, httpx2.StreamError, OSError, ValueError):
+            # The error's own words may repeat headers, so they are not shown.
+            tried.why, tried.charged = "the connection broke", True
+        finally:
+            if self._client is not None:
+                self._client.cookies.clear()
+        return tried
+
+    def _read(self, asked: Asked, tried: _Try, retries: int) -> Answered | None:
+        """The reply in a try; None when there is none."""
+        if tried.why or tried.status != 200:
+            return None
+        try:
+            data = json.loads(tried.body)
+            choice = data["choices"][0]
+            text = choice["message"].get("content")
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            tried.why = "the answer is no chat completion"
+            return None
+        text = "" if text is None else text
+        if not isinstance(text, str) or len(text) > REPLY_CHARACTERS:
+            tried.why = "the answer is no chat completion of a sensible size"
+            return None
+        text = self._without_key(text.encode("utf-8", "replace").decode("utf-8"))
+        usage = data.get("usage")
+        prompt, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        finish, by = _word(choice.get("finish_reason"), "stop"), _word(data.get("model"), "")
+        reply = StoredReply(asked.key, asked.model, text, finish, prompt, said)
+        return Answered(reply, self._without_key(by), retries)
+
+    def _give_up(self, tried: _Try, retry: int) -> None:
+        """Raise what the client gets when another try would not help, or there is none left."""
+        status = tried.status
+
+        def failed(status_here: int, code: str, message: str) -> Failed:
+            return Failed(status_here, code, message, upstream=status, retries=retry)
+
+        if not tried.why and status is not None and status not in AGAIN and status < 500:
+            if status in (401, 403):
+                # What endpoints say about a key repeats parts of it.
+                raise failed(502, "key_refused", f"the endpoint refuses the key (status {status})")
+            passed = status if status in (400, 404, 413, 422) else 502
+            told = f"the endpoint answers with status {status}{self._told(tried.body)}"
+            raise failed(passed, "upstream_refused", told)
+        code = _code(tried.body)
+        no_more = retry >= self.config.retries or code == "insufficient_quota"
+        if not no_more and (tried.wait or 0) <= self.config.timeout:
+            return
+        if status == 429 and not tried.why:
+            told = f"the endpoint has too much to do, {retry + 1} times"
+            raise failed(429, code if code == "insufficient_quota" else "rate_limited", told)
+        why = tried.why or f"status {status}"
+        raise failed(502, "upstream_failed", f"the endpoint: {why}, {retry + 1} times")
+
+    def _told(self, body: bytes) -> str:
+        """What the endpoint says in an error, in safe words; nothing if any part of the key is in it."""
+        try:
+            message = json.loads(body)["error"]["message"]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            return ""
+        key = self.config.key or ""
+        parts = {key[start : start + 6] for start in range(max(1, len(key) - 5))} if key else set()
+        if not isinstance(message, str) or any(part in message for part in parts):
+            return ""
+        return f": {show(message, 300)}"
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self.config.key, "[key]") if self.config.key else text
+
+
+def _code(body: bytes) -> str:
+    try:
+        code = json.loads(body)["error"]["code"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return code if isinstance(code, str) else ""
+
+
+def _count(usage: Any, name: str) -> int:
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if type(count) is int and 0 <= count < 1 << 40 else 0
+
+
+def _word(value: Any, default: str) -> str:
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else default
+
+
+def _wait(value: str | None) -> float | None:
+    """The seconds of a Retry-After header: a number, or a date."""
+    if value is None:
+        return None
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value.strip()):
+        return float(value)
+    parsed = email.utils.parsedate_tz(value)
+    if parsed is None:
+        return None
+    try:
+        return max(0.0, email.utils.mktime_tz(parsed) - time.time())
+    except (ValueError, OverflowError, OSError):
+        return None

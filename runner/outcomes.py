@@ -136,6 +136,8 @@ _WAIT = "Nothing to do: the organiser's next runner evaluate does it."
 
 
 def _settled(attempt: AttemptFacts) -> Outcome:
+    if attempt.verdict == "disputed":
+        return _disputed(attempt)
     if attempt.verdict != "ok":
         row = TABLE[attempt.verdict]
         return Outcome(
@@ -216,6 +218,22 @@ def _held(attempt: AttemptFacts, evaluation: int | None, blame: Blame, reason: s
         listed=True,
         attempt=attempt.number,
         evaluation=evaluation,
+        verdict=attempt.verdict,
+    )
+
+
+def _disputed(attempt: AttemptFacts) -> Outcome:
+    """Never tried again by itself: a software that breaks what it can reach must not get another try for it."""
+    row = TABLE["disputed"]
+    return Outcome(
+        "held",
+        f"The run waits for the organiser. {row.says}",
+        f"disputed: {attempt.detail}" if attempt.detail else "disputed",
+        "Nothing to do for the team. The organiser: runner show and the logs of the servers beside the software; "
+        "then runner evaluate --force for another try, or let it stand.",
+        row.blame,
+        listed=True,
+        attempt=attempt.number,
         verdict=attempt.verdict,
     )
 

@@ -29,6 +29,11 @@ TABLE: dict[str, VerdictKind] = {
     "cancelled": VerdictKind(
         "none", "A person stopped the run.", "Start it again with runner evaluate --run RUN --force."
     ),
+    "disputed": VerdictKind(
+        "none",
+        "A server of ours that the software can reach failed while it ran; either side may have caused it.",
+        "Nothing to do: the organiser looks at it. It costs nothing, and is not run again by itself.",
+    ),
     "time-limit": VerdictKind(
         "participant",
         "The software was still running at the wall-clock limit and was killed.",
@@ -93,7 +98,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the verdict is decided from. ``platform`` is the text of a failure of ours, if there was one."""
+    """What the verdict is decided from. ``platform`` is the text of a failure of ours, if there was one.
+
+    Of servers: ``disputed`` says how a server of ours that the software can reach failed, ``unhealthy`` why the
+    software was never ready. After it was ``ready``, how its container ended decides nothing any more: what it did
+    not answer is a defect of those turns. ``notes`` become warnings.
+    """
 
     exit: Exit | None
     output_present: bool
@@ -101,6 +111,9 @@ class Facts:
     refused: tuple[tuple[str, str], ...] = ()
     platform: str | None = None
     unhealthy: str | None = None
+    disputed: str | None = None
+    ready: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def _mib(size: int) -> str:
@@ -119,20 +132,20 @@ def decide(facts: Facts, limits: Limits, expected: str) -> Verdict:
     warnings = list(_warnings(facts, exit_))
     if exit_.killed == "cancel":
         return Verdict("cancelled", "stopped by a person", tuple(warnings))
+    if facts.disputed is not None:
+        return Verdict("disputed", facts.disputed, tuple(warnings))
     if exit_.killed == "time":
         return Verdict("time-limit", f"killed after {limits.wall_clock:g} s", tuple(warnings))
     if exit_.start_error is not None:
         return Verdict("run-error", f"could not be started: {exit_.start_error}", tuple(warnings))
-    code = exit_.code if exit_.code is not None else -1
-    if code != 0:
+    if not (facts.ready or exit_.killed == "stop") and exit_.code != 0:
+        code = exit_.code if exit_.code is not None else -1
         if exit_.oom_killed:
             return Verdict("memory-limit", f"exit code {code}; limit {_mib(limits.memory)}", tuple(warnings))
         if facts.output_full:
             return Verdict(
                 "output-limit", f"exit code {code}; the output directory was full", tuple(warnings)
             )
-        if facts.unhealthy:
-            return Verdict("unhealthy", facts.unhealthy, tuple(warnings))
         if code > 128:
             hint = " (SIGKILL that we did not send: often memory)" if code == 137 else ""
             return Verdict("signal", f"killed by signal {code - 128}{hint}", tuple(warnings))
@@ -145,9 +158,12 @@ def decide(facts: Facts, limits: Limits, expected: str) -> Verdict:
 
 
 def _warnings(facts: Facts, exit_: Exit) -> list[str]:
-    found = []
-    if exit_.oom_killed and exit_.code == 0:
-        found.append("a child process was killed for memory while the main process ended well")
+    found = list(facts.notes)
+    if facts.ready and exit_.killed is None:
+        how = " (memory)" if exit_.oom_killed else ""
+        found.append(f"the server ended by itself during the run, with exit code {exit_.code}{how}")
+    elif exit_.oom_killed and (exit_.code == 0 or exit_.killed == "stop"):
+        found.append("a child process was killed for memory while the main process went on")
     if facts.output_full and exit_.code == 0:
         found.append("the output directory was full at the end: the run file may be cut off")
     if exit_.log_truncated:

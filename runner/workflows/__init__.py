@@ -21,4 +21,8 @@ def workflow(name: WorkflowName) -> WorkflowRun:
         from runner.workflows import upload
 
         return upload.run
+    if name == "interactive":
+        from runner.workflows import interactive
+
+        return interactive.run
     raise KeyError(name)

@@ -49,7 +49,7 @@ def _in_the_room(
 ) -> tuple[Exit, Collected]:
     assert job.image is not None
     image = engine.resolve(job.image)
-    mounts = [Mount(_inputs(job, engine), INPUT), *_models(job, engine), *_input_runs(job, engine)]
+    mounts = [Mount(inputs_volume(job, engine), INPUT), *model_mounts(job, engine), *_input_runs(job, engine)]
     with engine.session(attempt_id, labels={"run": job.run_id, "team": job.team}) as session:
         out = session.output_volume("output", bytes=job.limits.output, inodes=job.limits.output_files)
         spec = ContainerSpec(
@@ -83,12 +83,14 @@ def _run_file(collected: Collected, expected: str) -> str | None:
     return next((name for name in (expected, f"{expected}.gz") if name in collected.files), None)
 
 
-def _inputs(job: Job, engine: Engine) -> Volume:
+def inputs_volume(job: Job, engine: Engine) -> Volume:
+    """The volume with the part of the inputs that the job's scenario shows."""
     view = job.task.scenarios[job.scenario]
     return engine.data_volume(str(job.lock["digests"]["view"]), partial(view_files, job.dataset, view))
 
 
-def _models(job: Job, engine: Engine) -> list[Mount]:
+def model_mounts(job: Job, engine: Engine) -> list[Mount]:
+    """The task's models at their paths. Raises E402 when one has another content than task.yaml says."""
     return [
         Mount(engine.data_volume(m.digest.removeprefix("sha256:"), partial(_model_files, m)), m.target)
         for m in job.models

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sidecars.driver.standins import Room
 
 from sidecars.driver.__main__ import main
 from sidecars.driver.config import Config, InputError
+from tests.sidecars.driver.standins import Room
 
 
 def told(room: Room, **changes: Any) -> Path:

@@ -7,10 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from tests.sidecars.driver.standins import Asked, Room, debate, good
 
 import schemas
 from schemas.transcripts import transcript, transcript_digest
+from tests.sidecars.driver.standins import Asked, Room, debate, good
 
 
 def test_the_output_has_the_structure_of_genirsim(room: Room) -> None:

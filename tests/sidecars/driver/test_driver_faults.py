@@ -10,9 +10,9 @@ import time
 from typing import Any
 
 import pytest
-from tests.sidecars.driver.standins import Asked, Handler, Room, debate, good, reply, simulated
 
 import schemas
+from tests.sidecars.driver.standins import Asked, Handler, Room, debate, good, reply, simulated
 
 NO_ANSWER = {"utterance": "", "response": {"content": "", "arguments": []}}
 
@@ -332,7 +332,7 @@ def test_a_failure_of_the_user_is_not_the_softwares(
 ) -> None:
     monkeypatch.setattr("sidecars.driver.user.PAUSE", 0.01)
     room.claims(*[f"Claim {n}" for n in range(20)])
-    report, software, user = debate(room, user=_user_that(answer, after=4), concurrency=1, turns=3)
+    report, software, _ = debate(room, user=_user_that(answer, after=4), concurrency=1, turns=3)
     assert report.part == "user" and words in report.message.lower()
     assert report.data()["ready"] is True
     # It stops early; what was finished is kept, in its place.

@@ -7,9 +7,8 @@ import json
 from collections import Counter
 from typing import Any
 
-from tests.sidecars.driver.standins import Asked, Room, debate, reply
-
 import schemas
+from tests.sidecars.driver.standins import Asked, Room, debate, reply
 
 CRITERIA = ["Quantity", "Quality", "Relation", "Manner"]
 
@@ -97,7 +96,7 @@ def test_a_failed_judgment_is_left_out_and_the_rest_counts(room: Room) -> None:
 
     async def moody(asked: Asked, writer: asyncio.StreamWriter) -> Any:
         key = (asked.path, asked.data.get("userTurnIndex", 9))
-        return bad[key] if key in bad else {"score": 1}
+        return bad.get(key, {"score": 1})
 
     ready(room, {"simulation": simulation(2)})
     report, _, _ = debate(room, moody, mode="judge")

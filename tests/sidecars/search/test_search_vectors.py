@@ -235,3 +235,10 @@ def test_the_fingerprint_notices_a_change_anywhere_in_a_small_file(tmp_path: Pat
 def test_no_vectors_at_all(asking: Callable[..., Any]) -> None:
     ask = asking([argument("1", "a")], vectors=False)
     assert "fields of vectors: none" in ask.refusal({"knn": {"field": FIELD, "query_vector": [1]}})
+
+
+def test_every_number_of_half_precision_is_widened_exactly() -> None:
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    numbers = numbers[np.isfinite(numbers)].reshape(1, -1)
+    found = vectors._widened(numbers, np.empty(numbers.shape, dtype=np.int32))
+    assert np.array_equal(found.astype(np.float64) * 2.0**112, numbers.astype(np.float64))

@@ -1,0 +1,284 @@
+"""The interface over HTTP, without HTTP: from a method, a path and a body to a status and JSON."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from urllib.parse import unquote
+
+from sidecars.search import fields
+from sidecars.search.errors import SearchError, illegal, no_index, quote
+from sidecars.search.fields import Source
+from sidecars.search.prepared import Collection
+from sidecars.search.queries import Queries
+from sidecars.search.reading import flag, options, read_json
+from sidecars.search.requests import HARMLESS, Search, read_search
+from sidecars.search.searching import MAX_NUMBERS, count, fetch, search
+from sidecars.search.served import ServedLog
+
+VERSION = "8.18.0"  # of the interface that this is a part of
+MAX_SEARCHES = 32  # in one _msearch
+MAX_ADDRESS = 64
+_SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
+_JSON = re.compile(r"application/(vnd\.elasticsearch\+)?(x-nd)?json", re.IGNORECASE)
+_COMPATIBLE = re.compile(r";\s*compatible-with\s*=\s*\"?(\w+)", re.IGNORECASE)
+
+_READ, _SEARCH = frozenset({"GET", "HEAD"}), frozenset({"GET", "POST"})
+_HEALTH = {"cluster_name": "proctor", "status": "green", "timed_out": False, "number_of_nodes": 1}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request. ``address`` holds the parameters of the address in their order, with repetitions."""
+
+    method: str
+    path: str
+    address: list[tuple[str, str]] = field(default_factory=list)
+    body: bytes = b""
+    content_type: str = ""
+    accept: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is sent back; ``content`` is JSON data, or None for an answer without a body."""
+
+    status: int
+    content: Any
+    content_type: str = "application/json"
+    pretty: bool = False
+
+
+Handler = Callable[[Call, dict[str, str]], tuple[int, Any]]
+
+
+class Api:
+    """Answers requests about one index. Has no state but the log, and may be used by several threads."""
+
+    def __init__(
+        self, collection: Collection, index: str, prefix: str = "", log: ServedLog | None = None
+    ) -> None:
+        self._collection, self._index = collection, index
+        self._prefix = "/" + prefix.strip("/") if prefix.strip("/") else ""
+        self._log = log or ServedLog(None)
+
+    def answer(self, call: Call) -> Answer:
+        """The answer to a request; refusals, too, are answers."""
+        pretty, media = False, "application/json"
+        try:
+            media = _media(call)
+            address = _address(call.address)
+            pretty = flag(address.get("pretty", False), "pretty")
+            status, content = self._route(call, address)
+        except SearchError as error:
+            status, content = error.status, error.body()
+            self._log.add("refused", status, [])
+        return Answer(status, None if call.method == "HEAD" else content, media, pretty)
+
+    def _route(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
+        path = call.path
+        if self._prefix and (path + "/").startswith(self._prefix + "/"):
+            path = path[len(self._prefix) :]
+        methods, handler = self._handler(call, [unquote(part) for part in path.split("/") if part])
+        if call.method not in methods:
+            raise SearchError(
+                405,
+                "illegal_argument_exception",
+                f"Incorrect HTTP method for uri [{quote(call.path)}] and method [{quote(call.method)}],"
+                f" allowed: [{', '.join(sorted(methods))}]",
+            )
+        return handler(call, address)
+
+    def _handler(self, call: Call, parts: list[str]) -> tuple[frozenset[str], Handler]:
+        """Which methods are allowed at a path, and what answers there."""
+        match parts:
+            case []:
+                return _READ, _plain(_about())
+            case ["healthz"]:
+                return _READ, _plain({"status": "ready", "arguments": self._collection.text.count})
+            case ["_cluster", "health"]:
+                return _READ, _plain(_HEALTH)
+            case ["_search"] | ["_all", "_search"]:
+                return _SEARCH, self._search
+            case ["_msearch"]:
+                return _SEARCH, self._msearch
+            case [name, *_] if name.startswith("_"):
+                pass
+            case [name, *_] if name != self._index:
+                raise no_index(name)
+            case [_]:
+                return _READ, _plain({self._index: self._describe(settings=True)})
+            case [_, "_mapping"] | [_, "_mappings"]:
+                return _READ, _plain({self._index: self._describe(settings=False)})
+            case [_, "_search"]:
+                return _SEARCH, self._search
+            case [_, "_msearch"]:
+                return _SEARCH, self._msearch
+            case [_, "_count"]:
+                return _SEARCH, self._count
+            case [_, "_doc", name]:
+                return _READ, partial(self._document, name, whole=True)
+            case [_, "_source", name]:
+                return _READ, partial(self._document, name, whole=False)
+        raise illegal(f"no handler found for uri [{quote(call.path)}] and method [{quote(call.method)}]")
+
+    def _search(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
+        return 200, self._found(read_search(_body(call), address, self._collection))
+
+    def _found(self, wanted: Search) -> dict[str, Any]:
+        began = time.monotonic()
+        hits = search(self._collection, self._index, wanted)
+        self._log.add(wanted.kind, 200, [hit["_id"] for hit in hits["hits"]])
+        took = int((time.monotonic() - began) * 1000)
+        return {"took": took, "timed_out": False, "_shards": _SHARDS, "hits": hits}
+
+    def _msearch(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
+        """Several searches, each a line with the index and a line with the body; a refused one refuses itself."""
+        began = time.monotonic()
+        _check(address, {"rest_total_hits_as_int", "max_concurrent_searches", "ccs_minimize_roundtrips"})
+        address = {name: value for name, value in address.items() if name == "rest_total_hits_as_int"}
+        lines = [line for line in call.body.split(b"\n") if line.strip()]
+        if not lines or len(lines) % 2:
+            raise illegal("[_msearch] needs pairs of lines: a header and a search")
+        if len(lines) > 2 * MAX_SEARCHES:
+            raise illegal(f"[_msearch] may have {MAX_SEARCHES} searches")
+        responses, numbers = [], 0
+        for header, body in zip(lines[::2], lines[1::2], strict=True):
+            try:
+                self._named(read_json(header))
+                found = self._found(read_search(read_json(body), address, self._collection))
+                responses.append({**found, "status": 200})
+                numbers += _numbers(found, self._collection)
+            except SearchError as error:
+                self._log.add("refused", error.status, [])
+                responses.append(error.body())
+            if numbers > MAX_NUMBERS:
+                raise illegal("[_msearch]: the answers are too large together; leave the vectors out")
+        return 200, {"took": int((time.monotonic() - began) * 1000), "responses": responses}
+
+    def _named(self, header: Any) -> None:
+        name = options(header, "header", {"index", "preference", "search_type", "ignore_unavailable"}).get(
+            "index"
+        )
+        for each in name if isinstance(name, list) else [name]:
+            if each not in (None, "", self._index):
+                raise no_index(str(each))
+
+    def _count(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
+        _check(address)
+        body = options(_body(call) or {}, "request", {"query"})
+        query = Queries(self._collection.text, self._collection.matrices).read(
+            body.get("query", {"match_all": {}})
+        )
+        found = count(self._collection, query)
+        self._log.add("count", 200, [])
+        return 200, {"count": found, "_shards": _SHARDS}
+
+    def _document(self, name: str, call: Call, address: dict[str, str], *, whole: bool) -> tuple[int, Any]:
+        _check(address, {"_source", "_source_includes", "_source_excludes", "realtime", "refresh"})
+        wanted = fields.from_address(address, Source())
+        places = self._collection.text.matching(self._collection.text.values("id", [name]))
+        self._log.add("doc", 200 if places else 404, [name] if places else [])
+        about: dict[str, Any] = {"_index": self._index, "_id": quote(name)}
+        if not places:
+            if whole:
+                return 404, {**about, "found": False}
+            raise SearchError(
+                404, "resource_not_found_exception", f"Document not found [{self._index}]/[{quote(name)}]"
+            )
+        [(_, source)] = fetch(self._collection, places, wanted)
+        if not whole:
+            return 200, source or {}
+        about |= {"_version": 1, "_seq_no": places[0], "_primary_term": 1, "found": True}
+        return 200, about if source is None else {**about, "_source": source}
+
+    def _describe(self, settings: bool) -> dict[str, Any]:
+        words = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
+        properties: dict[str, Any] = dict.fromkeys(sorted(self._collection.text.fields), words)
+        for name, matrix in self._collection.matrices.items():
+            properties[name] = {
+                "type": "dense_vector",
+                "dims": matrix.dimensions,
+                "index": True,
+                "similarity": "cosine",
+            }
+        described: dict[str, Any] = {"mappings": {"properties": properties}}
+        if settings:
+            shape = {"number_of_shards": "1", "number_of_replicas": "0"}
+            described = {"aliases": {}, **described, "settings": {"index": shape}}
+        return described
+
+
+def _plain(content: Any) -> Handler:
+    """Answers with the same content always."""
+
+    def handler(call: Call, address: dict[str, str]) -> tuple[int, Any]:
+        _check(address)
+        return 200, content
+
+    return handler
+
+
+def _about() -> dict[str, Any]:
+    return {
+        "name": "proctor",
+        "cluster_name": "proctor",
+        "version": {"number": VERSION, "build_flavor": "default"},
+        "tagline": "An argument index that understands a part of Elasticsearch's search interface",
+    }
+
+
+def _check(address: Mapping[str, str], known: set[str] | None = None) -> None:
+    for name in address:
+        if name not in HARMLESS and name not in (known or set()):
+            raise illegal(f"request contains a parameter that is not supported here: [{quote(name)}]")
+
+
+def _address(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    found = dict(pairs)
+    if len(found) != len(pairs) or len(pairs) > MAX_ADDRESS:
+        raise illegal("a parameter of the address is there twice, or there are too many")
+    return found
+
+
+def _body(call: Call) -> Any:
+    return read_json(call.body) if call.body.strip() else None
+
+
+def _media(call: Call) -> str:
+    """The type of the answer: plain JSON, or Elasticsearch's own for clients of version 8 or 9 that ask for it.
+
+    Raises SearchError for a body of another type.
+    """
+    for value, name in ((call.accept, "Accept"), (call.content_type if call.body else "", "Content-Type")):
+        version = _COMPATIBLE.search(value)
+        if version and version[1] not in ("8", "9"):
+            raise SearchError(
+                400,
+                "media_type_header_exception",
+                f"Invalid media-type value on header [{name}]: only compatible-with=8 and 9 are understood",
+            )
+    if call.body and not _JSON.match(call.content_type):
+        raise SearchError(
+            406,
+            "media_type_header_exception",
+            f"Content-Type header [{quote(call.content_type)}] is not supported; send application/json",
+        )
+    version = _COMPATIBLE.search(call.accept)
+    if version and "vnd.elasticsearch+json" in call.accept.lower():
+        return f"application/vnd.elasticsearch+json;compatible-with={version[1]}"
+    return "application/json"
+
+
+def _numbers(found: dict[str, Any], collection: Collection) -> int:
+    """How many numbers of vectors an answer holds, roughly."""
+    return sum(
+        matrix.dimensions
+        for hit in found["hits"]["hits"]
+        for name, matrix in collection.matrices.items()
+        if name in hit.get("_source", {})
+    )

@@ -1,0 +1,150 @@
+"""The arguments on disk: one JSON object a line, read by offset. None of them is held in memory."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import math
+import os
+import shutil
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from sidecars.search.errors import DataError, quote
+
+PLAIN, PACKED = "arguments.jsonl", "arguments.jsonl.gz"
+LINE_BYTES = 1 << 20
+UNPACKED_BYTES = 16 << 30
+MAX_PROBLEMS = 20
+
+
+def source(folder: Path) -> Path:
+    """The file with the arguments in ``folder``. Raises DataError when there is none, or when there are two."""
+    found = [folder / name for name in (PLAIN, PACKED) if (folder / name).is_file()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise DataError([f"{folder}: both {PLAIN} and {PACKED} are there"], "keep one of the two")
+    raise DataError(
+        [f"{folder}: there is neither {PLAIN} nor {PACKED}"], "put one JSON object a line, with an id, there"
+    )
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 (hex) of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def unpack(packed: Path, target: Path) -> None:
+    """Write what is in the gzip file ``packed`` to ``target``. Raises DataError for a damaged or enormous file."""
+    try:
+        with gzip.open(packed) as reader, target.open("wb") as writer:
+            while block := reader.read(1 << 20):
+                writer.write(block)
+                if writer.tell() > UNPACKED_BYTES:
+                    raise DataError([f"{packed}: more than {UNPACKED_BYTES} bytes when unpacked"])
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise DataError([f"{packed}: not a complete gzip file: {error}"]) from error
+
+
+def copy(path: Path, target: Path) -> None:
+    """Copy the file, unpacked if it is packed."""
+    if path.name == PACKED:
+        unpack(path, target)
+    else:
+        shutil.copyfile(path, target)
+
+
+class Reader:
+    """Reads a file of arguments once, from start to end, and remembers where each begins."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offsets = array("q")
+        self.problems: list[str] = []
+        self._seen: set[str] = set()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Every argument in its order. At the end DataError is raised with everything that was wrong."""
+        position = number = 0
+        with self.path.open("rb") as file:
+            while line := file.readline(LINE_BYTES + 1):
+                number += 1
+                start, position = position, position + len(line)
+                if len(line) > LINE_BYTES:
+                    self.problems.append(f"{self.path}:{number}: longer than {LINE_BYTES} bytes")
+                    break
+                if not line.strip():
+                    continue
+                document = self._check(number, line)
+                if document is not None:
+                    self.offsets.append(start)
+                    yield document
+                if len(self.problems) >= MAX_PROBLEMS:
+                    break
+        self.offsets.append(position)
+        if self.problems:
+            raise DataError(self.problems, "correct these lines")
+        if len(self.offsets) == 1:
+            raise DataError([f"{self.path}: no arguments in it"])
+
+    def _check(self, number: int, line: bytes) -> dict[str, Any] | None:
+        problem = None
+        try:
+            document = json.loads(line, parse_constant=_refuse, parse_float=_finite)
+        except (ValueError, RecursionError) as error:
+            document, problem = None, f"not JSON: {quote(str(error))}"
+        if problem is None and not isinstance(document, dict):
+            problem = "not a JSON object"
+        if problem is None:
+            name = document.get("id")
+            if not isinstance(name, str) or not 0 < len(name) <= 256 or not name.isprintable():
+                problem = "id has to be a string of 1 to 256 printable characters"
+            elif name in self._seen:
+                problem = f"id {name} is there twice"
+        if problem is not None:
+            self.problems.append(f"{self.path}:{number}: {problem}")
+            return None
+        self._seen.add(document["id"])
+        return cast(dict[str, Any], document)
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{quote(text)} is too large")
+    return number
+
+
+class Documents:
+    """The arguments of one file, by their place in it (from 0). Safe to use from several threads."""
+
+    def __init__(self, path: Path, offsets: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+        self._offsets = offsets
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def length(self, place: int) -> int:
+        """The length of a document in bytes."""
+        return int(self._offsets[place + 1] - self._offsets[place])
+
+    def __getitem__(self, place: int) -> dict[str, Any]:
+        start, end = int(self._offsets[place]), int(self._offsets[place + 1])
+        document: dict[str, Any] = json.loads(os.pread(self._file, end - start, start))
+        return document
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)

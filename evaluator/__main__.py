@@ -17,6 +17,8 @@ _EXAMPLES = """examples:
   evaluator check run.txt --topics queries.jsonl --corpus documents.jsonl.gz
   evaluator trec qrels.txt run.txt -m nDCG@10 -m AP
   evaluator perspective --data release --predictions run.jsonl --scenario explicit --split dev --output results
+  evaluator judges --labels debates-labels.jsonl --judgments evaluations.jsonl
+  evaluator leaderboards --truth truth.txt --judge judge.txt --measures kendall tauap_b
   evaluator run --request /in/request.json
 """
 
@@ -167,6 +169,14 @@ def _parser() -> argparse.ArgumentParser:
     from evaluator.perspective import add_command
 
     add_command(commands)
+
+    from evaluator.meta import add_commands as add_meta
+
+    add_meta(commands)
+
+    from evaluator.debate import add_command as add_debate
+
+    add_debate(commands)
 
     codes = commands.add_parser("codes", help="list everything that can be found wrong")
     codes.add_argument("--json", action="store_true")

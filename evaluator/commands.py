@@ -76,6 +76,9 @@ def local(text: str | None, path: Path | None) -> int:
         width = max((len(m.measure) for m in request.measures), default=0)
         lines.append(f"\n{request.task}, dataset {request.dataset}")
         for measure in request.measures:
+            if measure.id in sink.pending:
+                lines.append(f"{measure.measure:<{width}}        –  {sink.pending[measure.id]}")
+                continue
             score = sink.aggregates[measure.id]
             lines.append(
                 f"{measure.measure:<{width}}  {score['value']:7.4f}  {score['covered']} of {score['topics']} topics answered"

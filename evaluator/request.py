@@ -50,6 +50,8 @@ class Request(NamedTuple):
     double: bool
     max_findings: int
     max_bytes: int
+    services: Path | None = None  # folder with the data of the task's services
+    gateway: Path | None = None  # Unix socket behind which a model can be asked
 
 
 def load(path: Path) -> Request:
@@ -115,6 +117,8 @@ def parse(data: Any) -> Request:
         double=precision == "double",
         max_findings=max(0, _field(limits, "max_findings", int, DEFAULT_MAX_FINDINGS)),
         max_bytes=max(1, _field(limits, "max_bytes", int, DEFAULT_MAX_BYTES)),
+        services=_path(paths, "services"),
+        gateway=_path(paths, "gateway"),
     )
 
 
@@ -131,6 +135,11 @@ def _field(data: Mapping[str, Any], key: str, kind: type, default: Any = _REQUIR
         names = {str: "a string", dict: "an object", list: "a list", int: "an integer"}
         raise _wrong(key, names.get(kind, kind.__name__))
     return value
+
+
+def _path(paths: Mapping[str, Any], key: str) -> Path | None:
+    value = _field(paths, key, str, None)
+    return None if value is None else Path(value)
 
 
 def _name(value: str, field: str) -> str:

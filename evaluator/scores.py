@@ -15,13 +15,18 @@ from evaluator.findings import Log, plain
 class Sink:
     """Collects findings, scores by topic and aggregates of one run.
 
-    ``findings`` is the log; ``run_tag`` is what the run calls itself.
+    ``findings`` is the log; ``run_tag`` is what the run calls itself; ``pending`` says why a measure has no value yet
+    (its truths are still to be made); ``judge`` are the facts about who judged, if somebody or something did;
+    ``notes`` are lines that a reader has to know beside the scores.
     """
 
     def __init__(self, findings: Log) -> None:
         self.findings = findings
         self.run_tag: str | None = None
         self.aggregates: dict[str, dict[str, Any]] = {}
+        self.pending: dict[str, str] = {}
+        self.judge: dict[str, Any] | None = None
+        self.notes: list[str] = []
         self._scores: list[tuple[str, str, float, Mapping[str, Any]]] = []
 
     def score(self, measure: str, topic: str, value: float, facets: Mapping[str, Any] | None = None) -> None:
@@ -69,6 +74,9 @@ class Sink:
             "status": status,
             "evaluator": {"name": "proctor", "version": __version__},
             "measures": self.aggregates if valid else {},
+            **({"pending": self.pending} if valid and self.pending else {}),
+            **({"judge": self.judge} if valid and self.judge else {}),
+            **({"notes": self.notes} if valid and self.notes else {}),
             "findings": self.findings.as_json(),
             "run_tag": None if self.run_tag is None else plain(self.run_tag, 40),
             "message": message or self.findings.summary(),

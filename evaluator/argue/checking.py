@@ -1,0 +1,235 @@
+"""Whether reports are what a task or a track asks for: topics, limits, references, documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluator.argue.models import Report, ReportRequest
+from evaluator.argue.reports import read_reports
+from evaluator.argue.requests import Unit, length, limit_of
+from evaluator.argue.tracks import Track
+from evaluator.findings import Log, nearest, show
+
+LISTED = 5  # ids that a message names
+MAX_SUGGESTIONS = 5
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What reports are checked against; everything is optional.
+
+    ``topics``: ids to be answered, with their requests where there are some; ``documents``: the ids that exist;
+    ``carried``: documents that a report carries itself exist, too (trusted reports only); ``limit``: for topics whose request has none; ``suggest``: name the
+    topic that was probably meant (public data only).
+    """
+
+    topics: Mapping[str, ReportRequest | None] | None = None
+    documents: Container[str] | None = None
+    carried: bool = False
+    track: Track | None = None
+    limit: tuple[int, Unit] | None = None
+    suggest: bool = False
+
+
+@dataclass
+class Checker:
+    """Checks the reports of one file, one after the other."""
+
+    rules: Rules
+    log: Log
+    seen: dict[str, int | None] = field(default_factory=dict)  # topic -> line
+    runs: dict[str, int | None] = field(default_factory=dict)
+    unknown: int = 0
+    _suggested: int = 0
+
+    def take(self, report: Report) -> bool:
+        """Check one report. False if its topic is unknown or was answered already: it is not to be scored."""
+        topic = report.topic_id
+        self._run(report)
+        if topic in self.seen:
+            first = f" in line {self.seen[topic]:,}" if self.seen[topic] else ""
+            self._add("F310", report, f"the topic {show(topic)} was answered already{first}")
+            return False
+        self.seen[topic] = report.line
+        if self.rules.topics is not None and topic not in self.rules.topics:
+            self._add("F311", report, f"there is no topic {show(topic)}{self._near(topic)}")
+            return False
+        if self._content(report):
+            self._documents(report)
+            self._length(report)
+            if self.rules.track is not None:
+                _Tracked(self.rules.track, report, self._add).check(self._request(report))
+        return True
+
+    def finish(self) -> None:
+        """Report the topics that nobody answered."""
+        if not self.seen:
+            return
+        for topic in self.rules.topics or ():
+            if topic not in self.seen:
+                self.log.add("F312", None, f"there is no report for topic {show(topic)}", topic.encode())
+        self.log.answered = len(self.seen)
+        self.log.tag = next(iter(self.runs), "").encode() or None
+
+    def _add(self, code: str, report: Report, message: str) -> None:
+        self.log.add(code, report.line, message, report.topic_id.encode("utf-8", "backslashreplace"))
+
+    def _request(self, report: Report) -> ReportRequest | None:
+        return (self.rules.topics or {}).get(report.topic_id)
+
+    def _run(self, report: Report) -> None:
+        if self.runs and report.run_id not in self.runs and len(self.runs) < LISTED:
+            first = next(iter(self.runs))
+            self._add("F332", report, f"the run is {show(report.run_id)} here, but {show(first)} before")
+        self.runs.setdefault(report.run_id, report.line)
+
+    def _near(self, topic: str) -> str:
+        if not self.rules.suggest or self._suggested >= MAX_SUGGESTIONS:
+            return ""
+        self._suggested += 1
+        meant = nearest(topic, self.rules.topics or ())
+        return f" (did you mean {show(meant)}?)" if meant else ""
+
+    def _content(self, report: Report) -> bool:
+        if not any(s.text.strip() for s in report.sentences):
+            self._add(
+                "F314",
+                report,
+                "the report has no sentence" if not report.sentences else "all sentences are blank",
+            )
+            return False
+        blank = [i for i, s in enumerate(report.sentences, 1) if not s.text.strip()]
+        if blank:
+            self._add("F315", report, f"sentence {blank[0]} is blank{_and(len(blank) - 1)}")
+        if report.style == "mixed":
+            self._add("F328", report, "citations are written in several ways")
+        return True
+
+    def _documents(self, report: Report) -> None:
+        known = self.rules.documents
+        if known is None:
+            return
+        missing = [
+            d for d in report.cited if d not in known and not (self.rules.carried and d in report.documents)
+        ]
+        if missing:
+            self.unknown += len(missing)
+            named = ", ".join(show(d) for d in missing[:LISTED])
+            self._add("F313", report, f"{len(missing):,} cited document{_s(missing)} {_is(missing)} not in the collection: {named}{_and(len(missing) - LISTED)}")  # fmt: skip
+
+    def _length(self, report: Report) -> None:
+        track = self.rules.track
+        limit = limit_of(self._request(report)) or self.rules.limit
+        if track is not None and track.length_limit is not None:
+            limit = track.length_limit, track.length_unit
+        if limit is None:
+            return
+        found = length([s.text for s in report.sentences], limit[1])
+        if found > limit[0]:
+            self._add("F317", report, f"the report has {found:,} {limit[1]}, {limit[0]:,} are allowed")
+
+
+class _Tracked:
+    """The rules of a track, for one report."""
+
+    def __init__(self, track: Track, report: Report, add: Callable[[str, Report, str], None]) -> None:
+        self.track, self.report = track, report
+        self._add = add
+
+    def say(self, code: str, message: str) -> None:
+        self._add(code, self.report, message)
+
+    def check(self, request: ReportRequest | None) -> None:
+        track, report, say = self.track, self.report, self.say
+        if report.key != track.sentences:
+            say(
+                "F337",
+                f"the sentences are under {report.key}, {track.title} has them under {track.sentences}",
+            )
+        if report.style not in ("none", "mixed", *track.citations):
+            say(
+                "F307",
+                f"citations are of the form {report.style}, {track.title} takes {' or '.join(track.citations)}",
+            )
+        self._metadata(request)
+        self._citations()
+        self._references()
+
+    def _metadata(self, request: ReportRequest | None) -> None:
+        track, metadata, say = self.track, self.report.metadata, self.say
+        for code, keys in (("F303", track.metadata), ("F324", track.recommended)):
+            absent = [k for k in keys if metadata.get(k) in (None, "")]
+            if absent:
+                say(code, f"metadata lacks {', '.join(absent)}")
+        if track.run_id_length is not None and len(self.report.run_id) > track.run_id_length:
+            say("F325", f"run_id has {len(self.report.run_id)} characters, {track.run_id_length} are allowed")
+        if track.narrative and request is not None and metadata.get("narrative"):
+            texts = (request.title, request.problem_statement, request.data.get("narrative"))
+            if metadata["narrative"] not in texts:
+                say("F326", "narrative is not the text of the topic")
+
+    def _citations(self) -> None:
+        track, report, say = self.track, self.report, self.say
+        if track.max_citations is not None:
+            many = [
+                (i, n)
+                for i, s in enumerate(report.sentences, 1)
+                if (n := len(s.citations)) > track.max_citations
+            ]
+            if many:
+                at, n = many[0]
+                say(
+                    "F316",
+                    f"sentence {at} has {n} citations, {track.max_citations} are allowed{_and(len(many) - 1)}",
+                )
+        if track.document_pattern is not None:
+            odd = [d for d in report.cited if not track.document_pattern.match(d)]
+            if odd:
+                say("F318", f"{show(odd[0])} is not a document id of {track.title}{_and(len(odd) - 1)}")
+
+    def _references(self) -> None:
+        track, report, say = self.track, self.report, self.say
+        if track.references == "unchecked":
+            return
+        listed = report.references
+        if listed is None:
+            say("F319", "there are no references")
+            return
+        distinct, cited = set(listed), set(report.cited)
+        if len(distinct) < len(listed):
+            seen: set[str] = set()
+            twice = next(d for d in listed if d in seen or seen.add(d))  # type: ignore[func-returns-value]
+            say("F320", f"references list {show(twice)} more than once")
+        if absent := [d for d in report.cited if d not in distinct]:
+            say("F321", f"{show(absent[0])} is cited, but not in references{_and(len(absent) - 1)}")
+        if spare := [d for d in dict.fromkeys(listed) if d not in cited]:
+            say("F322", f"{show(spare[0])} is in references, but never cited{_and(len(spare) - 1)}")
+        if track.max_references is not None and len(listed) > track.max_references:
+            say("F323", f"there are {len(listed):,} references, {track.max_references:,} are allowed")
+
+
+def load_reports(
+    path: Path, log: Log, rules: Rules | None = None, *, max_bytes: int | None = None
+) -> list[Report]:
+    """The reports of a file that may be scored: known topics, each once. Everything that is wrong goes to ``log``.
+
+    For the severities of a track make the log with ``Log(name, track.severities())``.
+    """
+    checker = Checker(rules or Rules(), log)
+    found = [report for report in read_reports(path, log, max_bytes=max_bytes) if checker.take(report)]
+    checker.finish()
+    return found
+
+
+def _and(more: int) -> str:
+    return f", and {more:,} more" if more > 0 else ""
+
+
+def _s(items: Iterable[object]) -> str:
+    return "" if len(list(items)) == 1 else "s"
+
+
+def _is(items: Iterable[object]) -> str:
+    return "is" if len(list(items)) == 1 else "are"

@@ -1,0 +1,250 @@
+"""Loading nuggets from a file or a folder, in v3 or in one of its sibling formats.
+
+=====================  =========================================================================================
+format                 a line or file
+=====================  =========================================================================================
+v3                     ``{"query_id", "nugget_bank": {...}}``; files are called ``..._TOPIC.v3.json``
+RAGTIME 2026 bank      ``{"metadata": {"topic_id", ...}, "nugget_bank": [...]}``; nothing is lost
+old                    ``{"query_id", "items": [{"question_text", "gold_answers": [...]}]}``; no documents
+reference reports      ``{"request_id", "questions": [[question, [[answer, [documents]], ...]], ...]}``
+collaborator map       ``nuggets_TOPIC.json``: ``{question: ["OR", {answer: [documents]}]}``
+=====================  =========================================================================================
+
+Nuggetizer files hold statements with their assignments, no questions: see :mod:`evaluator.argue.nuggetizer`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import schemas
+from evaluator.argue.lines import kind_of, parse_lines
+from evaluator.argue.models import Bank
+from evaluator.argue.nuggets import MAX_BYTES, SUFFIX, as_v3, bank_of, read_v3, topic_of_name
+from evaluator.argue.requests import refused
+from evaluator.errors import EvaluatorError
+from evaluator.findings import show
+from evaluator.formats.files import Damaged, TooLarge, Unreadable
+from schemas import Problem
+
+MAX_FILES = 100_000
+MAX_LINE = 64 << 20
+_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+
+
+def load_nuggets(path: Path) -> dict[str, Bank]:
+    """The banks of a file or folder by their topic. Raises :class:`EvaluatorError` that lists every problem."""
+    banks, problems = read_nuggets(path)
+    if problems:
+        raise refused(f"the nuggets {path.name} cannot be used", [str(p) for p in problems])
+    if not banks:
+        raise EvaluatorError(
+            f"the nuggets {path.name} hold no topic",
+            f"files are called like nuggets_388{SUFFIX}, or end in .jsonl",
+        )
+    return banks
+
+
+def read_nuggets(path: Path) -> tuple[dict[str, Bank], list[Problem]]:
+    """The banks by topic, and every problem. In a folder the ``query_id`` inside counts; names have to agree."""
+    problems: list[Problem] = []
+    banks: dict[str, Bank] = {}
+    for file in _files(path, problems):
+        found, wrong = _read_file(file)
+        problems += wrong
+        for bank in found:
+            if bank.topic_id in banks:
+                other = banks[bank.topic_id].source
+                problems.append(
+                    Problem(
+                        schemas.show(bank.source, 200),
+                        f"has the topic {show(bank.topic_id)}, which {schemas.show(other, 100)} has, too",
+                        "keep one file per topic",
+                    )
+                )
+            else:
+                banks[bank.topic_id] = bank
+    return banks, problems
+
+
+def _files(path: Path, problems: list[Problem]) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(
+        p for p in path.iterdir() if p.name.endswith((".json", *_LINES)) and not p.name.startswith(".")
+    )
+    if len(files) > MAX_FILES:
+        problems.append(Problem(path.name, f"holds more than {MAX_FILES:,} files"))
+        return []
+    return files
+
+
+def _read_file(path: Path) -> tuple[list[Bank], list[Problem]]:
+    if path.name.endswith(_LINES):
+        return _read_lines(path)
+    if not path.name.endswith(SUFFIX) and path.name.endswith(".json"):
+        doc = schemas.load_json(path, path.name, max_bytes=MAX_BYTES)
+        if not doc.problems and is_collaborator_map(doc.data):
+            return _collaborator(path, doc.data)
+    bank, problems = read_v3(path)
+    return ([] if bank is None else [bank]), problems
+
+
+def _collaborator(path: Path, data: Mapping[str, Any]) -> tuple[list[Bank], list[Problem]]:
+    topic = path.name.removesuffix(".json").rsplit("_", 1)[-1]
+    bank, problems = bank_of(from_collaborator(data, topic), path.name)
+    return ([] if bank is None else [bank]), problems
+
+
+def _read_lines(path: Path) -> tuple[list[Bank], list[Problem]]:
+    banks: list[Bank] = []
+    problems: list[Problem] = []
+    name = schemas.show(path.name, 200)
+    try:
+        for line in parse_lines(path, max_line=MAX_LINE, follow=True):
+            where = f"{name}:{line.number}"
+            if line.code:
+                problems.append(Problem(where, line.reason, line=line.number))
+                continue
+            data, linked, reason = to_v3(line.value)
+            if data is None:
+                problems.append(Problem(where, reason, line=line.number))
+                continue
+            bank, found = bank_of(data, path.name, line=line.number, linked=linked)
+            problems += found
+            if bank is not None:
+                banks.append(bank)
+    except (Unreadable, Damaged, TooLarge) as error:
+        problems.append(
+            Problem(name, f"cannot be read: {error}", "check the file's name and its permissions")
+        )
+    return banks, problems
+
+
+def to_v3(data: Any) -> tuple[dict[str, Any] | None, bool, str]:
+    """One line of any format as v3 data, whether its answers can have documents, and the reason if it is None."""
+    if not isinstance(data, dict):
+        return None, True, f"there is {kind_of(data)}, not an object"
+    if isinstance(data.get("metadata"), dict) and "nugget_bank" in data:
+        return from_ragtime(data), True, ""
+    if "nugget_bank" in data:
+        return data, True, ""
+    if isinstance(data.get("items"), list):
+        return from_old(data), False, ""
+    if isinstance(data.get("questions"), list):
+        return from_reference(data), True, ""
+    if isinstance(data.get("nuggets"), list):
+        return None, True, "it holds statements with assignments (Nuggetizer), not questions with answers"
+    return None, True, "it is of no known format: there is no nugget_bank, items or questions"
+
+
+def from_ragtime(data: Mapping[str, Any]) -> dict[str, Any]:
+    """v3 data of one line of a RAGTIME 2026 submission bank; its metadata is kept as it was."""
+    metadata = data["metadata"]
+    rest = {k: v for k, v in data.items() if k not in ("metadata", "nugget_bank")}
+    topic = metadata.get("topic_id")
+    return {"query_id": topic, **rest, "metadata": metadata, "nugget_bank": data["nugget_bank"]}
+
+
+def to_ragtime(bank: Bank, *, team_id: str = "", run_id: str = "") -> dict[str, Any]:
+    """The bank as one line of a RAGTIME 2026 submission; the metadata of a bank that was one before stays."""
+    v3 = as_v3(bank)
+    head = {"team_id": team_id, "topic_id": bank.topic_id, "run_id": run_id}
+    kept = bank.header.get("metadata")
+    metadata = {**head, **kept} if isinstance(kept, dict) else head
+    rows = []
+    for nugget in v3["nugget_bank"].values():
+        answers = [
+            {**a, "references": [r["doc_id"] if set(r) == {"doc_id"} else r for r in a["references"]]}
+            for a in nugget["answers"].values()
+        ]
+        derived = ("answers", "query_id", "question_id")
+        rows.append({**{k: v for k, v in nugget.items() if k not in derived}, "answers": answers})
+    return {"metadata": metadata, "nugget_bank": rows}
+
+
+def from_old(data: Mapping[str, Any]) -> dict[str, Any]:
+    """v3 data of one line of the old format; its answers never had documents."""
+    rows = []
+    for item in data["items"]:
+        if not isinstance(item, dict):
+            rows.append(item)
+            continue
+        info = item.get("info")
+        golden = item.get("gold_answers")
+        rows.append(
+            {
+                "question": item.get("question_text"),
+                "question_id": item.get("question_id"),
+                "importance": info.get("importance") if isinstance(info, dict) else None,
+                "answers": golden if isinstance(golden, list) else [],
+            }
+        )
+    header = {k: v for k, v in data.items() if k not in ("items", "query_id", "query_text")}
+    return {
+        "query_id": data.get("query_id"),
+        "full_query": data.get("query_text"),
+        **header,
+        "nugget_bank": rows,
+    }
+
+
+def from_reference(data: Mapping[str, Any]) -> dict[str, Any]:
+    """v3 data of the questions of a reference report; an answer without documents is kept out by the filter."""
+    rows: list[Any] = []
+    for entry in data["questions"]:
+        if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list)):
+            rows.append(entry)
+            continue
+        answers: list[Any] = []
+        for answer in entry[1]:
+            pair = isinstance(answer, list) and len(answer) == 2
+            answers.append({"answer": answer[0], "references": answer[1]} if pair else answer)
+        rows.append({"question": entry[0], "aggregator_type": "OR", "answers": answers})
+    topic = data.get("request_id", data.get("query_id"))
+    header = {"collection_ids": data["collection_ids"]} if "collection_ids" in data else {}
+    return {"query_id": topic, **header, "nugget_bank": rows}
+
+
+def is_collaborator_map(data: Any) -> bool:
+    """Whether this is an object of questions with pairs of an aggregator and answers."""
+    return (
+        isinstance(data, dict)
+        and bool(data)
+        and all(isinstance(v, list) and len(v) == 2 and isinstance(v[1], dict) for v in data.values())
+    )
+
+
+def from_collaborator(data: Mapping[str, Any], topic: str) -> dict[str, Any]:
+    """v3 data of a collaborator map of one topic."""
+    bank = {
+        question: {
+            "question": question,
+            "aggregator_type": pair[0],
+            "answers": [{"answer": a, "references": docs} for a, docs in pair[1].items()],
+        }
+        for question, pair in data.items()
+    }
+    return {"query_id": topic, "nugget_bank": bank}
+
+
+def write_v3(banks: Iterable[Bank], folder: Path, prefix: str = "nuggets") -> list[Path]:
+    """Write one ``PREFIX_TOPIC.v3.json`` per bank and return the paths.
+
+    Raises :class:`EvaluatorError` for a topic whose id cannot be the end of such a name.
+    """
+    made = []
+    for bank in banks:
+        name = f"{prefix}_{bank.topic_id}{SUFFIX}"
+        if "/" in bank.topic_id or len(name.encode()) > 255 or topic_of_name(name) != bank.topic_id:
+            raise EvaluatorError(
+                f"the topic {show(bank.topic_id)} cannot be the end of a file name",
+                "it holds an underscore or a slash, or is too long",
+            )
+        made.append(folder / name)
+        text = json.dumps(as_v3(bank), ensure_ascii=False, allow_nan=False, indent=1)
+        made[-1].write_text(text + "\n", encoding="utf-8")
+    return made

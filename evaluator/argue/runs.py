@@ -1,0 +1,152 @@
+"""The measures of a run over its topics: sums, ``_micro`` (ratio of the sums) and ``_macro`` (mean of the topics).
+
+``f1_micro`` is the harmonic mean of the two micro shares; ``f1_macro`` is the mean of the topics' f1, not the harmonic mean
+of the macro shares. ``character_count`` has a median and a maximum over the reports there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from evaluator.argue.means import mean, median
+from evaluator.argue.models import COMPAT, Bank, JudgedReport
+from evaluator.argue.scoring import (
+    COUNTS,
+    F1S,
+    NEGATION_COUNTS,
+    NEGATION_F1S,
+    NEGATION_SHARES,
+    SHARES,
+    STRICT_COUNTS,
+    STRICT_F1S,
+    STRICT_SHARES,
+    Options,
+    TopicScores,
+    no_report,
+    score_topic,
+    with_shares,
+)
+from evaluator.errors import EvaluatorError
+from evaluator.findings import show
+
+ALL = "all"
+
+
+class Row(NamedTuple):
+    """One line of a scores file."""
+
+    run: str
+    topic: str
+    measure: str
+    value: float
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """One run: its topics in ascending order, and ``overall``, the values of the row ``all`` in order.
+
+    ``missing`` are topics with nuggets but without a report; ``skipped`` are judged topics that have no nuggets, and
+    count nowhere.
+    """
+
+    run: str
+    options: Options
+    topics: Mapping[str, TopicScores]
+    overall: Mapping[str, float]
+    missing: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    compat: str = COMPAT
+
+    def rows(self) -> Iterator[Row]:
+        """Every value in the order of a scores file: first ``all``, then the topics."""
+        for name, value in self.overall.items():
+            yield Row(self.run, ALL, name, value)
+        names = topic_measures(self.options)
+        for topic, scores in self.topics.items():
+            for name in names:
+                yield Row(self.run, topic, name, scores.values[name])
+
+
+def topic_measures(options: Options) -> list[str]:
+    """The measures of a topic, in their order: those of Auto-ARGUE, then the groups of our own that are on."""
+    names = [COUNTS[0], "character_count", *COUNTS[1:], *SHARES, *F1S]
+    names += [*STRICT_COUNTS, *STRICT_SHARES, *STRICT_F1S] if options.strict else []
+    return names + ([*NEGATION_COUNTS, *NEGATION_SHARES, *NEGATION_F1S] if options.negation else [])
+
+
+def score_run(
+    judged: Iterable[JudgedReport],
+    banks: Mapping[str, Bank],
+    options: Options | None = None,
+    *,
+    run: str | None = None,
+) -> RunScores:
+    """The measures of one run. ``run`` names a run that may have no report at all.
+
+    Raises :class:`EvaluatorError` for reports of several runs, for a topic that is there twice, and for judgments that
+    are refused. Topics are those of ``banks`` with at least one nugget.
+    """
+    options = options or Options()
+    scored: dict[str, TopicScores] = {}
+    skipped: list[str] = []
+    for report in judged:
+        run = report.run_id if run is None else run
+        if report.run_id != run:
+            raise EvaluatorError(
+                "the judgments are of several runs", f"{show(run)} and {show(report.run_id)}"
+            )
+        topic = report.request_id
+        if topic in scored or topic in skipped:
+            raise EvaluatorError(f"the run {show(run)} has two judged reports on topic {show(topic)}")
+        bank = banks.get(topic)
+        if bank is None or not bank.nuggets:
+            skipped.append(topic)
+        else:
+            scored[topic] = score_topic(report, bank, options)
+    if run is None:
+        raise EvaluatorError("there are no judgments to score")
+    missing = sorted(t for t, b in banks.items() if b.nuggets and t not in scored)
+    if options.missing == "penalize":
+        scored |= {topic: no_report(banks[topic], options) for topic in missing}
+    ordered = {topic: scored[topic] for topic in sorted(scored)}
+    return RunScores(
+        run, options, ordered, overall(ordered.values(), options), tuple(missing), tuple(sorted(skipped))
+    )
+
+
+def score_runs(
+    judged: Iterable[JudgedReport], banks: Mapping[str, Bank], options: Options | None = None
+) -> dict[str, RunScores]:
+    """The measures of every run in the judgments, in the order in which runs appear. Raises as :func:`score_run`."""
+    by_run: dict[str, list[JudgedReport]] = {}
+    for report in judged:
+        by_run.setdefault(report.run_id, []).append(report)
+    return {run: score_run(reports, banks, options, run=run) for run, reports in by_run.items()}
+
+
+def overall(topics: Iterable[TopicScores], options: Options) -> dict[str, float]:
+    """The row ``all`` from the topics, in the order of a scores file."""
+    found = list(topics)
+    sums = {name: _sum(found, name) for name in COUNTS}
+    lengths = [t.values["character_count"] for t in found if t.answered]
+    out = dict(sums)
+    out["character_count_median"] = median(lengths)
+    out["character_count_max"] = max(lengths, default=0.0)
+    groups: list[tuple[tuple[str, ...], Mapping[str, object], Mapping[str, object]]] = [((), SHARES, F1S)]
+    groups += [(STRICT_COUNTS, STRICT_SHARES, STRICT_F1S)] if options.strict else []
+    groups += [(NEGATION_COUNTS, NEGATION_SHARES, NEGATION_F1S)] if options.negation else []
+    for counts, _, _ in groups:
+        sums |= {name: _sum(found, name) for name in counts}
+    micro = with_shares(sums, options)
+    for counts, shares, f1s in groups:
+        out |= {name: sums[name] for name in counts}
+        for name in (*shares, *f1s):
+            out[f"{name}_micro"] = micro[name]
+            out[f"{name}_macro"] = mean([t.values[name] for t in found])
+    return out
+
+
+def _sum(topics: list[TopicScores], name: str) -> float:
+    return float(sum(t.values[name] for t in topics))

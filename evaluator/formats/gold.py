@@ -1,0 +1,123 @@
+"""People's labels of debates, turn by turn: the truths that judges are compared with.
+
+Two forms, told apart by the first line. The task's own (``*-labels.jsonl``): one line per debate, an array with one object
+per turn, matched by position. Ours (``schemas/debate-labels.schema.json``): one line per judged turn and annotator,
+which names the transcript, the debate and the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluator.errors import EvaluatorError
+from evaluator.findings import plain
+from evaluator.formats.evaluations import Reading, Shape
+from evaluator.formats.labels import objects, read_labels, wrong
+from evaluator.formats.lines import kind_of
+from evaluator.measures.judging import CRITERIA
+
+Gold = list[list[tuple[int | None, ...]]]  # [debate][turn][criterion, in the order of CRITERIA]
+
+
+def read_gold(path: Path, shape: Shape | None = None, *, reading: Reading = "strict") -> Gold:
+    """Return the labels: 1, 0 or None (not judged, or "don't know").
+
+    Where several annotators judged one turn, the majority of those who said yes or no decides; a tie is None. ``shape``
+    is needed for our own form, and checked for the other. ``reading`` official also takes true, false, "1" and "0".
+    Raises :class:`EvaluatorError` naming the line, or the debate whose number of turns is wrong.
+    """
+    first = next(objects(path), None)
+    if first is None:
+        raise EvaluatorError(f"the organiser's file {plain(path.name, 200)} is empty")
+    if not isinstance(first[1], list):
+        return _attributed(path, shape)
+    gold = _Positional(path, reading).read()
+    if shape is not None:
+        _compare(path, gold, shape)
+    return gold
+
+
+def _attributed(path: Path, shape: Shape | None) -> Gold:
+    name = plain(path.name, 200)
+    if shape is None:
+        raise EvaluatorError(
+            f"the labels in {name} name debates, which are not here", fix="give the debates, too"
+        )
+    places: dict[str, list[int]] = {}
+    for place, single in enumerate(shape.singles):
+        places.setdefault(single, []).append(place)
+    votes: dict[tuple[int, int], list[tuple[int | None, ...]]] = {}
+    others = 0
+    for label in read_labels(path):
+        # A label of another file may be about a debate that is here nevertheless, even several times.
+        fitting = [label.debate - 1] if label.run == shape.digest else places.get(label.transcript, [])
+        others += not fitting
+        for place in fitting:
+            if place >= len(shape.turns) or label.turn > shape.turns[place]:
+                raise EvaluatorError(
+                    f"{name}: there is no turn {label.turn} of debate {place + 1}",
+                    "the labels and the debates do not belong together",
+                )
+            row = tuple(label.values.get(c) for c in CRITERIA)
+            votes.setdefault((place, label.turn - 1), []).append(row)
+    if not votes:
+        raise EvaluatorError(
+            f"{name}: no label is about these debates",
+            f"{others:,} are about others",
+            "give the debates that were labelled, unchanged",
+        )
+    return [[_majority(votes.get((d, t), ())) for t in range(n)] for d, n in enumerate(shape.turns)]
+
+
+def _compare(path: Path, gold: Gold, shape: Shape) -> None:
+    name = plain(path.name, 200)
+    if len(gold) != len(shape.turns):
+        raise EvaluatorError(
+            f"{name}: labels of {len(gold)} debates, but there are {len(shape.turns)} debates"
+        )
+    for n, (turns, expected) in enumerate(zip(gold, shape.turns, strict=True), 1):
+        if len(turns) != expected:
+            raise EvaluatorError(f"{name}: debate {n} has {expected} turns, and labels of {len(turns)}")
+
+
+class _Positional:
+    """A file of the shared task's own form."""
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self.path, self.reading = path, reading
+
+    def read(self) -> Gold:
+        gold: Gold = []
+        for line, data in objects(self.path):
+            if not isinstance(data, list):
+                raise wrong(self.path, line, f"there is {kind_of(data)} instead of a list of turns")
+            gold.append([self.one(turn, line, n) for n, turn in enumerate(data, 1)])
+        return gold
+
+    def one(self, data: Any, line: int, turn: int) -> tuple[int | None, ...]:
+        if not isinstance(data, dict):
+            raise wrong(self.path, line, f"turn {turn} is {kind_of(data)} instead of an object")
+        return tuple(self.label(data.get(c), line, f"{c} of turn {turn}") for c in CRITERIA)
+
+    def label(self, value: Any, line: int, where: str) -> int | None:
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            legal = self.reading == "official"
+        elif isinstance(value, str):
+            legal = self.reading == "official" and value in ("0", "1")
+        else:
+            legal = isinstance(value, int | float) and value in (0, 1)
+        if not legal:
+            raise wrong(self.path, line, f"{where} is neither 0, 1 nor null")
+        return int(value)
+
+
+def _majority(votes: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...]:
+    out: list[int | None] = []
+    for said in zip(*votes, strict=True) if votes else [()] * len(CRITERIA):
+        yes, no = sum(v == 1 for v in said), sum(v == 0 for v in said)
+        out.append(None if yes == no else int(yes > no))
+    return tuple(out)

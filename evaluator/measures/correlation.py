@@ -1,0 +1,152 @@
+"""How alike two leaderboards order and space the same runs.
+
+All functions take the truth's and the judge's values of the same runs, higher being better, and return None where the
+coefficient is undefined: fewer than two runs, or all values of one side equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import fsum, sqrt
+
+from evaluator.errors import EvaluatorError
+
+LEAST = 3  # runs; with fewer a correlation says nothing
+Values = Sequence[float]
+
+
+def kendall(truth: Values, judge: Values) -> float | None:
+    """Kendall's tau-b (1945): (C - D) / sqrt((n0 - ties in truth) (n0 - ties in judge)) over all n0 pairs of runs."""
+    _equal(truth, judge)
+    score = left = right = 0
+    for i in range(len(truth)):
+        for j in range(i):
+            a, b = _sign(truth[i] - truth[j]), _sign(judge[i] - judge[j])
+            score += a * b
+            left += a != 0
+            right += b != 0
+    return score / sqrt(left * right) if left and right else None
+
+
+def pearson(truth: Values, judge: Values) -> float | None:
+    """Pearson's product-moment correlation of the values."""
+    _equal(truth, judge)
+    if len(set(truth)) < 2 or len(set(judge)) < 2:
+        return None
+    x, y = _centred(truth), _centred(judge)
+    norm = sqrt(fsum(a * a for a in x)) * sqrt(fsum(b * b for b in y))
+    return max(-1.0, min(1.0, fsum(a * b for a, b in zip(x, y, strict=True)) / norm)) if norm else None
+
+
+def spearman(truth: Values, judge: Values) -> float | None:
+    """Spearman's rho: Pearson's correlation of the ranks, equal values sharing the mean of their ranks."""
+    return pearson(_ranks(truth), _ranks(judge))
+
+
+def tauap_b(truth: Values, judge: Values) -> float | None:
+    """AP correlation with ties, symmetric: the mean of both directions.
+
+    Yilmaz, Aslam and Robertson (SIGIR 2008) walk down one ranking and ask at each run which share of those above it is
+    above it in the other ranking, too: 2 / (n - 1) times the sum of the shares, minus 1. With ties as by Urbano and
+    Marrero (ICTIR 2017, tau_AP,b): only runs strictly above count, runs in the first group of ties are passed over, and
+    a pair that the other ranking ties does not agree.
+    """
+    _equal(truth, judge)
+    there, back = _walk(judge, truth), _walk(truth, judge)
+    if there is None or back is None:
+        return None
+    return (there + back) / 2
+
+
+def _walk(order: Values, other: Values) -> float | None:
+    shares = []
+    for i, value in enumerate(order):
+        above = [j for j, one in enumerate(order) if one > value]
+        if above:
+            shares.append(sum(other[j] > other[i] for j in above) / len(above))
+    return 2 * fsum(shares) / len(shares) - 1 if shares and len(set(other)) > 1 else None
+
+
+def tau_gap(truth: Values, judge: Values) -> float | None:
+    """tau_GAP of Gao and Oard (SIGIR 2015): as AP correlation, but pairs weigh as much as the truth tells them apart.
+
+    Walks down the judge's ranking (equal values in the given order). At each run: of the gaps between its true value and
+    those of all runs above it, the share that belongs to runs which truly are above it. 2 times the mean share, minus 1.
+    A run that truly ties with all above it is passed over. Not symmetric.
+    """
+    _equal(truth, judge)
+    if len(set(judge)) < 2:
+        return None
+    walk = sorted(range(len(judge)), key=lambda i: -judge[i])
+    shares = []
+    for place, i in enumerate(walk):
+        gaps = [truth[j] - truth[i] for j in walk[:place]]
+        mass = fsum(abs(gap) for gap in gaps)
+        if mass:
+            shares.append(fsum(gap for gap in gaps if gap > 0) / mass)
+    return 2 * fsum(shares) / len(shares) - 1 if shares else None
+
+
+METHODS: Mapping[str, Callable[[Values, Values], float | None]] = {
+    "kendall": kendall,
+    "tauap_b": tauap_b,
+    "tau_gap": tau_gap,
+    "spearman": spearman,
+    "pearson": pearson,
+}
+KNOWN = ", ".join(METHODS) + ", each also for the best k runs of the truth only (kendall@10)"
+
+
+class Method:
+    """A coefficient by its string, ``name`` or ``name@k``. Raises :class:`EvaluatorError` for a string that is none."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        name, at, depth = text.partition("@")
+        legal = not at or (depth.isascii() and depth.isdigit() and 0 < len(depth) < 10 and int(depth) > 0)
+        if name not in METHODS or not legal:
+            raise EvaluatorError(f"there is no coefficient {text[:60]!r}", f"there are {KNOWN}", usage=True)
+        self.k = int(depth) if at else None
+        self._of = METHODS[name]
+
+    def value(self, truth: Mapping[str, float], judge: Mapping[str, float]) -> float | None:
+        """The coefficient over the runs that both have; None if it is undefined or fewer than three runs are left.
+
+        With ``k``: over the truth's best k of these runs (equal values by name). Runs are taken in the order of their
+        names, which settles ties for ``tau_gap``.
+        """
+        runs = sorted(truth.keys() & judge.keys())
+        if self.k is not None:
+            runs = sorted(sorted(runs, key=lambda run: -truth[run])[: self.k])
+        if len(runs) < LEAST:
+            return None
+        return self._of([truth[run] for run in runs], [judge[run] for run in runs])
+
+
+def _equal(truth: Values, judge: Values) -> None:
+    if len(truth) != len(judge):
+        raise ValueError("not as many values on one side as on the other")
+
+
+def _sign(x: float) -> int:
+    return (x > 0) - (x < 0)
+
+
+def _centred(values: Values) -> list[float]:
+    # Scaled first, so that values near the largest floats do not overflow.
+    scale = max(map(abs, values)) or 1.0
+    scaled = [v / scale for v in values]
+    mean = fsum(scaled) / len(scaled)
+    return [v - mean for v in scaled]
+
+
+def _ranks(values: Values) -> list[float]:
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    ranks = [0.0] * len(values)
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or values[order[end]] != values[order[start]]:
+            for place in order[start:end]:
+                ranks[place] = (start + end + 1) / 2
+            start = end
+    return ranks

@@ -1,0 +1,337 @@
+"""``evaluator judges`` and ``evaluator leaderboards``: judges against people's labels, one leaderboard against another."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluator.errors import EvaluatorError
+
+if TYPE_CHECKING:  # other commands build this parser too, and need none of these
+    from evaluator.findings import Log
+    from evaluator.formats.leaderboards import Board
+    from evaluator.measures.judging import Counts
+
+FORMATS = ("ir_measures", "tot", "trec_eval", "rag4reports", "ranking", "jsonl")
+OFFICIAL = ("precision", "recall", "f1")
+BESIDE = ("accuracy", "balanced-accuracy", "kappa", "yes-rate")
+PRINTED = 50
+JUDGES = """labels are the shared task's (*-labels.jsonl, matched by position) or ours (schemas/debate-labels.schema.json, which
+need --debates). The first values are those of the official evaluator, under its names. A criterion that is judged
+nowhere is left out, and then there is no score. What is missing or malformed elsewhere counts as no.
+
+files (in DIR, which is made if need be):
+  evaluation.prototext   the official values; evaluation.json: all values and counts
+"""
+BOARDS = """formats (columns; the topic "all" is the value over all topics):
+  ir_measures   run topic measure value
+  tot           run measure topic value
+  trec_eval     measure topic value (the run: its runid row, else the file's name)
+  rag4reports   topic run measure value
+  ranking       topic Q0 run rank value measure
+  jsonl         {"run_id": ..., "topic_id": ..., "measure": ..., "value": ...}
+
+coefficients: kendall (tau-b), tauap_b, tau_gap, spearman, pearson; with @K over the truth's best K runs (kendall@10)
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Add both commands to argparse's ``commands``."""
+    raw = argparse.RawDescriptionHelpFormatter
+    judges = commands.add_parser(
+        "judges",
+        help="score judgments of debates by people's labels, like the evaluator of Touché 2025",
+        description="Compare a judge's scores with people's labels: precision, recall and F1 of four criteria.",
+        epilog=JUDGES,
+        formatter_class=raw,
+    )
+    judges.add_argument("--labels", type=Path, required=True, metavar="FILE", help="people's labels")
+    judges.add_argument(
+        "--judgments", type=Path, required=True, metavar="FILE", help="evaluations.jsonl of the judge"
+    )
+    judges.add_argument("--debates", type=Path, metavar="FILE", help="the debates that were judged")
+    judges.add_argument(
+        "--reading",
+        choices=("strict", "official"),
+        default="strict",
+        help="official: also take what the official evaluator takes (numbers in quotes, true, 7, NaN)",
+    )
+    judges.add_argument("--json", action="store_true", help="print everything as JSON")
+    judges.add_argument("--output", type=Path, metavar="DIR", help="also write files")
+    judges.set_defaults(call=run_judges)
+
+    boards = commands.add_parser(
+        "leaderboards",
+        help="correlate a judge's leaderboard with the true one, or convert one",
+        description="Correlate every measure of one leaderboard with every measure of another, over the same runs.",
+        epilog=BOARDS,
+        formatter_class=raw,
+    )
+    boards.add_argument("--truth", type=Path, nargs="+", metavar="FILE", help="the true leaderboard")
+    boards.add_argument("--truth-format", choices=FORMATS, default="ir_measures", metavar="FORMAT")
+    boards.add_argument(
+        "--judge", type=Path, nargs="+", required=True, metavar="FILE", help="files, or folders of files"
+    )
+    boards.add_argument("--judge-format", choices=FORMATS, default="ir_measures", metavar="FORMAT")
+    boards.add_argument(
+        "--measures", nargs="+", default=[], metavar="M", help="coefficients (default: all five, and kendall@10)"
+    )  # fmt: skip
+    boards.add_argument(
+        "--truth-measures", nargs="+", default=[], metavar="M", help="only these of the truth"
+    )
+    boards.add_argument(
+        "--judge-measures", nargs="+", default=[], metavar="M", help="only these of the judge"
+    )
+    boards.add_argument(
+        "--on-missing",
+        choices=("error", "warn", "skip", "default"),
+        default="error",
+        help="runs that one side lacks: refuse, leave out (with a warning or not), or count as 0",
+    )
+    boards.add_argument(
+        "--recompute", action="store_true", help='take means over topics, not the lines for "all"'
+    )
+    boards.add_argument("--convert", choices=FORMATS, metavar="FORMAT", help="only rewrite --judge")
+    boards.add_argument("--json", action="store_true", help="print JSON Lines")
+    boards.add_argument("--output", type=Path, metavar="FILE", help="write there, not to the screen")
+    boards.set_defaults(call=run_leaderboards)
+
+
+# --- judges ------------------------------------------------------------------------------------------------
+
+
+def run_judges(args: argparse.Namespace) -> int:
+    """Print the values. Returns 1 for judgments that are not valid."""
+    from evaluator.findings import Log
+    from evaluator.formats.evaluations import Shape, read_judgments, read_shape
+    from evaluator.formats.gold import read_gold
+    from evaluator.kinds.meta import counted, lacking
+    from evaluator.measures.judging import CRITERIA, Measure, total
+
+    shape = read_shape(args.debates, str(args.debates)) if args.debates else None
+    labels = read_gold(args.labels, shape, reading=args.reading)
+    log = Log(str(args.judgments))
+    judged = read_judgments(
+        args.judgments, shape or Shape([len(turns) for turns in labels]), log, reading=args.reading
+    )
+    _print_findings(log)
+    if log.invalid:
+        if args.json:
+            _print_json({"status": "invalid", "findings": [f.as_json() for f in log.sorted()]})
+        return 1
+    debates = counted(labels, judged)
+    counts = {c: total([debate[c] for debate in debates]) for c in CRITERIA}
+    values: dict[str, dict[str, float]] = {"official": {}, "beside": {}}
+    pending: dict[str, str] = {}
+    for group, names in (("official", OFFICIAL), ("beside", BESIDE)):
+        for criterion in CRITERIA:
+            for name in names:
+                measure = Measure(f"{name}@{criterion}")
+                if reason := lacking(measure, counts, judged):
+                    pending[f"{criterion} {name}"] = reason
+                else:
+                    values[group][f"{criterion} {name}"] = measure.value(counts)
+    for name in ("score", *BESIDE):
+        if reason := lacking(Measure(name), counts, judged):
+            pending[name] = reason
+        else:
+            values["official" if name == "score" else "beside"][name] = Measure(name).value(counts)
+    result = {
+        "status": "valid",
+        "values": values["official"],
+        "beside": values["beside"],
+        "pending": pending,
+        "counts": {c: counts[c]._asdict() for c in CRITERIA},
+        "findings": [f.as_json() for f in log.sorted()],
+    }
+    if args.output:
+        _write_evaluation(args.output, values["official"], result)
+    if args.json:
+        _print_json(result)
+    else:
+        _print_judge(values, pending, counts)
+    return 0
+
+
+def _print_judge(
+    values: Mapping[str, Mapping[str, float]], pending: Mapping[str, str], counts: Mapping[str, Counts]
+) -> None:
+    """The official values one a line, then a table of the figures beside them."""
+    lines = [f"{name:<19} {value:.4f}" for name, value in values["official"].items()]
+    if "score" in pending:
+        lines.append(f"{'score':<19} –  {pending['score']}")
+    heads = ["", "accuracy", "balanced acc.", "kappa", "says yes", "people yes", "turns"]
+    rows = [heads]
+    for criterion, c in counts.items():
+        n = sum(c)
+        row = [criterion]
+        for name in BESIDE:
+            value = values["beside"].get(f"{criterion} {name}")
+            row.append("–" if value is None else f"{value:.4f}")
+        rows.append([*row, f"{(c.tp + c.fn) / n:.4f}" if n else "–", f"{n:,}"])
+    means = [values["beside"].get(name) for name in BESIDE]
+    rows.append(["mean", *("–" if v is None else f"{v:.4f}" for v in means), "", ""])
+    lines += ["", *_table(rows)]
+    print("\n".join(lines))
+
+
+def _write_evaluation(folder: Path, official: Mapping[str, float], result: Mapping[str, Any]) -> None:
+    """``evaluation.prototext`` as the official evaluator writes it (numbers in full, whole ones without a point)."""
+    import json
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = "".join(
+            f'measure{{\n  key: "{name}"\n  value: "{_plainly(value)}"\n}}\n'
+            for name, value in official.items()
+        )
+        (folder / "evaluation.prototext").write_text(text, encoding="utf-8")
+        (folder / "evaluation.json").write_text(
+            json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+    except OSError as error:
+        raise EvaluatorError(
+            f"{folder} cannot be written", (error.strerror or "").lower(), usage=True
+        ) from None
+
+
+def _plainly(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+# --- leaderboards ------------------------------------------------------------------------------------------
+
+
+def run_leaderboards(args: argparse.Namespace) -> int:
+    """Print one row for every pair of measures, or the judge's leaderboard in another format."""
+    from evaluator.formats.leaderboards import read_boards, write_board
+
+    judge = read_boards(args.judge, args.judge_format)
+    if args.convert:
+        _put(args.output, list(write_board(judge, args.convert)))
+        return 0
+    if not args.truth:
+        raise EvaluatorError("--truth is missing", fix="name the true leaderboard, or --convert", usage=True)
+    rows = compare(read_boards(args.truth, args.truth_format), judge, args)
+    if args.json or args.output:
+        import json
+
+        _put(args.output, [json.dumps(row, ensure_ascii=False) for row in rows])
+    else:
+        from evaluator.findings import plain
+
+        heads = list(dict.fromkeys(key for row in rows for key in row))
+        body = [[_cell(row.get(key), plain) for key in heads] for row in rows]
+        print("\n".join(_table([heads, *body])))
+    return 0
+
+
+def compare(truth: Board, judge: Board, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row for every measure of the truth and every measure of the judge: names, runs, and the coefficients.
+
+    A coefficient that is undefined is None. Raises :class:`EvaluatorError` for missing runs (as told) and measures.
+    """
+    from evaluator.findings import plain
+    from evaluator.measures.boards import align
+    from evaluator.measures.correlation import LEAST, METHODS, Method
+
+    methods = [Method(text) for text in args.measures or [*METHODS, "kendall@10"]]
+    rows = []
+    for left in _chosen(truth, args.truth_measures, "truth"):
+        for right in _chosen(judge, args.judge_measures, "judge"):
+            there, _ = truth.overall(left, recompute=args.recompute)
+            here, _ = judge.overall(right, recompute=args.recompute)
+            pair = align(there, here, args.on_missing)
+            if (pair.missing or pair.unknown) and args.on_missing in ("error", "warn"):
+                lists = {"the judge": pair.missing, "the truth": pair.unknown}
+                parts = [
+                    f"{who} lacks {len(runs)} ({plain(', '.join(runs), 120)})"
+                    for who, runs in lists.items()
+                    if runs
+                ]
+                what = f"{plain(left)} and {plain(right)} are not about the same runs"
+                if args.on_missing == "error":
+                    raise EvaluatorError(
+                        what,
+                        "; ".join(parts),
+                        "give both the same runs, or say --on-missing warn, skip or default",
+                    )
+                print(f"{what}: {'; '.join(parts)}: left out", file=sys.stderr)
+            if len(pair.truth) < LEAST:
+                raise EvaluatorError(
+                    f"{plain(left)} and {plain(right)} have {len(pair.truth)} runs in common",
+                    f"a correlation needs {LEAST}",
+                    "check the formats: with the wrong one, topics or measures are taken for runs",
+                )
+            values = {m.text: m.value(pair.truth, pair.judge) for m in methods}
+            rows.append({"truth": left, "judge": right, "runs": len(pair.truth), **values})
+    return rows
+
+
+def _chosen(board: Board, wanted: Sequence[str], side: str) -> list[str]:
+    from evaluator.findings import plain
+
+    known = board.measures
+    for name in wanted:
+        if name not in known:
+            raise EvaluatorError(
+                f"the {side} has no measure {plain(name)}",
+                f"it has {plain(', '.join(known), 200)}",
+                usage=True,
+            )
+    if not known:
+        raise EvaluatorError(f"the {side} has no measure with numbers")
+    return list(wanted) or known
+
+
+def _cell(value: Any, plain: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if isinstance(value, float) else plain(str(value), 40)
+
+
+def _put(path: Path | None, lines: Sequence[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines)
+    if path is None:
+        sys.stdout.write(text)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EvaluatorError(
+            f"{path} cannot be written", (error.strerror or "").lower(), usage=True
+        ) from None
+
+
+# --- both --------------------------------------------------------------------------------------------------
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if n == 0 else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _print_json(data: Any) -> None:
+    import json
+
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def _print_findings(log: Log) -> None:
+    if not log.counts:
+        return
+    shown = log.sorted()
+    lines = [str(f) for f in shown[:PRINTED]]
+    if (more := sum(log.counts.values()) - len(lines)) > 0:
+        lines.append(f"... and {more:,} more")
+    print("\n".join([*lines, f"{log.file}: {log.summary()}"]), file=sys.stderr)

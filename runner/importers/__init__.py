@@ -16,7 +16,7 @@ from runner.errors import Problem, RunnerError
 if TYPE_CHECKING:
     from runner.tasks import Dataset, Task
 
-IMPORTERS = {"diversity": "perspective"}  # kind of task -> module
+IMPORTERS = {"debate": "rad", "diversity": "perspective", "meta": "rad_judging"}  # kind of task -> module
 
 
 def import_release(task: Task, dataset: Dataset, source: Path) -> None:

@@ -1,0 +1,290 @@
+"""The flow of ARGUE: which questions are asked about a report, in which order, and what becomes of the answers.
+
+A sentence with citations, for each cited document: is it relevant (looked up, unless everything is asked), which nugget answers
+does the sentence give (one question for each pair of question and answer that the document attests), does it support the
+sentence. A sentence without: does it require a citation; if so, does it say this for the first time. Two additions of our own
+are off by default: answers that were kept out of the nuggets (``strict``), and statements that something is not known
+(``negation``).
+
+Everything that can be asked at once is; the result is in the order of the report, whoever answers first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import schemas
+from evaluator.argue import judgments as make
+from evaluator.argue.asking import Judge, Question, Unjudged, Verdict
+from evaluator.argue.models import (
+    COMPAT,
+    Answer,
+    Bank,
+    Cited,
+    JudgedReport,
+    Judgment,
+    JudgmentType,
+    Match,
+    Nugget,
+    Report,
+    Segment,
+    Sentence,
+)
+from evaluator.errors import EvaluatorError
+
+T = JudgmentType
+FLOW = "argue-flow 1"  # changes whenever other questions are asked
+REPORTS_AT_ONCE = 8
+MAX_QUESTIONS = 20_000  # about one report
+Text = Callable[[str], str | None]  # the text of a document as a judge sees it, None for one that nobody has
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What is asked. ``everything``: a judge decides relevance, and every nugget is asked about for every citation.
+
+    ``strict`` and ``negation`` ask what those groups of measures need.
+    """
+
+    everything: bool = False
+    strict: bool = False
+    negation: bool = False
+
+
+@dataclass
+class Tally:
+    """What has happened so far: questions answered, and by type those whose reply could not be read."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+    defaults: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        """All questions."""
+        return sum(self.asked.values())
+
+
+class Judging:
+    """Judges reports with one judge and one flow. ``tell`` is called after every answer."""
+
+    def __init__(self, judge: Judge, flow: Flow | None = None, *, tell: Callable[[], None] | None = None) -> None:
+        self.judge = judge
+        self.flow = flow or Flow()
+        self.tally = Tally()
+        self._tell = tell
+        self._slots = asyncio.Semaphore(max(1, judge.width) * 2)
+        self._given_up: BaseException | None = None
+
+    async def reports(
+        self, wanted: Iterable[tuple[Report, Bank, Text]]
+    ) -> list[JudgedReport | EvaluatorError]:
+        """The judged reports in the order of ``wanted``; in place of each that could not be judged, why.
+
+        After an error that asking again cannot mend, nothing more is asked.
+        """
+        room = asyncio.Semaphore(REPORTS_AT_ONCE)
+
+        async def one(report: Report, bank: Bank, text: Text) -> JudgedReport | EvaluatorError:
+            async with room:
+                try:
+                    return await self.report(report, bank, text)
+                except EvaluatorError as error:
+                    return error
+
+        return await _all(one(*each) for each in wanted)
+
+    async def report(self, report: Report, bank: Bank, text: Text) -> JudgedReport:
+        """One judged report. Raises what the judge raises; nothing is half judged."""
+        texts = {doc_id: text(doc_id) for doc_id in report.cited}
+        before = [s.text for s in report.sentences]
+        segments = await _all(
+            self._segment(report, bank, sentence, before[:i], texts)
+            for i, sentence in enumerate(report.sentences)
+        )
+        judge = {"name": self.judge.name, "flow": FLOW, "compat": COMPAT, **self.judge.identity()}
+        judge["fingerprint"] = fingerprint(report, bank, texts.get, self.judge, self.flow)
+        return JudgedReport(
+            report.topic_id, report.run_id, tuple(segments), report.collection_ids, judge, report.line
+        )
+
+    async def _segment(
+        self,
+        report: Report,
+        bank: Bank,
+        sentence: Sentence,
+        before: Sequence[str],
+        texts: dict[str, str | None],
+    ) -> Segment:
+        base = Question(T.SENTENCE_ATTESTED, sentence.text, topic=report.topic_id)
+        parts: list[Coroutine[Any, Any, list[Judgment]]] = [
+            self._citation(base._replace(doc_id=doc_id), bank, texts[doc_id]) for doc_id in sentence.citations
+        ]
+        if not sentence.citations:
+            parts.append(self._uncited(base, bank, before))
+        if self.flow.strict:
+            parts.append(self._wrong(base, bank))
+        found = await _all(parts)
+        cited = tuple(Cited(doc_id, texts[doc_id] or "") for doc_id in sentence.citations)
+        return Segment(sentence.text, cited, tuple(j for some in found for j in some))
+
+    async def _citation(self, base: Question, bank: Bank, text: str | None) -> list[Judgment]:
+        """Relevance, answers, attestation: the order of the files."""
+        asked = self.flow.everything or not bank.linked
+        base = base._replace(document=text or "")
+        pairs = list(bank.candidates(base.doc_id, everything=asked))
+        relevant, matched, supports = await asyncio.gather(
+            self._relevance(base, bank, asked, text),
+            self._matches(T.SENTENCE_ANSWERS_QUESTION, base, pairs),
+            self._attested(base, text),
+        )
+        matches, unreadable = matched
+        return [
+            relevant,
+            _noted(make.answers(base.doc_id, matches, self.judge.name if pairs else "null"), unreadable),
+            supports,
+        ]
+
+    async def _relevance(self, base: Question, bank: Bank, asked: bool, text: str | None) -> Judgment:
+        if not asked:
+            return make.relevance(base.doc_id, bank.relevant(base.doc_id))
+        if text is None:  # nobody can read it
+            return make.relevance(base.doc_id, False)
+        said = await self._ask(base._replace(type=T.CITED_DOCUMENT_RELEVANCE))
+        return _noted(make.relevance(base.doc_id, said.value, self.judge.name), not said.readable)
+
+    async def _attested(self, base: Question, text: str | None) -> Judgment:
+        if text is None:
+            return make.attested(base.doc_id, False, "null")
+        said = await self._ask(base)
+        return _noted(make.attested(base.doc_id, said.value, self.judge.name), not said.readable)
+
+    async def _matches(
+        self, kind: JudgmentType, base: Question, pairs: Sequence[tuple[Nugget, Answer]]
+    ) -> tuple[list[Match], int]:
+        """The pairs that the sentence gives, one match a question, and how many replies could not be read."""
+        said = await _all(
+            self._ask(base._replace(type=kind, nugget_question=n.question, nugget_answer=a.text))
+            for n, a in pairs
+        )
+        given: dict[str, tuple[Nugget, list[str]]] = {}
+        for (nugget, answer), verdict in zip(pairs, said, strict=True):
+            if verdict.value:
+                given.setdefault(nugget.question, (nugget, []))[1].append(answer.text)
+        matches = [Match(q, tuple(texts), nugget.importance) for q, (nugget, texts) in given.items()]
+        return matches, sum(not v.readable for v in said)
+
+    async def _uncited(self, base: Question, bank: Bank, before: Sequence[str]) -> list[Judgment]:
+        name = self.judge.name
+        made: list[Judgment] = []
+        if self.flow.negation:
+            negative = await self._ask(base._replace(type=T.NEGATIVE_ASSERTION))
+            made.append(_noted(make.negative_assertion(negative.value, name), not negative.readable))
+            if negative.value and bank.unanswerable:
+                matches, unreadable = await self._confirmed(base, bank)
+                made.append(_noted(make.negative_confirmed(matches, name), unreadable))
+        required = await self._ask(base._replace(type=T.REQUIRES_CITATION))
+        made.append(_noted(make.requires_citation(required.value, name), not required.readable))
+        if required.value and not before:
+            made.append(make.first_instance(True, "null"))
+        elif required.value:
+            first = await self._ask(base._replace(type=T.FIRST_INSTANCE, previous="\n".join(before)))
+            made.append(_noted(make.first_instance(first.value, name), not first.readable))
+        return made
+
+    async def _confirmed(self, base: Question, bank: Bank) -> tuple[list[Match], int]:
+        kind = T.NEGATIVE_ASSERTION_CONFIRMED
+        said = await _all(
+            self._ask(base._replace(type=kind, nugget_question=n.question)) for n in bank.unanswerable
+        )
+        found = [
+            Match(n.question, (), n.importance) for n, v in zip(bank.unanswerable, said, strict=True) if v.value
+        ]
+        return found, sum(not v.readable for v in said)
+
+    async def _wrong(self, base: Question, bank: Bank) -> list[Judgment]:
+        pairs = list(bank.wrong_answers())
+        if not pairs:
+            return []
+        matches, unreadable = await self._matches(T.SENTENCE_GIVES_WRONG_ANSWER, base, pairs)
+        return [_noted(make.wrong_answers(matches, self.judge.name), unreadable)]
+
+    async def _ask(self, question: Question) -> Verdict:
+        async with self._slots:
+            if self._given_up is not None:
+                raise self._given_up
+            try:
+                said = await self.judge.decide(question)
+            except EvaluatorError as error:
+                if not isinstance(error, Unjudged) and not getattr(error, "transient", False):
+                    self._given_up = error
+                raise
+        self.tally.asked[question.type] += 1
+        if not said.readable:
+            self.tally.defaults[question.type] += 1
+        if self._tell is not None:
+            self._tell()
+        return said
+
+
+def _noted(judgment: Judgment, unreadable: int) -> Judgment:
+    """The judgment, with how many replies could not be read beside it where there are some."""
+    if not unreadable:
+        return judgment
+    return Judgment(
+        judgment.type,
+        judgment.value,
+        judgment.doc_id,
+        judgment.matches,
+        judgment.evaluator,
+        {**judgment.extra, "defaulted": int(unreadable)},
+    )
+
+
+async def _all(asked: Iterable[Awaitable[R]]) -> list[R]:
+    """The results of all in their order. If some fail, the first error, once all have ended."""
+    results = await asyncio.gather(*asked, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results  # type: ignore[return-value]
+
+
+def questions_at_most(report: Report, bank: Bank, flow: Flow) -> int:
+    """How many questions a report can cost, computed without asking."""
+    everything = flow.everything or not bank.linked
+    pairs = sum(len(n.answers) for n in bank.nuggets)
+    wrong = sum(1 for _ in bank.wrong_answers()) if flow.strict else 0
+    total = 0
+    for sentence in report.sentences:
+        total += wrong
+        for doc_id in sentence.citations:
+            total += 2 + pairs if everything else 1 + len(bank.by_document.get(doc_id, ()))
+        if not sentence.citations:
+            total += 2 + ((1 + len(bank.unanswerable)) if flow.negation else 0)
+    return total
+
+
+def fingerprint(report: Report, bank: Bank, text: Text, judge: Judge, flow: Flow) -> str:
+    """The SHA-256 of everything that judgments of a report depend on: equal ones need not be made again."""
+    return schemas.digest(
+        {
+            "flow": [FLOW, flow.everything, flow.strict, flow.negation],
+            "judge": [judge.name, dict(judge.identity())],
+            "topic": report.topic_id,
+            "sentences": [[s.text, list(s.citations)] for s in report.sentences],
+            "documents": {d: text(d) for d in report.cited},
+            "nuggets": [_nugget(n) for n in bank.nuggets],
+            "unanswerable": [n.question for n in bank.unanswerable] if flow.negation else [],
+            "linked": bank.linked,
+        }
+    )
+
+
+def _nugget(nugget: Nugget) -> list[Any]:
+    answers = [[a.text, sorted(a.documents)] for a in nugget.answers]
+    return [nugget.question, nugget.aggregator, nugget.importance, answers, [a.text for a in nugget.wrong]]

@@ -1,0 +1,226 @@
+"""Judgments files: three spellings in, one out, and whether they suffice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from argue_making import bank, cited, judged, lines, uncited
+
+import schemas
+from evaluator.argue import (
+    JudgedReport,
+    Judgment,
+    JudgmentType,
+    Match,
+    load_judgments,
+    read_judgments,
+    validate_judgments,
+)
+from evaluator.argue import judgments as j
+from evaluator.argue.judgments import as_json, judged_of, write_judgments
+from evaluator.errors import EvaluatorError
+
+Q = "What is the capital?"
+BANK = bank({Q: ("OR", {"Bonn": ["d1"], "Berlin": []}), "Is it known?": ("OR", {"no": []})})
+REPORT = JudgedReport(
+    "t1", "r",
+    (
+        cited("Bonn.", ("d1", True, True, {Q: ["Bonn"]}), ("d2", False, False, {}), more=(j.wrong_answers([], "m"),)),
+        uncited("It is nice.", True, False),
+        uncited("Nobody knows.", more=(j.negative_assertion(True, "m"), j.negative_confirmed([Match("Is it known?", ())], "m"))),
+    ),
+    ("neuclir/1/ru",),
+)  # fmt: skip
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    write_judgments([REPORT], tmp_path / "x.judgments.jsonl")
+    (again,) = load_judgments(tmp_path / "x.judgments.jsonl")
+    assert (again.request_id, again.run_id, again.segments, again.collection_ids) == (
+        REPORT.request_id, REPORT.run_id, REPORT.segments, REPORT.collection_ids)  # fmt: skip
+    assert schemas.validate(as_json(REPORT), "argue-judgments") == []
+    assert [p.name for p in tmp_path.iterdir()] == ["x.judgments.jsonl"]
+
+
+def test_the_keys_are_in_the_documented_order() -> None:
+    data = as_json(REPORT)
+    assert list(data) == ["request_id", "run_id", "collection_ids", "segments"]
+    segment = data["segments"][0]
+    assert list(segment) == ["segment_type", "text", "citations", "judgments"]
+    assert segment["citations"][0] == {"doc_id": "d1", "text": "text"}
+    nowhere = {"sentence": None, "run_id": None, "sent_id": None}
+    assert segment["judgments"][:3] == [
+        {"judgment_type_id": "CITED_DOCUMENT_RELEVANCE",
+         "response": {"judgment_type_id": "CITED_DOCUMENT_RELEVANCE", "doc_id": "d1", "is_relevant": True},
+         "evaluator": "null", "provenance": {"doc_id": "d1", **nowhere}},
+        {"judgment_type_id": "SENTENCE_ANSWERS_QUESTION",
+         "response": {"judgment_type_id": "SENTENCE_ANSWERS_QUESTION", "matched_nuggets": [
+             {"question_text": Q, "matched_answer": ["Bonn"], "importance": None}]},
+         "evaluator": "test", "provenance": {"doc_id": "d1", **nowhere}},
+        {"judgment_type_id": "SENTENCE_ATTESTED",
+         "response": {"judgment_type_id": "SENTENCE_ATTESTED", "is_attested": True},
+         "evaluator": "test", "provenance": {"doc_id": "d1", **nowhere}},
+    ]  # fmt: skip
+    assert data["segments"][1]["judgments"][0]["provenance"] == {"doc_id": None, **nowhere}
+
+
+def test_three_spellings() -> None:
+    data = as_json(REPORT)
+    head = {"metadata": {"team_id": "t", "topic_id": "t1", "run_id": "r", "collection_ids": ["neuclir/1/ru"]},
+            "responses": [], "references": []}  # fmt: skip
+    for other in (
+        {"report": head, "judgments": data["segments"]},
+        {"report": head, "sentence_judgments": data["segments"]},
+        {"request_id": "t1", "run_id": "r", "collection_ids": ["neuclir/1/ru"], "segments": data["segments"]},
+    ):
+        found, problems = judged_of(other)
+        assert problems == [] and found == REPORT
+
+
+def test_extras_and_facts_about_the_judge_are_kept() -> None:
+    marked = Judgment(JudgmentType.REQUIRES_CITATION, True, evaluator="m", extra={"defaulted": True})
+    report = JudgedReport("t", "r", (uncited("a"),), judge={"model": "m"})
+    data = as_json(report)
+    assert list(data)[-1] == "judge"
+    data["segments"][0]["judgments"] = [
+        {**as_json(judged(uncited("a", True)))["segments"][0]["judgments"][0], "defaulted": True}
+    ]
+    found, _ = judged_of(data)
+    assert found is not None and found.judge == {"model": "m"}
+    assert found.segments[0].judgments[0].extra == marked.extra
+
+
+@pytest.mark.parametrize("key", ["requires_citation", "is_required", "value", "judgment"])
+def test_any_single_boolean_is_read(key: str) -> None:
+    data = as_json(judged(uncited("a", True)))
+    response = data["segments"][0]["judgments"][0]["response"]
+    del response["requires_citation"]
+    response[key] = False
+    found, problems = judged_of(data)
+    assert problems == [] and found is not None
+    assert found.segments[0].judgments[0].value is False
+
+
+def test_an_old_line_may_have_plain_citations_and_no_provenance() -> None:
+    row = {"request_id": 5, "run_id": "r", "segments": [{"text": "a", "citations": ["d1"], "judgments": [
+        {"judgment_type_id": "CITED_DOCUMENT_RELEVANCE", "response": {"doc_id": "d1", "is_relevant": True}},
+        {"response": {"judgment_type_id": "SENTENCE_ANSWERS_QUESTION", "matched_nuggets": [
+            {"question_text": Q, "matched_answer": "Bonn"}]}, "evaluator": "x", "provenance": {"doc_id": "d1"}}]}]}  # fmt: skip
+    found, problems = judged_of(row)
+    assert problems == [] and found is not None and found.request_id == "5"
+    assert found.segments[0].judgments[0].doc_id == "d1"
+    assert found.segments[0].judgments[1].matches == (Match(Q, ("Bonn",)),)
+
+
+def broken(change: Any) -> Any:
+    data = json.loads(json.dumps(as_json(REPORT)))
+    change(data)
+    return data
+
+
+def put(path: str, value: Any) -> Any:
+    def change(data: Any) -> None:
+        *keys, last = [int(k) if k.isdigit() else k for k in path.split("/")]
+        for key in keys:
+            data = data[key]
+        data[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            put("segments", None),
+            "there is no list segments or judgments or sentence_judgments (at /segments)",
+        ),
+        (put("request_id", None), "there is no topic_id"),
+        (put("run_id", 3), "run_id is missing"),
+        (put("segments/0", "x"), "there is text (at /segments/0)"),
+        (put("segments/0/text", 1), "the sentence has no text"),
+        (put("segments/0/citations", "x"), "citations is text"),
+        (put("segments/0/citations/0", {}), "the citation has no doc_id (at /segments/0/citations/0)"),
+        (put("segments/0/judgments", {}), "judgments is an object"),
+        (put("segments/0/judgments/0/response", None), "the judgment has no response"),
+        (put("segments/0/judgments/0/judgment_type_id", "HAS_CITATIONS"), 'no judgment type "HAS_CITATIONS"'),
+        (put("segments/0/judgments/0/response/is_relevant", "yes"), "no is_relevant that is true or false"),
+        (put("segments/0/judgments/0/provenance/doc_id", 3), "doc_id is a number"),
+        (put("segments/0/judgments/1/response/matched_nuggets", None), "matched_nuggets is null"),
+        (put("segments/0/judgments/1/response/matched_nuggets/0", "x"), "a match needs question_text"),
+    ],
+)
+def test_what_is_wrong_is_said_with_line_and_pointer(change: Any, expected: str, tmp_path: Path) -> None:
+    path = lines(tmp_path / "j.jsonl", as_json(JudgedReport("t0", "r", ())), broken(change))
+    found, problems = read_judgments(path)
+    assert [r.request_id for r in found] == ["t0"]
+    assert any(str(p).startswith("j.jsonl:2: ") and expected in str(p) for p in problems), list(
+        map(str, problems)
+    )
+
+
+def test_two_judged_reports_of_a_topic(tmp_path: Path) -> None:
+    path = lines(tmp_path / "j.jsonl", as_json(REPORT), as_json(REPORT), "{")
+    with pytest.raises(EvaluatorError) as caught:
+        load_judgments(path)
+    assert 'j.jsonl:2: the report of run "r" on "t1" is there already, in line 1' in caught.value.why
+    assert "j.jsonl:3" in caught.value.why
+    with pytest.raises(EvaluatorError, match="cannot be used"):
+        load_judgments(lines(tmp_path / "none.jsonl"))
+
+
+# --- validation ----------------------------------------------------------------------------------------------
+
+
+def test_complete_judgments_are_valid() -> None:
+    assert validate_judgments(REPORT, BANK) == []
+
+
+@pytest.mark.parametrize("at", range(9))
+def test_every_judgment_that_scoring_needs_is_missed(at: int) -> None:
+    first, second, third = REPORT.segments
+    everything = [(i, n) for i, s in enumerate(REPORT.segments) for n in range(len(s.judgments))]
+    i, n = everything[at] if at < len(everything) else everything[-1]
+    segment = REPORT.segments[i]
+    gone = segment.judgments[n]
+    left = tuple(x for k, x in enumerate(segment.judgments) if k != n)
+    segments = [
+        type(s)(s.text, s.citations, left if k == i else s.judgments)
+        for k, s in enumerate((first, second, third))
+    ]
+    needed = gone.type in {
+        j.T.CITED_DOCUMENT_RELEVANCE,
+        j.T.SENTENCE_ATTESTED,
+        j.T.REQUIRES_CITATION,
+        j.T.FIRST_INSTANCE,
+    }
+    problems = validate_judgments(JudgedReport("t1", "r", tuple(segments)), BANK)
+    assert bool(problems) == needed
+    assert not needed or str(gone.type) in str(problems[0])
+
+
+@pytest.mark.parametrize(
+    ("segment", "expected"),
+    [
+        (cited("a", ("d1", True, True, {"No question?": ["x"]})), 'the nuggets have no question "No question?"'),
+        (cited("a", ("d1", True, True, {Q: ["Berlin"]})), 'has no answer "Berlin"'),
+        (cited("a", ("d1", True, True, {Q: []})), "has no answer (at"),
+        (cited("a", ("d1", True, True, {}), more=(j.attested("d1", True, "m"),)), 'there are 2 judgments SENTENCE_ATTESTED about "d1"'),
+        (cited("a", ("d1", True, True, {}), more=(j.attested("d7", True, "m"),)), 'about "d7", which the sentence does not cite'),
+        (cited("a", ("d1", True, True, {}), more=(j.wrong_answers([Match(Q, ("Bonn",))], "m"),)), 'has no kept-out answer "Bonn"'),
+        (uncited("a", more=(j.negative_confirmed([Match(Q, ())], "m"),)), "is no unanswerable question"),
+    ],
+)  # fmt: skip
+def test_validation_says_what_is_wrong(segment: Any, expected: str) -> None:
+    problems = validate_judgments(judged(segment), BANK)
+    assert len(problems) == 1 and expected in str(problems[0]), list(map(str, problems))
+
+
+def test_a_judgment_has_a_value_or_matches() -> None:
+    with pytest.raises(ValueError):
+        Judgment(JudgmentType.SENTENCE_ATTESTED)
+    with pytest.raises(ValueError):
+        Judgment(JudgmentType.SENTENCE_ANSWERS_QUESTION, True)

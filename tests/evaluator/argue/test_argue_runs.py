@@ -1,0 +1,266 @@
+"""A run over its topics: sums, micro, macro, missing topics, and the files that it becomes."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+from pathlib import Path
+
+import numpy
+import pytest
+from argue_making import DATA, bank, cited, judged, uncited
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluator.argue import (
+    Lookup,
+    Options,
+    RunScores,
+    leaderboard,
+    read_reports,
+    score_run,
+    score_runs,
+    scores_tsv,
+)
+from evaluator.argue.documents import open_collection
+from evaluator.argue.means import harmonic, mean, median, ratio
+from evaluator.argue.output import FORMATS, qrels, write_autojudge_reports, write_scores
+from evaluator.errors import EvaluatorError
+from evaluator.findings import Log
+
+Q = "Which?"
+BANKS = {
+    "1": bank({Q: ("OR vital", {"a": ["d1"]}), "Who?": ("OR", {"b": ["d2"]})}, "1"),
+    "2": bank({Q: ("OR", {"a": ["d1"]})}, "2"),
+    "3": bank({Q: ("OR", {"a": []})}, "3"),  # no nugget is left: never scored
+    "10": bank({Q: ("OR", {"a": ["d1"]}), "Who?": ("AND okay", {"b": ["d2"], "c": ["d3"]})}, "10"),
+}
+FIRST = judged(
+    cited("12345", ("d1", True, True, {Q: ["a"]})),
+    cited("123", ("d2", True, False, {})),
+    uncited("1234", True, True),
+    topic="1",
+)
+SECOND = judged(cited("12345678", ("d1", True, True, {Q: ["a"]})), topic="2")
+THIRD = judged(cited("x", ("d9", False, True, {})), topic="3")
+
+
+def run(**options: object) -> RunScores:
+    return score_run([SECOND, THIRD, FIRST], BANKS, Options(**options))  # type: ignore[arg-type]
+
+
+def test_micro_and_macro_by_hand() -> None:
+    found = run(missing="ignore").overall
+    assert found["sentences"] == 4 and found["nuggets"] == 3 and found["nuggets_weighted"] == 4
+    assert found["correct_nuggets"] == 2 and found["correct_nuggets_weighted"] == 3
+    assert (found["character_count_median"], found["character_count_max"]) == (10, 12)
+    assert found["citation_support_micro"] == 2 / 3
+    assert found["citation_support_macro"] == (1 / 2 + 1) / 2
+    assert found["sentence_support_micro"] == 2 / 4
+    assert found["sentence_support_macro"] == (1 / 3 + 1) / 2
+    assert found["nugget_coverage_micro"] == 2 / 3
+    assert found["nugget_coverage_macro"] == (1 / 2 + 1) / 2
+    assert found["nugget_coverage_weighted_micro"] == 3 / 4
+    assert found["nugget_coverage_weighted_macro"] == (2 / 3 + 1) / 2
+    assert found["f1_micro"] == harmonic(2 / 4, 2 / 3)
+    first = 2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2)
+    assert found["f1_macro"] == pytest.approx((first + 1) / 2)  # the mean of f1s, ...
+    assert found["f1_macro"] != pytest.approx(
+        harmonic(found["sentence_support_macro"], found["nugget_coverage_macro"])
+    )
+
+
+def test_missing_topics_are_zeros_in_macro_and_nuggets_in_micro() -> None:
+    found = run()
+    assert found.missing == ("10",) and found.skipped == ("3",)
+    assert list(found.topics) == ["1", "10", "2"]
+    assert found.overall["nugget_coverage_micro"] == 2 / 5
+    assert found.overall["nugget_coverage_macro"] == 1.5 / 3
+    assert found.overall["sentence_support_micro"] == 2 / 4  # nothing was said, nothing is in the denominator
+    assert found.overall["sentence_support_macro"] == pytest.approx((1 / 3 + 1) / 3)
+    assert found.overall["character_count_median"] == 10  # of the reports there are
+    ignored = run(missing="ignore")
+    assert ignored.missing == ("10",) and list(ignored.topics) == ["1", "2"]
+
+
+def test_a_run_without_any_report_is_zero() -> None:
+    found = score_run([], BANKS, run="empty")
+    assert found.overall["nuggets"] == 5 and found.overall["f1_macro"] == 0.0
+    assert found.overall["character_count_max"] == 0.0
+    with pytest.raises(EvaluatorError, match="no judgments"):
+        score_run([], BANKS)
+
+
+def test_runs_are_not_mixed_and_topics_not_doubled() -> None:
+    other = judged(*FIRST.segments, topic="2", run="other")
+    with pytest.raises(EvaluatorError, match="several runs"):
+        score_run([FIRST, other], BANKS)
+    assert list(score_runs([FIRST, other], BANKS)) == ["r", "other"]
+    with pytest.raises(EvaluatorError, match="two judged reports"):
+        score_run([FIRST, FIRST], BANKS)
+
+
+TSV = """run_id	request_id	metric	value
+r	all	sentences	1.0
+r	all	sentences_with_citations_or_requiring_citations	1.0
+r	all	correctly_cited_sentences	1.0
+r	all	sentences_missing_citation	0.0
+r	all	first_instance_sentences_missing_citation	0.0
+r	all	nuggets	1.0
+r	all	nuggets_weighted	1.0
+r	all	correct_nuggets	1.0
+r	all	correct_nuggets_weighted	1.0
+r	all	citations	1.0
+r	all	relevant_citations	1.0
+r	all	supporting_citations	1.0
+r	all	character_count_median	8.0
+r	all	character_count_max	8.0
+r	all	citation_relevance_micro	1.0
+r	all	citation_relevance_macro	1.0
+r	all	citation_support_micro	1.0
+r	all	citation_support_macro	1.0
+r	all	sentence_support_micro	1.0
+r	all	sentence_support_macro	1.0
+r	all	nugget_coverage_micro	1.0
+r	all	nugget_coverage_macro	1.0
+r	all	nugget_coverage_weighted_micro	1.0
+r	all	nugget_coverage_weighted_macro	1.0
+r	all	f1_micro	1.0
+r	all	f1_macro	1.0
+r	all	f1_weighted_micro	1.0
+r	all	f1_weighted_macro	1.0
+r	2	sentences	1.0
+r	2	character_count	8.0
+r	2	sentences_with_citations_or_requiring_citations	1.0
+r	2	correctly_cited_sentences	1.0
+r	2	sentences_missing_citation	0.0
+r	2	first_instance_sentences_missing_citation	0.0
+r	2	nuggets	1.0
+r	2	nuggets_weighted	1.0
+r	2	correct_nuggets	1.0
+r	2	correct_nuggets_weighted	1.0
+r	2	citations	1.0
+r	2	relevant_citations	1.0
+r	2	supporting_citations	1.0
+r	2	citation_relevance	1.0
+r	2	citation_support	1.0
+r	2	sentence_support	1.0
+r	2	nugget_coverage	1.0
+r	2	nugget_coverage_weighted	1.0
+r	2	f1	1.0
+r	2	f1_weighted	1.0
+"""
+
+
+def test_the_scores_file_to_the_byte() -> None:
+    assert scores_tsv([score_run([SECOND], BANKS, Options(missing="ignore"))]) == TSV
+
+
+def test_additions_come_after_the_comparable_rows() -> None:
+    plain = score_run([SECOND], BANKS, Options(missing="ignore"))
+    more = score_run([SECOND], BANKS, Options(missing="ignore", strict=True, negation=True))
+    for topic in ("all", "2"):
+        names = [r.measure for r in more.rows() if r.topic == topic]
+        same = [r.measure for r in plain.rows() if r.topic == topic]
+        assert names[: len(same)] == same
+        assert all("strict" in n or "negati" in n or "unanswerable" in n for n in names[len(same) :])
+    found = {(r.topic, r.measure): r.value for r in more.rows()}
+    assert all(found[r.topic, r.measure] == r.value for r in plain.rows())
+
+
+def test_floats_lose_nothing() -> None:
+    text = scores_tsv([run()])
+    assert "\tf1_macro\t" in text
+    for line in text.splitlines()[1:]:
+        value = line.split("\t")[3]
+        assert repr(float(value)) == value
+    assert "r\t1\tsentence_support\t0.3333333333333333\n" in text
+
+
+def test_leaderboards() -> None:
+    scores = run()
+    lines = {form: leaderboard([scores], form).splitlines() for form in FORMATS}
+    assert "r all f1 " + repr(scores.overall["f1_macro"]) in lines["ir_measures"]
+    assert "r f1 all " + repr(scores.overall["f1_macro"]) in lines["tot"]
+    assert "f1 10 0.0" in lines["trec_eval"]
+    assert "10 r nuggets 2.0" in lines["rag4reports"]
+    assert "10 Q0 r 1 2.0 nuggets" in lines["ranking"]
+    assert json.loads(lines["jsonl"][0]) == {
+        "run_id": "r",
+        "topic_id": "all",
+        "measure": "sentences",
+        "value": 4.0,
+    }
+    assert not any("_micro" in line or "_macro" in line for form in lines.values() for line in form)
+    assert len({len(found) for found in lines.values()}) == 1
+    with pytest.raises(EvaluatorError, match="no leaderboard format"):
+        leaderboard([scores], "csv")
+    with pytest.raises(EvaluatorError, match="one run a file"):
+        leaderboard([scores, scores], "trec_eval")
+
+
+def test_ranks_of_several_runs() -> None:
+    low = judged(uncited("12345678", True), topic="2", run="a")
+    runs = [score_run([r], {"2": BANKS["2"]}) for r in (low, SECOND)]
+    found = leaderboard(runs, "ranking").splitlines()
+    assert "2 Q0 r 1 1.0 f1" in found and "2 Q0 a 2 0.0 f1" in found
+
+
+def test_no_name_can_break_a_line_or_a_column() -> None:
+    evil = judged(*SECOND.segments, topic="2", run="a\tb c\n")
+    scores = score_run([evil], {"2": BANKS["2"]})
+    assert all(line.count("\t") == 3 for line in scores_tsv([scores]).splitlines())
+    assert {len(line.split()) for line in leaderboard([scores], "ir_measures").splitlines()} == {4}
+
+
+def test_what_scores_cannot_say_stands_beside_them(tmp_path: Path) -> None:
+    paths = write_scores([run(credit="none")], tmp_path / "x.scores.tsv", judge={"model": "m"})
+    assert [p.name for p in paths] == ["x.scores.tsv", "x.scores.tsv.about.json"]
+    about = json.loads(paths[1].read_text())
+    assert about["compat"] == "argue-compat 1" and about["judge"] == {"model": "m"}
+    assert about["runs"]["r"]["policy"]["nugget_credit"] == "none"
+    assert about["runs"]["r"]["missing"] == ["10"] and about["runs"]["r"]["skipped"] == ["3"]
+
+
+def test_reports_with_their_documents_for_autojudge(tmp_path: Path) -> None:
+    reports = list(read_reports(DATA / "rag-spot-check/runs/my_best_run_02.jsonl", Log("x")))
+    copy = tmp_path / "corpus.jsonl.gz"
+    copy.write_bytes((DATA / "rag-spot-check/corpus.jsonl.gz").read_bytes())
+    with Lookup([open_collection(copy)]) as lookup:
+        write_autojudge_reports(reports, lookup, tmp_path / "out.jsonl")
+    written = json.loads((tmp_path / "out.jsonl").read_text())
+    assert written["documents"]["279"]["text"].startswith(
+        "supersonic drag calculations for a cylindrical shell"
+    )
+    again = next(read_reports(tmp_path / "out.jsonl", Log("x")))
+    assert again.documents["279"].text == written["documents"]["279"]["text"]
+
+
+def test_qrels_of_nuggets() -> None:
+    assert qrels([BANKS["1"]]) == "1 0 d1 2\n1 0 d2 1\n"
+
+
+# --- arithmetic ----------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1), max_size=700))
+def test_the_mean_is_numpys_to_the_last_digit(values: list[float]) -> None:
+    assert mean(values) == (float(numpy.mean(values)) if values else 0.0)
+
+
+def test_the_mean_of_long_lists_is_numpys() -> None:
+    rng = random.Random(1)
+    for length in (127, 128, 129, 136, 137, 1000, 4099):
+        values = [rng.random() for _ in range(length)]
+        assert mean(values) == float(numpy.mean(values))
+
+
+def test_harmonic_mean_and_ratio() -> None:
+    assert harmonic(0, 0) == ratio(0, 0) == ratio(3, 0) == 0.0
+    assert repr(harmonic(1.0, 0.6)) == "0.7499999999999999"  # as published files have it
+
+
+@given(st.lists(st.integers(0, 5000), min_size=1))
+def test_the_median(values: list[int]) -> None:
+    assert median(values) == statistics.median(values)

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import shutil
+import zlib
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,8 +50,8 @@ def unpack(packed: Path, target: Path) -> None:
                 writer.write(block)
                 if writer.tell() > UNPACKED_BYTES:
                     raise DataError([f"{packed}: more than {UNPACKED_BYTES} bytes when unpacked"])
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise DataError([f"{packed}: not a complete gzip file: {error}"]) from error
+    except (EOFError, OSError, zlib.error) as error:
+        raise DataError([f"{packed}: cannot be unpacked to {target}: {error}"]) from error
 
 
 def copy(path: Path, target: Path) -> None:

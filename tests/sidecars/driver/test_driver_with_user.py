@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from schemas.transcripts import transcript_digest
+from schemas.debates import digest_of_lines
 from tests.sidecars.driver.standins import Asked, Room, debate
 
 HOSTILE = (
@@ -63,9 +63,9 @@ def test_hostile_answers_never_break_the_user(room: Room) -> None:
 
     report, _, _ = debate(room, hostile, None, turns=4)
     assert (report.part, report.message, report.debates) == (None, "", len(HOSTILE))
-    digest = transcript_digest(room.lines("simulations.jsonl"))
+    digest = digest_of_lines(room.lines("simulations.jsonl"))
     again, _, _ = debate(room, hostile, None, turns=4, concurrency=1)
-    assert again.part is None and transcript_digest(room.lines("simulations.jsonl")) == digest
+    assert again.part is None and digest_of_lines(room.lines("simulations.jsonl")) == digest
 
 
 @pytest.mark.usefixtures("simulator")

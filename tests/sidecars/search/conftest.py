@@ -44,9 +44,7 @@ def serving(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
     yield start
     for server in started:
-        if server.process.poll() is None:
-            server.process.kill()
-        server.process.communicate()
+        server.end()
 
 
 @pytest.fixture(scope="module")

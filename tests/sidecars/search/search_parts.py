@@ -69,6 +69,7 @@ class Server:
     """A process of `python -m sidecars.search serve`."""
 
     def __init__(self, folder: Path, *options: str) -> None:
+        self.rest = ""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "sidecars.search", "serve", "--data", str(folder), *options],
             cwd=ROOT,
@@ -89,8 +90,15 @@ class Server:
         raise AssertionError("the server did not become ready")
 
     def end(self) -> tuple[int, str]:
-        """SIGTERM; returns the exit code and the rest of stderr."""
+        """SIGTERM; returns the exit code and the rest of stderr, the same when it is called again."""
         if self.process.poll() is None:
             os.kill(self.process.pid, signal.SIGTERM)
-        rest = self.process.communicate(timeout=20)[1]
-        return self.process.returncode, rest
+        try:
+            self.rest += self.process.communicate(timeout=20)[1]
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            raise
+        except ValueError:  # read already
+            pass
+        return self.process.returncode, self.rest

@@ -2,16 +2,19 @@
 
 Forms: GenIRSim's ``{"simulation": {"configuration": …, "userTurns": […]}}`` (also of its evaluations, also without
 ``configuration``, as its converter writes it), the bare ``{"userTurns": […]}``, the training data's ``{"id", "claim",
-"description", "debate": […]}`` and the annotation files' ``simulated_debate``. ``{}`` is a debate that failed.
+"description", "debate": […]}`` and the annotation files' ``simulated_debate``. ``{}`` is a debate that failed. What was said in them has an identity (:func:`transcript_digest`).
 
 Nothing raises for what a line holds: what is wrong with it comes back as :class:`Fault`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
+
+from schemas import canonical
 
 MAX_TURNS = 1000  # of one debate; more are not looked at
 MAX_ARGUMENTS = 20_000  # of one answer; more are counted, not kept
@@ -232,17 +235,28 @@ def _number(value: Any) -> float | None:
     return found if math.isfinite(found) and found >= 0 else None
 
 
-def transcript_digest(debates: Sequence[Debate]) -> str:
-    """SHA-256 (hex) of what was said in a run's debates, without times: equal transcripts have equal digests.
+def transcript(debate: Debate) -> list[list[Any]]:
+    """What was said in a debate, without times: ``[user, system, [[argument id, text], …]]`` for each turn.
 
-    It is that of :func:`schemas.transcripts.transcript_digest` for files in GenIRSim's form, and the same for the same
-    debates in another form. A single debate's digest is that of the list with it alone.
+    An answer that is not there is ""; the id or text that an argument does not have is None.
     """
-    from schemas import digest
+    return [[t.user, t.answer, [[a.id or None, a.text] for a in t.arguments]] for t in debate.turns]
 
-    return digest(
-        [
-            [[t.user, t.answer, [[a.id or None, a.text] for a in t.arguments]] for t in debate.turns]
-            for debate in debates
-        ]
-    )
+
+def transcript_digest(debates: Iterable[Debate]) -> str:
+    """SHA-256 (hex) of the canonical JSON of the list of all debates' :func:`transcript`, in their order.
+
+    The same words give the same digest, however long they took and whatever form the file has: it is how labels and
+    judgments say which debates they are about, and how two executions are compared. A single debate's digest is that
+    of the list with it alone. Debates are taken one at a time.
+    """
+    whole = hashlib.sha256(b"[")
+    for number, debate in enumerate(debates):
+        whole.update((b"," if number else b"") + canonical(transcript(debate)))
+    whole.update(b"]")
+    return whole.hexdigest()
+
+
+def digest_of_lines(lines: Iterable[Any]) -> str:
+    """:func:`transcript_digest` of a file's lines, as JSON has them; a line that holds no debate is left out."""
+    return transcript_digest(found for line in lines if (found := parse(line)[0]) is not None)

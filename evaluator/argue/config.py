@@ -37,6 +37,8 @@ _VARIABLE = re.compile(r"\{(" + "|".join(_FIELDS) + r")\}")
 _WORD = re.compile(r"(?<![a-z])(yes|no)(?![a-z])", re.IGNORECASE)
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
 
+_DEFAULTS = {"YES": True, "NO": False}
+
 # key -> the variables that its user prompt has to hold; the first six are those that can be configured
 VARIABLES: Mapping[str, tuple[str, ...]] = {
     "negative_assertion": ("sentence",),
@@ -158,7 +160,7 @@ def configured(source: Path | Mapping[str, Any]) -> tuple[Prompts, list[Problem]
             ours[key],
             system=value["system_prompt"],
             user=value["user_prompt"],
-            default={"YES": True, "NO": False}.get(value.get("default_response"), ours[key].default),
+            default=_DEFAULTS.get(str(value.get("default_response")), ours[key].default),
             quoted=False,
         )
         for key, value in given.items()

@@ -61,7 +61,7 @@ class Collection:
         found = self._find(doc_id)
         if found is None:
             return None
-        raw = zlib.decompress(found[1]) if self._packed else self._line(*found)
+        raw = self._body(found[0]) if self._packed else self._line(*found)
         try:
             document = document_of(json.loads(raw))
         except ValueError:
@@ -79,9 +79,13 @@ class Collection:
         except UnicodeEncodeError:
             return None
         row: tuple[Any, Any] | None = self._db.execute(
-            "SELECT at, data FROM documents WHERE id = ?", (key,)
+            "SELECT at, length FROM documents WHERE id = ?", (key,)
         ).fetchone()
         return row
+
+    def _body(self, number: int) -> bytes:
+        (data,) = self._db.execute("SELECT data FROM bodies WHERE number = ?", (number,)).fetchone()
+        return zlib.decompress(data)
 
     def _line(self, at: int, length: int) -> bytes:
         assert self._file is not None
@@ -208,27 +212,33 @@ def _fill(db: sqlite3.Connection, path: Path, name: str, stamp: str) -> None:
     ):
         db.execute(f"PRAGMA {pragma}")
     db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
-    db.execute("CREATE TABLE documents (id BLOB PRIMARY KEY, at INTEGER, data) WITHOUT ROWID")
+    db.execute("CREATE TABLE documents (id BLOB PRIMARY KEY, at INTEGER, length INTEGER) WITHOUT ROWID")
+    # Apart, so that they are only ever appended: ids come in no order.
+    db.execute("CREATE TABLE bodies (number INTEGER PRIMARY KEY, data BLOB)")
     digest = _digest(path)
     with open_regular(path, follow=True) as file:
         packed = file.read(2) == GZIP
-    seen = kept = 0
+    seen = kept = waiting = 0
     problems: list[str] = []
-    batch: list[tuple[bytes, int, Any]] = []
+    batch: list[tuple[bytes, int, int, bytes]] = []
 
     def flush() -> None:
-        nonlocal kept
+        nonlocal kept, waiting
         db.execute("BEGIN")
         before = db.total_changes
-        db.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?, ?)", batch)
+        db.executemany("INSERT OR IGNORE INTO documents VALUES (?, ?, ?)", [row[:3] for row in batch])
         kept += db.total_changes - before
+        if packed:
+            db.executemany("INSERT INTO bodies VALUES (?, ?)", [(row[1], row[3]) for row in batch])
         db.execute("COMMIT")
         batch.clear()
+        waiting = 0
 
     for row in _rows(path, name, packed, problems):
         batch.append(row)
         seen += 1
-        if len(batch) >= BATCH:
+        waiting += len(row[3])
+        if len(batch) >= BATCH or waiting > MAX_LINE:
             flush()
     flush()
     if not seen and not problems:
@@ -246,8 +256,10 @@ def _fill(db: sqlite3.Connection, path: Path, name: str, stamp: str) -> None:
     db.executemany("INSERT INTO meta VALUES (?, ?)", [(k, str(v)) for k, v in facts.items()])
 
 
-def _rows(path: Path, name: str, packed: bool, problems: list[str]) -> Iterator[tuple[bytes, int, Any]]:
-    """(id, offset, length) of every line; of packed files (id, 0, compressed document)."""
+def _rows(
+    path: Path, name: str, packed: bool, problems: list[str]
+) -> Iterator[tuple[bytes, int, int, bytes]]:
+    """(id, offset, length, nothing) of every line; of packed files (id, line, 0, compressed document)."""
     try:
         for line in iter_lines(path, max_line=MAX_LINE, follow=True):
             if len(problems) >= MAX_PROBLEMS:
@@ -262,10 +274,10 @@ def _rows(path: Path, name: str, packed: bool, problems: list[str]) -> Iterator[
                 problems.append(f"{place}: {document}")
             elif packed:
                 small = {"id": document.id, "title": document.title, "text": document.text}
-                yield document.id.encode(), 0, zlib.compress(json.dumps(small).encode(), 1)
+                yield document.id.encode(), line.number, 0, zlib.compress(json.dumps(small).encode(), 1)
             else:
                 skip = len(BOM) if line.number == 1 and line.raw.startswith(BOM) else 0
-                yield document.id.encode(), line.offset + skip, len(line.raw) - skip
+                yield document.id.encode(), line.offset + skip, len(line.raw) - skip, b""
     except (Unreadable, Damaged, TooLarge) as error:
         problems.append(f"{name}: {error}")
 

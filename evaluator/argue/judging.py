@@ -72,7 +72,9 @@ class Tally:
 class Judging:
     """Judges reports with one judge and one flow. ``tell`` is called after every answer."""
 
-    def __init__(self, judge: Judge, flow: Flow | None = None, *, tell: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, judge: Judge, flow: Flow | None = None, *, tell: Callable[[], None] | None = None
+    ) -> None:
         self.judge = judge
         self.flow = flow or Flow()
         self.tally = Tally()
@@ -202,7 +204,9 @@ class Judging:
             self._ask(base._replace(type=kind, nugget_question=n.question)) for n in bank.unanswerable
         )
         found = [
-            Match(n.question, (), n.importance) for n, v in zip(bank.unanswerable, said, strict=True) if v.value
+            Match(n.question, (), n.importance)
+            for n, v in zip(bank.unanswerable, said, strict=True)
+            if v.value
         ]
         return found, sum(not v.readable for v in said)
 

@@ -256,6 +256,19 @@ def test_the_mean_of_long_lists_is_numpys() -> None:
         assert mean(values) == float(numpy.mean(values))
 
 
+def test_the_rows_over_all_topics_of_a_real_leaderboard_are_our_means() -> None:
+    rows = [
+        r.split("\t")
+        for r in (DATA / "kiddy-rag/kiddie_fake.eval.ir_measures.txt").read_text().splitlines()[1:]
+    ]
+    by_run: dict[str, dict[str, float]] = {}
+    for run_id, topic, _, value in rows:
+        by_run.setdefault(run_id, {})[topic] = float(value)
+    assert len(by_run) == 4
+    for values in by_run.values():
+        assert values.pop("all") == pytest.approx(mean(list(values.values())), abs=1e-12)
+
+
 def test_harmonic_mean_and_ratio() -> None:
     assert harmonic(0, 0) == ratio(0, 0) == ratio(3, 0) == 0.0
     assert repr(harmonic(1.0, 0.6)) == "0.7499999999999999"  # as published files have it

@@ -1,0 +1,59 @@
+"""``details.jsonl`` of a run of reports: one line a topic, with every sentence, judgment, reward and penalty.
+
+``{"kind": "report", "topic", "answered", "line", "cut", "questions", "measures": {…}, "sentences": [{"number", "text",
+"citations": [ids], "judgments": [{"type", "doc_id"?, "value"? | "matches"?, "evaluator", "defaulted"?}], "effects": [{"kind":
+"reward" | "penalty" | "none", "code", "text", "doc_id"?, "question"?, "answers"?}]}], "nuggets": [{"question", "aggregator",
+"importance", "weight", "correct", "answers": [{"answer", "given"}], "sentences": [numbers]}]}``
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evaluator.argue.explaining import explanation
+from evaluator.argue.models import JudgedReport, Judgment
+from evaluator.argue.scoring import TopicScores
+
+TEXT = 4_000  # characters that are kept of a sentence
+CITED = 100  # citations, and judgments about them
+SENTENCES = 500
+
+
+def detail(scores: TopicScores, judged: JudgedReport | None, *, cut: int = 0) -> dict[str, Any]:
+    """The line of one topic; ``cut`` is how many sentences were beyond the limit. Bounded, whatever was written."""
+    told = explanation(scores)
+    rows = []
+    for i, sentence in enumerate(told["sentences"][:SENTENCES]):
+        judgments = judged.segments[i].judgments if judged is not None else ()
+        rows.append(
+            {
+                **sentence,
+                "text": sentence["text"][:TEXT],
+                "citations": sentence["citations"][:CITED],
+                "judgments": [_judgment(j) for j in judgments[: 4 * CITED]],
+                "effects": sentence["effects"][: 4 * CITED],
+            }
+        )
+    return {
+        "kind": "report",
+        "topic": scores.topic,
+        "answered": scores.answered,
+        "line": None if judged is None else judged.line,
+        "cut": cut,
+        **{k: v for k, v in told.items() if k not in ("topic", "answered", "sentences")},
+        "sentences": rows,
+    }
+
+
+def _judgment(judgment: Judgment) -> dict[str, Any]:
+    out: dict[str, Any] = {"type": judgment.type.value, "evaluator": judgment.evaluator}
+    if judgment.doc_id is not None:
+        out["doc_id"] = judgment.doc_id
+    if judgment.value is None:
+        out["matches"] = [
+            {"question": m.question, "answers": list(m.answers), "importance": m.importance}
+            for m in judgment.matches
+        ]
+    else:
+        out["value"] = judgment.value
+    return out | dict(judgment.extra)

@@ -1,0 +1,35 @@
+"""The page about judging reports shows the fields that the schemas have, and names every measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import schemas
+from evaluator.argue.output import FORMATS
+from evaluator.argue.runs import topic_measures
+from evaluator.argue.scoring import Options
+from evaluator.argue.tracks import names
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs/reference/argue.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["argue-report", "argue-nuggets", "argue-judgments", "argue-prompts"])
+def test_the_tables_are_those_of_the_schemas(name: str) -> None:
+    from runner import reference
+
+    assert reference._table(schemas.schema(name)).strip() in PAGE
+
+
+def test_every_measure_format_and_track_is_named() -> None:
+    for name in (*topic_measures(Options()), *FORMATS, *names()):
+        assert f"`{name}`" in PAGE
+    for name in (
+        "sentence_support_negation",
+        "nugget_coverage_negation",
+        "f1_negation",
+        "nugget_coverage_strict",
+        "f1_strict",
+    ):
+        assert f"`{name}`" in PAGE

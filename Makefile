@@ -53,6 +53,7 @@ bench: $(READY)  ## Measure the evaluator beside others
 	@$(BIN)/python -m benchmarks.trec
 	@$(BIN)/python -m benchmarks.perspective
 	@$(BIN)/python -m benchmarks.touche
+	@$(BIN)/python -m benchmarks.argue
 	@$(BIN)/python -m benchmarks.search --small
 
 docs: $(READY)  ## Write the generated pages under docs/reference

@@ -52,6 +52,7 @@ class Request(NamedTuple):
     max_bytes: int
     services: Path | None = None  # folder with the data of the task's services
     gateway: Path | None = None  # Unix socket behind which a model can be asked
+    records: bool = False  # whether the files beside the run's own are the platform's records of it
 
 
 def load(path: Path) -> Request:
@@ -119,6 +120,7 @@ def parse(data: Any) -> Request:
         max_bytes=max(1, _field(limits, "max_bytes", int, DEFAULT_MAX_BYTES)),
         services=_path(paths, "services"),
         gateway=_path(paths, "gateway"),
+        records=_field(data, "records", bool, False),
     )
 
 
@@ -132,7 +134,7 @@ def _field(data: Mapping[str, Any], key: str, kind: type, default: Any = _REQUIR
             raise EvaluatorError(f"the request lacks {key}")
         return default
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        names = {str: "a string", dict: "an object", list: "a list", int: "an integer"}
+        names = {bool: "true or false", str: "a string", dict: "an object", list: "a list", int: "an integer"}
         raise _wrong(key, names.get(kind, kind.__name__))
     return value
 

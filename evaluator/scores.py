@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ class Sink:
 
     ``findings`` is the log; ``run_tag`` is what the run calls itself; ``pending`` says why a measure has no value yet
     (its truths are still to be made); ``judge`` are the facts about who judged, if somebody or something did;
-    ``notes`` are lines that a reader has to know beside the scores.
+    ``notes`` are lines that a reader has to know beside the scores; ``details`` say what the scores are made of, one
+    object a topic.
     """
 
     def __init__(self, findings: Log) -> None:
@@ -27,6 +28,7 @@ class Sink:
         self.pending: dict[str, str] = {}
         self.judge: dict[str, Any] | None = None
         self.notes: list[str] = []
+        self.details: list[Mapping[str, Any]] = []
         self._scores: list[tuple[str, str, float, Mapping[str, Any]]] = []
 
     def score(self, measure: str, topic: str, value: float, facets: Mapping[str, Any] | None = None) -> None:
@@ -67,6 +69,8 @@ class Sink:
                 if facets:
                     row["facets"] = dict(facets)
                 file.write(_json(row) + "\n")
+        if valid and self.details:
+            _write_details(output / "details.jsonl", self.details)
         with (output / "findings.jsonl").open("w", encoding="utf-8") as file:
             file.writelines(_json(f.as_json()) + "\n" for f in self.findings.sorted())
         result = {
@@ -82,6 +86,24 @@ class Sink:
             "message": message or self.findings.summary(),
         }
         (output / "result.json").write_text(_json(result) + "\n", encoding="utf-8")
+
+
+MAX_DETAIL = 900_000  # bytes of a line of details.jsonl; the runner reads lines of 1 MiB
+MAX_DETAILS = 64 << 20  # bytes of the file
+
+
+def _write_details(path: Path, details: Iterable[Mapping[str, Any]]) -> None:
+    """Write ``details.jsonl``; what would be too large is replaced by its topic and a remark."""
+    left = MAX_DETAILS
+    with path.open("wb") as file:
+        for one in details:
+            line = _json(one).encode("utf-8", "backslashreplace") + b"\n"
+            if len(line) > min(MAX_DETAIL, left):
+                line = _json({"topic": plain(str(one.get("topic")), 200), "truncated": True}).encode() + b"\n"
+            left -= len(line)
+            if left < 0:
+                return
+            file.write(line)
 
 
 # One encoder for all lines: json.dumps would make one for each.

@@ -212,6 +212,10 @@ class RunArchive:
 
     # Reading
 
+    def tasks(self) -> list[str]:
+        """The tasks that have runs, sorted."""
+        return _folders(self.root)
+
     def runs(self, task: str | None = None) -> list[tuple[str, str]]:
         """``(task, run id)`` of every run that has an attempt, sorted."""
         tasks = [task] if task else _folders(self.root)

@@ -90,6 +90,12 @@ def sight(audience: Audience, team: str, dataset: Dataset, published: bool) -> S
     return Sight(True, open_, scores_open(dataset, published), open_, False)
 
 
+def sees_inside(audience: Audience, team: str, dataset: Dataset, published: bool) -> bool:
+    """Whether ``audience`` may see what a run is made of: transcripts, sentences, what each of them was judged."""
+    may = sight(audience, team, dataset, published)
+    return may.words and may.topics
+
+
 def scores_open(dataset: Dataset, published: bool) -> bool:
     """Whether everybody may see mean scores on this dataset."""
     return dataset.visibility == "public" or dataset.scores == "public" or published
@@ -149,6 +155,9 @@ def redact_run(detail: RunDetail, audience: Audience, dataset: Dataset) -> RunVi
             "lines": _finding_lines(detail) if may.words else [],
         },
         "scores": _scores(detail) if may.scores else {},
+        "pending": _pending(detail, may) if may.scores else {},
+        "judge": _escaped(run.judge) if may.scores else None,
+        "notes": _escaped(run.notes) if may.scores and (may.words or _ours(detail)) else [],
         "topic_scores": {m: dict(v) for m, v in detail.topics.items()} if may.topics else {},
         "run_tag": escape(_evaluation_row(detail).get("run_tag") or "", 80) if may.words else None,
         "log": _logs(detail) if may.words else {},
@@ -165,6 +174,7 @@ def redact_run(detail: RunDetail, audience: Audience, dataset: Dataset) -> RunVi
             "host": record.get("host"),
             "runner_version": record.get("runner_version"),
             "folder": None if detail.attempt is None else str(detail.attempt.path),
+            "sidecar_logs": list(sidecar_logs(detail)),
             "evaluations": [
                 {**{k: _escaped(v) for k, v in row.items()}, "default_image": bool(row["default_image"])}
                 for row in detail.evaluation_rows
@@ -191,23 +201,76 @@ def log_lines(
     stream: str = "stdout",
     *,
     evaluator: bool = False,
+    sidecar: str | None = None,
 ) -> Iterator[str]:
-    """The whole log of a run (or of its evaluator, for the organiser), line by line and escaped.
+    """The whole log of a run, line by line and escaped: of the software, or for the organiser of the evaluator or of
+    ``sidecar`` (a container of ours beside the software, see :func:`sidecar_logs`; then ``stream`` has no meaning).
 
     Raises E103 when this audience may not read it, E102 when there is none.
     """
     may = sight(audience, detail.run.submission.team, dataset, detail.published)
-    if not (may.inside if evaluator else may.words):
-        raise not_for(
-            audience, "the evaluator's log" if evaluator else "the log of a run on a blinded dataset"
-        )
+    if not (may.inside if evaluator or sidecar is not None else may.words):
+        what = "the evaluator's log" if evaluator else "the log of a run on a blinded dataset"
+        raise not_for(audience, what if sidecar is None else "the logs of the containers beside a software")
     source = detail.evaluation if evaluator else detail.attempt
     path = None if source is None else source.path / "logs" / f"{stream}.log"
+    fix = "runner show tells how far the run is"
+    if sidecar is not None:
+        there = sidecar_logs(detail)
+        path = there.get(sidecar)
+        fix = f"name one of {', '.join(there)}" if there else fix
     if path is None or not path.is_file():
-        raise RunnerError(
-            "E102", f"{detail.run.id} has no such log", fix="runner show tells how far the run is"
-        )
+        raise RunnerError("E102", f"{detail.run.id} has no such log", fix=fix)
     return _stream(path)
+
+
+_LOG_NAME = re.compile(r"[a-z][a-z-]{0,39}\.(log|json)")
+_OF_THE_SOFTWARE = ("stdout.log", "stderr.log")
+
+
+def sidecar_logs(detail: RunDetail) -> dict[str, Path]:
+    """The logs of the containers of ours beside the software by name (``search``, ``driver``, …), and ``driver.json``."""
+    folder = None if detail.attempt is None else detail.attempt.path / "logs"
+    if folder is None or not folder.is_dir():
+        return {}
+    return {
+        path.name.removesuffix(".log"): path
+        for path in sorted(folder.iterdir())
+        if _LOG_NAME.fullmatch(path.name) and path.name not in _OF_THE_SOFTWARE and path.is_file()
+    }
+
+
+def may_take(audience: Audience, name: str) -> bool:
+    """Whether an export for ``audience`` holds the file ``name`` of an attempt or (below ``evaluation/``) an evaluation.
+
+    Logs of our containers and what was asked of models tell about the platform: they stay with the organiser.
+    """
+    if audience.kind == "organiser":
+        return True
+    folder, _, file = name.rpartition("/")
+    if file in ("calls.jsonl", "replies.jsonl") and folder in ("", "evaluation"):
+        return False
+    if folder in ("logs", "evaluation/logs"):
+        return folder == "logs" and file in _OF_THE_SOFTWARE
+    return True
+
+
+def details(detail: RunDetail, audience: Audience, dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """What the scores of a run are made of, topic by topic, where the evaluator says so; escaped, line by line.
+
+    Raises E103 when this audience may not see single topics; empty when the evaluator left nothing.
+    """
+    if not sees_inside(audience, detail.run.submission.team, dataset, detail.published):
+        raise not_for(audience, "what the scores on a blinded dataset are made of")
+    path = None if detail.evaluation is None else detail.evaluation.path / "details.jsonl"
+    return _details(path) if path is not None and path.is_file() else iter(())
+
+
+def _details(path: Path) -> Iterator[dict[str, Any]]:
+    from runner.archive import read_lines
+
+    for line in read_lines(path):
+        yield _escaped(line)
 
 
 def may_export(detail: RunDetail, audience: Audience, dataset: Dataset) -> None:
@@ -235,13 +298,18 @@ def escape(text: object, limit: int = 500) -> str:
     return schemas.show(text, limit)
 
 
-def _escaped(value: Any) -> Any:
-    """``value`` (JSON data) with every string in it escaped."""
+_DEPTH = 40  # levels of JSON data that are looked at
+
+
+def _escaped(value: Any, depth: int = _DEPTH) -> Any:
+    """``value`` (JSON data) with every string in it escaped; what is nested deeper than 40 levels becomes "…"."""
     if isinstance(value, str):
         return escape(value, 2000)
+    if depth == 0 and isinstance(value, Mapping | list | tuple):
+        return "…"
     if isinstance(value, Mapping):
-        return {escape(k, 200): _escaped(v) for k, v in value.items()}
-    return [_escaped(v) for v in value] if isinstance(value, list | tuple) else value
+        return {escape(k, 200): _escaped(v, depth - 1) for k, v in value.items()}
+    return [_escaped(v, depth - 1) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _row(run: Run, may: Sight) -> dict[str, Any]:
@@ -310,14 +378,18 @@ _OUR_DETAIL = re.compile(
     r"|killed after [\d.e+]+ s|stopped by a person"
     r"|killed by signal \d{1,3}( \(SIGKILL that we did not send: often memory\))?"
 )
-_OUR_WARNINGS = (
-    "a child process was killed for memory while the main process ended well",
-    "the output directory was full at the end: the run file may be cut off",
-    "the log was longer than its limit and was cut",
+_OUR_WARNINGS = re.compile(
+    r"a child process was killed for memory while the main process (ended well|went on)"
+    r"|the output directory was full at the end: the run file may be cut off"
+    r"|the log was longer than its limit and was cut"
+    r"|\d+ of \d+ answers failed(: [a-z-]{1,20} \d+(, [a-z-]{1,20} \d+)*)?"
+    r"|the server ended by itself during the run, with exit code -?\d{1,5}( \(memory\))?"
 )
 _IN_OTHER_WORDS = {
     "no-output": "the expected file is missing or not usable",
     "run-error": "the software could not be started or ended with an error",
+    "unhealthy": "the server was not ready in time",
+    "disputed": "a server beside the software failed",
 }
 
 
@@ -332,7 +404,7 @@ def _verdict(record: Mapping[str, Any], may: Sight) -> dict[str, Any] | None:
     if not may.words:
         if not _OUR_DETAIL.fullmatch(detail):
             detail = _IN_OTHER_WORDS.get(verdict["name"], "")
-        ours = [w for w in warnings if w in _OUR_WARNINGS]
+        ours = [w for w in warnings if _OUR_WARNINGS.fullmatch(w)]
         refused = sum(w.startswith("not taken from the output directory: ") for w in warnings)
         other = len(warnings) - len(ours) - refused
         warnings = ours
@@ -388,9 +460,19 @@ def _counts(detail: RunDetail) -> dict[str, int]:
     return {"error": row.get("errors", 0), "defect": row.get("defects", 0), "warning": row.get("warnings", 0)}
 
 
+def _ours(detail: RunDetail) -> bool:
+    """Whether the platform's own evaluator made the evaluation."""
+    return bool(_evaluation_row(detail).get("default_image"))
+
+
+def _pending(detail: RunDetail, may: Sight) -> dict[str, str]:
+    told = may.words or _ours(detail)
+    return {m: escape(why, 300) if told else "not judged yet" for m, why in detail.pending.items()}
+
+
 def _code(finding: Any, detail: RunDetail, may: Sight) -> dict[str, Any]:
     # Titles are fixed words of our own evaluator; a foreign one could write hidden ids into them.
-    ours = bool(_evaluation_row(detail).get("default_image"))
+    ours = _ours(detail)
     return {
         "severity": escape(finding.severity, 20),
         "count": finding.count,

@@ -85,6 +85,8 @@ def _evaluator(task: Task, dataset: Dataset | None) -> dict[str, Any]:
     if dataset is not None:
         scenario = shown_scenario(task) or task.usual_scenario()
         wanted = request(task, dataset, scenario.id, task.output)
+        for key in ("services", "gateway"):
+            del wanted["paths"][key]  # neither is there in Compose
         service["environment"]["EVALUATOR_REQUEST_JSON"] = json.dumps(wanted, sort_keys=True)
         service["volumes"] = [
             _bind(_relative(task, dataset.inputs), "/inputs"),

@@ -102,7 +102,7 @@ CODES: dict[str, Code] = {
     "E305": Code(
         PLATFORM,
         "this machine cannot give what the task asks for",
-        "The task asks for more memory, processors or GPUs than the engine's machine has.",
+        "The task asks for more memory, processors or GPUs than the engine's machine has, or for a network of its gateway (services.gateway.network) that the engine does not have. runner doctor says what there is. Engines that runner setup starts have no bridge: there the network is host.",
     ),
     "E306": Code(
         PLATFORM,
@@ -150,6 +150,21 @@ CODES: dict[str, Code] = {
         ORGANISER,
         "a remote file cannot be fetched",
         "The address does not answer, refuses, or breaks off again and again; or the disk has no room. What has arrived is kept, and the same command goes on with it.",
+    ),
+    "E408": Code(
+        ORGANISER,
+        "a model cannot be asked: the key is missing or refused",
+        "The environment variable that services.gateway.key names is not set where runner evaluate was started, and there is no kept reply to what was asked; or the endpoint refuses the key. The evaluation is held; it costs the team nothing.",
+    ),
+    "E409": Code(
+        ORGANISER,
+        "the budget for models is used up",
+        "The calls, tokens or cost that services.gateway allows the task, over all its runs and evaluations, were not enough. The evaluation is held; replies that came are kept and cost nothing again.",
+    ),
+    "E410": Code(
+        ORGANISER,
+        "a stage cannot be made",
+        "The runs that a dataset is made from are not settled, or the file that it takes is not among their output.",
     ),
 }
 

@@ -1,7 +1,7 @@
 """One evaluation: hand a sanitised run to the evaluator container, believe nothing before it is checked.
 
 The evaluator's side of this contract is public (``docs/reference/evaluator-contract.md``): any image that
-reads ``request.json`` and writes three files will do.
+reads ``request.json`` and writes three files will do (a fourth, ``details.jsonl``, is taken if it is there).
 """
 
 from __future__ import annotations
@@ -9,18 +9,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import schemas
 from runner.clock import SystemClock, stamp
-from runner.engines.base import MIB, ContainerSpec, Engine, Exit, ImageRef, Mount
-from runner.errors import PlatformError
+from runner.engines.base import MIB, ContainerSpec, Engine, Exit, Handle, ImageRef, Mount, Session
+from runner.errors import PlatformError, RunnerError
+from runner.services import Service, gateway_key
 from runner.tasks import Dataset, Task, folder_files, view_files
+from runner.workflows.rooms import SOCKET, GatewayFacts, GatewayRoom, prepare_gateway
 
 REQUEST = "/in/request.json"
+SERVICES = "/services"
 RESULT_FILES = ("result.json", "scores.jsonl", "findings.jsonl")
+# What an evaluator may leave beside them: one line a topic with what its scores are made of.
+DETAILS = "details.jsonl"
+MAX_HANDED_FILES = 64
 MAX_RESULT_BYTES = 256 * MIB
 MAX_RESULT_JSON = 4 * MIB
 FINDING_KEYS = {"code", "severity", "file", "line", "message", "fix", "topic"}
@@ -29,7 +36,11 @@ SEVERITIES = ("error", "defect", "warning")
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What one evaluation gave. ``status`` is ``valid``, ``invalid`` or ``error``; ``message`` says why."""
+    """What one evaluation gave. ``status`` is ``valid``, ``invalid`` or ``error``; ``message`` says why.
+
+    ``final``: of an error, that evaluating again would end the same way. ``services`` are the digests of the data
+    of the services that it saw; ``gateway`` is what the gateway did, None without one.
+    """
 
     status: str
     message: str
@@ -37,10 +48,30 @@ class Evaluated:
     image_id: str
     started: str
     finished: str
+    final: bool = False
+    services: Mapping[str, str] = field(default_factory=dict)
+    gateway: GatewayFacts | None = None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What an evaluation needs when the evaluator may ask models: the image of the gateway, and known replies."""
+
+    sidecars: ImageRef
+    replies: Path | None = None
+
+
+def with_data(task: Task) -> dict[str, Service]:
+    """The services of a task whose data the evaluator sees."""
+    return {name: one for name, one in task.services.items() if one.data is not None}
 
 
 def request(task: Task, dataset: Dataset, scenario: str, run_file: str) -> dict[str, Any]:
     """The content of ``request.json`` for one run (schema ``request``)."""
+    paths: dict[str, str | None] = {"run": "/in/run", "inputs": "/inputs", "truths": "/truths"}
+    paths["output"] = "/out"
+    paths["services"] = SERVICES if with_data(task) else None
+    paths["gateway"] = SOCKET if task.evaluation_gateway else None
     return {
         "schema_version": 1,
         "kind": task.kind,
@@ -48,7 +79,7 @@ def request(task: Task, dataset: Dataset, scenario: str, run_file: str) -> dict[
         "dataset": dataset.id,
         "scenario": scenario,
         "visibility": dataset.visibility,
-        "paths": {"run": "/in/run", "inputs": "/inputs", "truths": "/truths", "output": "/out"},
+        "paths": paths,
         "run_file": run_file,
         "topics": dataset.topics,
         "corpus": dataset.corpus,
@@ -69,6 +100,21 @@ def request(task: Task, dataset: Dataset, scenario: str, run_file: str) -> dict[
     }
 
 
+def handed(folder: Path, run_file: str, most: int) -> dict[str, Path]:
+    """The files of a run's output that the evaluator is given: the main one, and others beside it by name.
+
+    Others are left out where they would make it more than ``most`` bytes or :data:`MAX_HANDED_FILES` files.
+    """
+    found = {run_file: folder / run_file}
+    left = most - found[run_file].stat().st_size
+    for path in sorted(p for p in folder.iterdir() if p.is_file() and not p.is_symlink()):
+        size = path.stat().st_size
+        if path.name not in found and size <= left and len(found) < MAX_HANDED_FILES:
+            found[path.name] = path
+            left -= size
+    return found
+
+
 def evaluate(
     task: Task,
     dataset: Dataset,
@@ -82,52 +128,125 @@ def evaluate(
     attempt_id: str,
     staging: Path,
     cancelled: Callable[[], bool],
+    beside: Beside | None = None,
 ) -> Evaluated:
     """Run the evaluator ``image`` on ``run_folder / run_file`` and leave its checked files in ``staging``.
 
-    ``digests`` names the volumes: ``inputs`` (the whole dataset) and ``truths``. A container that fails, is
-    killed at its limits or breaks the contract gives the status ``error``, never an exception; a failure of
-    the engine raises :class:`PlatformError`.
+    ``digests`` names the volumes: ``inputs`` (the whole dataset) and ``truths``. ``beside`` is needed when the
+    task lets the evaluator ask models. A container that fails, is killed at its limits or breaks the contract
+    gives the status ``error``, never an exception; a failure of the engine raises :class:`PlatformError`.
     """
     started = stamp(SystemClock().now())
-    wanted = request(task, dataset, scenario, run_file)
-    text = json.dumps(wanted, indent=1, sort_keys=True).encode()
-    (staging / "request.json").write_bytes(text)
+    asked = json.dumps(request(task, dataset, scenario, run_file)).encode()
     (staging / "logs").mkdir()
     limits = task.evaluator_limits
-    size = (run_folder / run_file).stat().st_size
+    files = handed(run_folder, run_file, task.limits.output)
+    size = sum(path.stat().st_size for path in files.values())
     inputs = engine.data_volume(digests["inputs"], lambda: view_files(dataset))
     truths = engine.data_volume(digests["truths"], lambda: folder_files(dataset.truths))
+    services = {name: str(one.data_digest) for name, one in with_data(task).items()}
     with engine.session(attempt_id, labels={"role": "evaluator"}) as session:
-        box = session.output_volume("in", bytes=size + 4 * MIB, inodes=16)
+        box = session.output_volume("in", bytes=size + 4 * MIB, inodes=len(files) + 16)
         out = session.output_volume("out", bytes=limits.output, inodes=16)
-        session.copy_in(box, {"request.json": text, f"run/{run_file}": run_folder / run_file})
-        handle = session.start(
-            ContainerSpec(
-                role="evaluator",
-                image=image,
-                command=None,
-                limits=limits,
-                mounts=(
-                    Mount(box, "/in"),
-                    Mount(inputs, "/inputs"),
-                    Mount(truths, "/truths"),
-                    Mount(out, "/out", read_only=False),
-                ),
-                env={"EVALUATOR_REQUEST": REQUEST},
+        gateway = _gateway(session, task, beside)
+        mounts = [
+            Mount(box, "/in"),
+            Mount(inputs, "/inputs"),
+            Mount(truths, "/truths"),
+            *_data_mounts(engine, task, services),
+            Mount(out, "/out", read_only=False),
+        ]
+        session.copy_in(box, {"request.json": asked, **{f"run/{name}": path for name, path in files.items()}})
+        facts = None
+        try:
+            if gateway is not None:
+                gateway.start()
+                gateway.ready()
+                mounts.append(gateway.mount)
+            handle = session.start(
+                ContainerSpec(
+                    role="evaluator",
+                    image=image,
+                    command=None,
+                    limits=limits,
+                    mounts=tuple(mounts),
+                    env={"EVALUATOR_REQUEST": REQUEST},
+                )
             )
-        )
-        exit_ = handle.wait(limits.wall_clock, cancelled)
-        for stream in ("stdout", "stderr"):
-            (staging / "logs" / f"{stream}.log").write_bytes(handle.logs(stream, limits.log))
+            exit_ = handle.wait(limits.wall_clock, cancelled)
+            gone = gateway is not None and gateway.handle is not None and gateway.handle.ended()
+        finally:
+            # What was paid for is kept, however this evaluation ends.
+            facts = gateway.finish(staging) if gateway is not None else None
+        _logs(handle, staging, limits.log)
         collected = session.copy_out(
-            out, staging, allowed=RESULT_FILES.__contains__, max_bytes=MAX_RESULT_BYTES, max_files=16
+            out,
+            staging,
+            allowed=(*RESULT_FILES, DETAILS).__contains__,
+            max_bytes=MAX_RESULT_BYTES,
+            max_files=16,
         )
     status, message = _judge(exit_, collected.files, staging, task)
+    final = False
+    if gone and status == "error":
+        message = f"the gateway ended before the evaluator; {message}"
+    elif facts is not None:
+        status, message, final = _refusals(task, facts, status, message)
     if status == "error":
-        for name in RESULT_FILES:
+        for name in (*RESULT_FILES, DETAILS):
             (staging / name).unlink(missing_ok=True)
-    return Evaluated(status, message, exit_, image.id, started, stamp(SystemClock().now()))
+    finished = stamp(SystemClock().now())
+    return Evaluated(status, message, exit_, image.id, started, finished, final, services, facts)
+
+
+def _gateway(session: Session, task: Task, beside: Beside | None) -> GatewayRoom | None:
+    service = task.evaluation_gateway
+    if service is None:
+        return None
+    assert beside is not None, "an evaluator that asks models needs the image of the gateway"
+    key = gateway_key(service)
+    return prepare_gateway(session, service, beside.sidecars, key=key, known=beside.replies)
+
+
+def _data_mounts(engine: Engine, task: Task, digests: Mapping[str, str]) -> list[Mount]:
+    return [
+        Mount(engine.data_volume(digests[name], partial(folder_files, service.data)), f"{SERVICES}/{name}")
+        for name, service in with_data(task).items()
+        if service.data is not None
+    ]
+
+
+def _logs(handle: Handle, staging: Path, cap: int) -> None:
+    for stream in ("stdout", "stderr"):
+        (staging / "logs" / f"{stream}.log").write_bytes(handle.logs(stream, cap))
+
+
+def _refusals(task: Task, facts: GatewayFacts, status: str, message: str) -> tuple[str, str, bool]:
+    """Status, message and finality when the gateway refused questions for a reason of the organiser's.
+
+    Scores that were made without these answers are not believed, whatever the evaluator made of it.
+    """
+    service = task.evaluation_gateway
+    if facts.unknown and service is not None:
+        what = (
+            f"E408: {facts.refused['unknown_reply']} of {facts.calls} questions to models have no kept reply, "
+            f"and there is no key to ask them: set {service.options['key']} in the runner's environment, "
+            "then runner reevaluate"
+        )
+        return "error", what, True
+    if facts.key_refused and service is not None:
+        what = (
+            f"E408: the endpoint of services.gateway refuses the key: mend {service.options.get('key', 'it')}, "
+            "then runner reevaluate"
+        )
+        return "error", what, True
+    if facts.over_budget:
+        what = (
+            f"E409: the budget of services.gateway was used up after {facts.asked} calls of this evaluation: raise "
+            "calls, tokens or cost in task.yaml, then runner reevaluate; what was answered is kept and costs nothing again"
+        )
+        return "error", what, True
+    return status, message, False
 
 
 def _judge(exit_: Exit, files: tuple[str, ...], staging: Path, task: Task) -> tuple[str, str]:
@@ -165,13 +284,22 @@ def contract_problem(folder: Path, task: Task) -> str:
     unknown = set(data["measures"]) - known
     if unknown:
         return f"result.json names measures that the task does not have: {schemas.show(', '.join(sorted(unknown)))}"
-    if data["status"] == "valid" and set(data["measures"]) != known:
-        return f"result.json lacks the measures {', '.join(sorted(known - set(data['measures'])))}"
+    pending = set(data.get("pending", {}))
+    if pending - known:
+        return f"result.json names measures that the task does not have: {schemas.show(', '.join(sorted(pending - known)))}"
+    if pending & set(data["measures"]):
+        return f"result.json has a value for {', '.join(sorted(pending & set(data['measures'])))}, which is pending"
+    if data["status"] == "valid" and (set(data["measures"]) | pending) != known:
+        return f"result.json lacks the measures {', '.join(sorted(known - set(data['measures']) - pending))}"
     for name, check in (("scores.jsonl", _score_problem), ("findings.jsonl", _finding_problem)):
         for number, line in enumerate(_lines(folder / name), start=1):
             broken = check(line, known)
             if broken:
                 return f"{name}:{number}: {broken}"
+    if (folder / DETAILS).is_file():
+        for number, line in enumerate(_lines(folder / DETAILS), start=1):
+            if _parsed(line) is None:
+                return f"{DETAILS}:{number}: not a JSON object"
     return ""
 
 
@@ -235,8 +363,6 @@ def _finding_problem(line: bytes, _: set[str]) -> str:
 
 def evaluator_image(engine: Engine, task: Task, default: str) -> ImageRef:
     """The evaluator image of ``task`` (its own, or the platform's ``default``). Raises E304 when missing."""
-    from runner.errors import RunnerError
-
     name = task.evaluator_image or default
     try:
         return engine.resolve(name)

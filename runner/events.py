@@ -30,6 +30,7 @@ TYPES = (
     "run-cancelled",
     "dataset-published",
     "round-frozen",
+    "labels-imported",
 )
 MAX_LINE = 256 * 1024
 LOCK_SECONDS = 60.0

@@ -17,10 +17,11 @@ from runner.store.queries import RunDetail
 def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str, str] | None = None) -> int:
     """Copy the attempt that decided, its evaluation, ``run.view.json`` and ``evaluation.prototext`` to ``target``.
 
-    ``names`` gives the measure strings of the task by id: the keys of the prototext. As a whole or not at all;
-    returns the number of files. Raises E101 when ``target`` is not empty, E102 when
+    ``names`` gives the measure strings of the task by id: the keys of the prototext. Logs of our own containers are
+    left out unless the organiser looks. As a whole or not at all; returns the number of files. Raises E101 when ``target`` is not empty, E102 when
     the run was never executed.
     """
+    from runner.audience import may_take
     from runner.leaderboard.export import to_prototext
 
     if found.attempt is None:
@@ -38,6 +39,8 @@ def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str
             parts.append((found.evaluation.path, staging / "evaluation"))
         for source, place in parts:
             for name, path in walk(source, skip="evaluations"):
+                if not may_take(view.audience, (place / name).relative_to(staging).as_posix()):
+                    continue
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, place / name)
                 count += 1

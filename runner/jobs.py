@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from runner.engines.base import Collected, Exceptions, Exit, Limits
-from runner.tasks import Dataset, Model, Task
+from runner.services import Service
+from runner.tasks import Dataset, Model, Task, Workflow
 from runner.verdicts import Verdict
 
-WorkflowName = Literal["batch", "upload", "interactive"]
+WorkflowName = Workflow
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Job:
 
     ``image`` is the engine's image identity (None for uploads); ``command`` is resolved (a list, or None for
     the image's own entrypoint); ``lock`` pins all of it and ``lock_digest`` decides "the same work".
+
+    Of the workflow interactive only: ``sidecars`` is the identity of the platform's own image for the containers
+    beside the software, ``services`` are those that this run needs, and ``replies`` is the file with what models
+    answered before (None: nothing yet).
     """
 
     run_id: str
@@ -48,6 +53,9 @@ class Job:
     uploads: tuple[Path, ...] = ()
     input_runs: tuple[InputRun, ...] = ()
     models: tuple[Model, ...] = ()
+    sidecars: str | None = None
+    services: Mapping[str, Service] = field(default_factory=dict)
+    replies: Path | None = None
     lock: Mapping[str, Any] = field(default_factory=dict)
     lock_digest: str = ""
 

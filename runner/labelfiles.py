@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import schemas
+from runner.datafiles import file_digest
 from runner.errors import Problem, RunnerError
 from runner.labels import CRITERIA, Transcripts, json_lines, refuse
 from schemas.debates import Debate, parse, transcript_digest
 
 if TYPE_CHECKING:
+    from runner.store.connect import Store
     from runner.tasks import Dataset, Task
 
 
@@ -74,6 +76,12 @@ def merge(path: Path, rows: Iterable[Mapping[str, Any]]) -> Merged:
         known[key(row)] = dict(row)
     write_rows(path, [known[k] for k in sorted(known)])
     return Merged(path, len(known) - before, replaced, len(known))
+
+
+def note(store: Store, task: Task, dataset: Dataset, path: Path, count: int) -> None:
+    """Record that ``count`` labels or judged answers were put into ``path``, a file of the dataset's truths."""
+    data = {"task": task.id, "dataset": dataset.id, "file": path.relative_to(dataset.truths).as_posix()}
+    store.commit("labels-imported", {**data, "sha256": file_digest(path), "count": count}, actor="organiser")
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

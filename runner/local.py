@@ -24,6 +24,7 @@ from runner.jobs import InputRun, Job
 from runner.locking import make_job
 from runner.pipeline import Desk, Never, Stop, evaluate, execute
 from runner.records import commit, registration
+from runner.replies import replies_of
 from runner.store.connect import open_store
 from runner.store.queries import RunDetail, detail
 from runner.submissions import SubmissionFile
@@ -39,8 +40,20 @@ class Checked:
 
     @property
     def good(self) -> bool:
-        """Whether the run would be scored."""
-        return self.detail.run.outcome.name == "scored"
+        """Whether the run would be scored, as far as that can be said here.
+
+        Only the organiser may hold the key of the models that judge: a run that waits for nothing else is good.
+        """
+        return self.detail.run.outcome.name == "scored" or self.unjudged
+
+    @property
+    def unjudged(self) -> bool:
+        """Whether the run ended well and could not be judged because models cannot be asked here."""
+        last = self.detail.evaluation
+        if self.detail.run.outcome.verdict != "ok" or last is None:
+            return False
+        record = last.record(check=False)
+        return record["status"] == "error" and str(record.get("message")).startswith("E408")
 
     def view(self, audience: Audience) -> RunView:
         """The run as ``audience`` may see it."""
@@ -64,8 +77,11 @@ def describe(
     """The content of bundle.json for a submission (schema ``bundle``), without archive and check."""
     command = submission.command
     datasets = {} if submission.datasets is None else {"datasets": list(submission.datasets)}
+    # Only what was said: a bundle that says nothing keeps the identity it always had.
+    chosen = {} if submission.workflow is None else {"workflow": submission.workflow}
     return {
         **datasets,
+        **chosen,
         "schema_version": 1,
         "team": submission.team,
         "software": submission.software,
@@ -122,20 +138,33 @@ def check(
     *,
     input_runs: Sequence[InputRun] = (),
     stop: Stop | None = None,
+    sidecars: str | None = None,
 ) -> Iterator[Checked]:
     """Execute and evaluate ``bundle`` on ``dataset``; the files are there until the context ends.
 
-    ``evaluator`` is the platform's evaluator image. Raises RunnerError for what is not the software's doing.
+    ``evaluator`` is the platform's evaluator image, ``sidecars`` that of the containers beside software and
+    evaluator (None: looked for, when the task needs it). Raises RunnerError for what is not the software's doing.
     """
     config.home.mkdir(parents=True, exist_ok=True)
     scratch = replace(config, home=Path(tempfile.mkdtemp(prefix="check-", dir=config.home)))
     stop = stop or Never()
     try:
         with open_store(scratch, url=f"sqlite:///{scratch.database}") as store:
+            if sidecars is None and task.needs_sidecars:
+                sidecars = _sidecars(config, engine)
+            # The real data directory's: what was paid for once is not paid for again by a check.
+            book = replies_of(config.home, task.id)
             job = make_job(
-                bundle, task, dataset, scenario, own_profile=engine.info().seccomp, input_runs=input_runs
+                bundle,
+                task,
+                dataset,
+                scenario,
+                own_profile=engine.info().seccomp,
+                input_runs=input_runs,
+                sidecars=sidecars,
+                replies=book,
             )
-            desk = Desk.of(task, [dataset], engine, evaluator)
+            desk = Desk.of(task, [dataset], engine, evaluator, sidecars=sidecars, replies=book)
             store.commit("submission-registered", registration(bundle), actor=str(bundle.data["team"]))
             attempt = execute(job, engine, store.archive, stop)
             commit(store, attempt)
@@ -144,6 +173,13 @@ def check(
             yield Checked(job, detail(store, job.run_id, [task]))
     finally:
         _remove(scratch.home)
+
+
+def _sidecars(config: Config, engine: Engine) -> str:
+    """The identity of the platform's image beside software. Raises E304 when it is missing or stale."""
+    from runner.setup.images import images
+
+    return images(engine, config, ["sidecars"])["sidecars"].id
 
 
 def _remove(folder: Path) -> None:
@@ -158,13 +194,14 @@ def command_line(job: Job) -> str:
 
     The run file lands in a new folder ``output`` of the folder where the line is run. Not in it: the platform's
     seccomp profile, the byte and file quota on the output directory, the wall-clock limit, and input runs.
-    ``runner try`` has them all. Empty for an uploaded run, which needs no container.
+    ``runner try`` has them all. Empty for an uploaded run, which needs no container, and for a server, which needs
+    more than one.
     """
     import shlex
 
     from runner.tira import INPUT, OUTPUT
 
-    if job.image is None:
+    if job.image is None or job.workflow == "interactive":
         return ""
     limits = job.limits
     words = [

@@ -15,6 +15,7 @@ from runner.engines.base import Exceptions
 from runner.engines.sandbox import sandbox_digest
 from runner.errors import RunnerError
 from runner.jobs import InputRun, Job, WorkflowName
+from runner.services import Service, service_env, services_of_run
 from runner.tasks import Dataset, Task, inputs_digest, work_digest
 from runner.tira import container_command, container_env
 
@@ -35,8 +36,24 @@ def seed_of(run: str) -> int:
 
 
 def workflow_of(bundle: Bundle, task: Task) -> WorkflowName:
-    """Uploaded run files are taken as they are; everything else follows the task."""
-    return "upload" if bundle.data["runs"] else task.workflow
+    """Uploaded run files are taken as they are; everything else follows the submission's choice, or the task.
+
+    Raises E207 when the task does not offer what was chosen (any more).
+    """
+    if bundle.data["runs"]:
+        return "upload"
+    chosen = bundle.data.get("workflow")
+    if chosen is None:
+        return task.workflow
+    for offered in task.workflows:
+        if chosen == offered:
+            return offered
+    raise RunnerError(
+        "E207",
+        f"{task.id} has no workflow {schemas.show(chosen)}",
+        why=f"It has {', '.join(task.workflows)}.",
+        fix="mend workflow in submission.yaml",
+    )
 
 
 def make_job(
@@ -47,10 +64,14 @@ def make_job(
     *,
     own_profile: bool,
     input_runs: Sequence[InputRun] = (),
+    sidecars: str | None = None,
+    replies: Path | None = None,
 ) -> Job:
-    """The job of one run, with its lock. Raises RunnerError E207 when the scenario is not the task's.
+    """The job of one run, with its lock. Raises RunnerError E207 when scenario or workflow are not the task's.
 
-    ``own_profile`` says whether the engine's machine can use the platform's own seccomp profile.
+    ``own_profile`` says whether the engine's machine can use the platform's own seccomp profile. ``sidecars`` is
+    the identity of the image beside interactive software (None: not known, such a job cannot be executed), and
+    ``replies`` the file of what models answered before.
     """
     if scenario not in task.scenarios:
         raise RunnerError(
@@ -63,12 +84,16 @@ def make_job(
     identity = run_id(submission, dataset.id, scenario)
     uploads = uploads_for(bundle, dataset.id, scenario)
     workflow = workflow_of(bundle, task)
+    services: dict[str, Service] = {}
     env = container_env(dataset.id, [source.name for source in input_runs])
+    if workflow == "interactive" and task.interaction is not None:
+        services = services_of_run(task.services)
+        env = {"HF_HUB_OFFLINE": "1", **service_env(task.interaction, services)}
     command = container_command(bundle.data["command"], env)
     exceptions = granted(task, team, software)
     image = bundle.data["image"]
-    digests = {
-        "task": work_digest(task),
+    digests: dict[str, Any] = {
+        "task": work_digest(task, workflow),
         "view": inputs_digest(dataset, task.scenarios[scenario]),
         "models": [model.digest for model in task.models],
         "input_runs": {source.run_id: source.digest for source in input_runs},
@@ -95,6 +120,12 @@ def make_job(
         "seed": seed_of(identity),
         "digests": digests,
     }
+    if workflow == "interactive" and task.interaction is not None:
+        # Only here, so that the locks of other runs stay what they were.
+        lock["sidecars"] = sidecars
+        lock["interaction"] = asdict(task.interaction)
+        digests["services"] = {name: service.digest for name, service in services.items()}
+        lock["limits_beside"] = {name: asdict(service.limits) for name, service in services.items()}
     return Job(
         run_id=identity,
         submission_id=submission,
@@ -112,6 +143,9 @@ def make_job(
         uploads=uploads,
         input_runs=tuple(input_runs),
         models=task.models,
+        sidecars=sidecars if workflow == "interactive" else None,
+        services=services,
+        replies=replies if "gateway" in services else None,
         lock=lock,
         lock_digest=schemas.digest(lock),
     )

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from runner.archive import Attempt, Evaluation, RunArchive, Staging, file_sha256, write_json
 from runner.engines.base import Engine, Exit, ImageRef, Resources
 from runner.errors import PlatformError, RunnerError
-from runner.evaluation import Evaluated, evaluator_image
+from runner.evaluation import Beside, Evaluated, evaluator_image
 from runner.evaluation import evaluate as run_evaluator
 from runner.jobs import Executed, Job
 from runner.tasks import Dataset, Task, inputs_digest, truths_digest
@@ -112,6 +112,13 @@ def _refuse_what_cannot_work(job: Job, engine: Engine) -> None:
     if job.workflow == "upload":
         return
     engine.require([job.limits])
+    if job.workflow == "interactive" and job.sidecars is None:
+        raise RunnerError(
+            "E304",
+            "our image of sidecars is not there",
+            why=f"{job.task.id} runs interactive software: driver, relay and index are containers of ours.",
+            fix="run `make setup`",
+        )
     if job.exceptions.root and not engine.info().user_namespaces:
         raise RunnerError(
             "E305",
@@ -145,13 +152,36 @@ class Desk:
     image: ImageRef
     default: bool
     digests: Mapping[str, Mapping[str, str]]  # dataset id -> {"inputs": …, "truths": …}
+    beside: Beside | None = None  # of a task whose evaluator may ask models
 
     @classmethod
-    def of(cls, task: Task, datasets: list[Dataset], engine: Engine, default_image: str) -> Desk:
-        """The desk of ``task`` for ``datasets``. Raises E304 when the evaluator's image is missing."""
+    def of(
+        cls,
+        task: Task,
+        datasets: list[Dataset],
+        engine: Engine,
+        default_image: str,
+        *,
+        sidecars: str | None = None,
+        replies: Path | None = None,
+    ) -> Desk:
+        """The desk of ``task`` for ``datasets``. Raises E304 when an image that it needs is missing.
+
+        ``sidecars`` is the platform's image of the gateway, ``replies`` the file of what models answered before.
+        """
         image = evaluator_image(engine, task, default_image)
         digests = {d.id: {"inputs": inputs_digest(d), "truths": truths_digest(d)} for d in datasets}
-        return cls(task, image, task.evaluator_image is None, digests)
+        beside = None
+        if task.evaluation_gateway is not None:
+            if sidecars is None:
+                raise RunnerError(
+                    "E304",
+                    "our image of sidecars is not there",
+                    why=f"The evaluator of {task.id} asks models through the gateway, a container of ours.",
+                    fix="run `make setup`",
+                )
+            beside = Beside(engine.resolve(sidecars), replies)
+        return cls(task, image, task.evaluator_image is None, digests, beside)
 
 
 def evaluate(
@@ -186,6 +216,7 @@ def evaluate(
                 attempt_id=name,
                 staging=staging.path,
                 cancelled=stop.stopping,
+                beside=desk.beside,
             )
         except PlatformError as error:
             if error.code == "E301":
@@ -210,9 +241,27 @@ def _evaluation_record(
         "evaluator": {"image_id": done.image_id, "default": desk.default},
         "inputs_digest": desk.digests[dataset.id]["inputs"],
         "truths_digest": desk.digests[dataset.id]["truths"],
+        "services": dict(done.services),
+        "gateway": _gateway_record(desk, done),
         "started": done.started,
         "finished": done.finished,
         "status": done.status,
+        "final": done.final,
         "message": done.message,
         "exit": exit_record(done.exit),
+    }
+
+
+def _gateway_record(desk: Desk, done: Evaluated) -> dict[str, Any] | None:
+    """What an evaluation's record says of its gateway (schema ``evaluation``); None without one."""
+    service, facts = desk.task.evaluation_gateway, done.gateway
+    if service is None or facts is None or desk.beside is None:
+        return None
+    return {
+        "image_id": desk.beside.sidecars.id,
+        "models": list(service.options["models"]),
+        "replay": facts.replay,
+        "calls": facts.calls,
+        "asked": facts.asked,
+        "refused": dict(facts.refused),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,9 +10,10 @@ from runner.bundle import Bundle
 from runner.errors import RunnerError
 from runner.jobs import InputRun, Job
 from runner.locking import make_job
+from runner.replies import replies_of
 from runner.store.connect import Store
-from runner.store.queries import Run, measures, run_id, runs
-from runner.tasks import Task, files_digest, folder_files, missing_sources, truths_digest
+from runner.store.queries import Run, measures, pending_measures, run_id, runs
+from runner.tasks import Task, files_digest, folder_files, missing_sources, not_made, truths_digest
 
 Step = Literal["execute", "evaluate"]
 BASELINES = "baselines"
@@ -80,6 +81,7 @@ class Desktop:
     tasks: Mapping[str, Task]
     bundles: Mapping[str, Bundle]
     own_profile: bool = True
+    sidecars: str | None = None  # the image beside interactive software; None: not known here
 
     def all_runs(self) -> list[Run]:
         return runs(self.store, self.tasks.values(), running=self.store.archive.live())
@@ -119,6 +121,8 @@ class Desktop:
             run.scenario,
             own_profile=self.own_profile,
             input_runs=inputs,
+            sidecars=self.sidecars,
+            replies=replies_of(self.store.archive.root.parent, task.id),
         )
 
     def _input(self, task: Task, name: str, source: str) -> InputRun:
@@ -169,6 +173,10 @@ def _entry(desk: Desktop, run: Run, force: bool) -> Planned | Skipped:
     if run.dataset not in task.datasets:
         return Skipped(run, f"the task has no dataset {run.dataset} any more", blocked=True)
     if name not in ("withdrawn", "running", "scored", "invalid", "failed") and (
+        why := not_made(task.datasets[run.dataset])
+    ):
+        return Skipped(run, why, blocked=True)
+    if name not in ("withdrawn", "running", "scored", "invalid", "failed") and (
         missing := missing_sources(task.datasets[run.dataset])
     ):
         return Skipped(
@@ -213,7 +221,7 @@ def _stale(desk: Desktop, run: Run, task: Task) -> str:
     dataset = task.datasets[run.dataset]
     if dataset.truths.is_dir() and truths_digest(dataset) != run.truths_digest:
         return "the truths have changed"
-    if set(measures(desk.store, run)) != set(task.measures):
+    if {*measures(desk.store, run), *pending_measures(desk.store, run)} != set(task.measures):
         return "the measures have changed"
     return ""
 
@@ -226,10 +234,13 @@ def _changed(desk: Desktop, run: Run) -> str:
     if job.lock_digest == run.lock_digest or run.outcome.attempt is None:
         return ""
     old = desk.store.archive.attempt(run.submission.task, run.id, run.outcome.attempt).lock()
-    return ", ".join(_differences(old, job.lock)) or "its lock"
+    found = _differences(old, job.lock)
+    if job.workflow == "interactive" and job.sidecars is None and found == ["sidecars"]:
+        return ""  # nobody asked the engine which image there is now
+    return ", ".join(found) or "its lock"
 
 
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Sequence[str]:
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
     found: list[str] = []
     for key in sorted({*old, *new}):
         before, after = old.get(key), new.get(key)

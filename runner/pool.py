@@ -16,12 +16,14 @@ from pathlib import Path
 
 import schemas
 from runner.archive import Attempt, Evaluation
+from runner.bundle import Bundle
 from runner.engines.base import Engine, Limits
 from runner.errors import RunnerError
 from runner.pipeline import Desk, evaluate, execute
-from runner.plan import Desktop, Plan, Planned
+from runner.plan import Desktop, Plan, Planned, Step
 from runner.records import commit
 from runner.registry import take_image
+from runner.services import room_limits, services_of_run
 from runner.store.queries import Run, find_run
 from runner.tasks import Task
 
@@ -72,6 +74,18 @@ class _Room:
     def take(self, limits: Limits, sign: int = 1) -> None:
         self.memory -= sign * limits.memory
         self.cpus -= sign * limits.cpus
+
+
+def room_of(task: Task, bundle: Bundle | None, step: Step) -> Limits:
+    """What one step needs of the machine: its own limits, and the memory of the containers beside it."""
+    if step == "execute":
+        chosen = None if bundle is None or bundle.data["runs"] else bundle.data.get("workflow", task.workflow)
+        if chosen == "interactive":
+            return room_limits(task.limits, services_of_run(task.services), interactive=True)
+        return task.limits
+    gateway = task.evaluation_gateway
+    beside = {} if gateway is None else {gateway.name: gateway}
+    return room_limits(task.evaluator_limits, beside, interactive=False)
 
 
 class Pool:
@@ -144,8 +158,7 @@ class Pool:
         return self.desk.tasks[planned.run.submission.task]
 
     def _limits(self, planned: Planned) -> Limits:
-        task = self._task(planned)
-        return task.limits if planned.step == "execute" else task.evaluator_limits
+        return room_of(self._task(planned), self.desk.bundles.get(planned.run.submission.id), planned.step)
 
     def _next(self, waiting: deque[Planned], open_runs: set[str]) -> Planned | None:
         """The next step to start: of the team that was served least, first come first served within it."""

@@ -11,7 +11,7 @@ from runner.errors import RunnerError
 from runner.packing import image_of
 from runner.setup.images import images, open_engine
 from runner.submissions import load_submission
-from runner.tasks import Task, missing_sources
+from runner.tasks import Task, missing_sources, not_made
 
 
 def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -49,6 +49,9 @@ def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[s
         for dataset in task.datasets.values():
             if missing_sources(dataset):
                 say(f"left out {dataset.id}: its files have not been fetched")
+                continue
+            if why := not_made(dataset):
+                say(f"left out {dataset.id}: {why}")
                 continue
             for scenario in submission.scenarios:
                 say(f"running {name} on {dataset.id} …")

@@ -25,7 +25,7 @@ def registration(bundle: Bundle) -> dict[str, Any]:
         "digest": bundle.digest,
         **{key: data[key] for key in copied},
         "image": data["image"]["id"] if data["image"] else None,
-        "workflow": "upload" if data["runs"] else "batch",
+        "workflow": "upload" if data["runs"] else data.get("workflow", "batch"),
         "cells": None if cells is None else [list(cell) for cell in cells],
     }
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import schemas
 from runner.config import Config
 from runner.errors import Problem, RunnerError
-from runner.tasks import NAME, Task, by_line, converted, inside, load_task, load_tasks, task_ids
+from runner.tasks import NAME, Task, Workflow, by_line, converted, inside, load_task, load_tasks, task_ids
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class SubmissionFile:
     software's name unless given). ``command`` is a list (run directly), a string (run by the image's ``sh -c``), or None (the image's own
     entrypoint). ``run`` are run files to upload, at most one for each dataset and scenario; a list of files can be
     several softwares, so that ``software`` need not be the folder's name. ``datasets`` are those it takes part in
-    (None: all).
+    (None: all). ``workflow`` is its choice where the task offers several (None: the task's first).
     """
 
     team: str
@@ -60,6 +60,7 @@ class SubmissionFile:
     tag: str = ""
     description: str = ""
     method: Literal["automatic", "manual"] = "automatic"
+    workflow: Workflow | None = None
     definition: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -361,6 +362,7 @@ def _fits(config: Config, data: Mapping[str, Any], tasks: Mapping[str, Task] | N
                     near or f"name some of: {schemas.show(', '.join(task.scenarios), 200)}",
                 )
             )
+    found += _workflow_fits(data, task)
     if not task.takes_uploads and "run" in data:
         found.append(
             (
@@ -380,6 +382,18 @@ def _fits(config: Config, data: Mapping[str, Any], tasks: Mapping[str, Task] | N
             )
         )
     return found
+
+
+def _workflow_fits(data: Mapping[str, Any], task: Task) -> list[_Found]:
+    """A choice that the task does not offer, or that means nothing for run files."""
+    chosen = data.get("workflow")
+    if not isinstance(chosen, str):
+        return []
+    if "run" in data:
+        return [
+            ("E207", ("workflow",), "run files are taken as they are", "remove workflow, or name an image")
+        ]
+    return _known(("workflow",), chosen, dict.fromkeys(task.workflows), task.id, "workflow")
 
 
 def _known(
@@ -508,6 +522,7 @@ def _build(
             tag=data.get("tag", software),
             description=data.get("description", ""),
             method=data.get("method", "automatic"),
+            workflow=data.get("workflow"),
             definition=data,
         )
         for software, runs in groups.items()

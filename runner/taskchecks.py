@@ -9,11 +9,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import schemas
-from runner import rounds
+from runner import rounds, servicechecks
 from runner.config import Config
 from runner.datafiles import inside, within
-from runner.errors import Problem
+from runner.errors import Problem, RunnerError
 from runner.leaderboard import specs
+from runner.taskmodel import Workflow
 from runner.units import LIMIT_PARSERS, parse_duration, parse_size
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -28,6 +29,14 @@ def converted(problems: Sequence[schemas.Problem]) -> list[Problem]:
 def by_line(found: Sequence[Coded]) -> list[Problem]:
     """The problems in the order of their lines."""
     return sorted((p for _, p in found), key=lambda p: int((re.search(r":(\d+)$", p.where) or [0, 0])[1]))
+
+
+def gravest(found: Sequence[Coded], what: str) -> RunnerError:
+    """One error for all problems, under the gravest code: leaked truths, then the definition, then files."""
+    codes = {code for code, _ in found}
+    code = next(c for c in ("E403", "E405", "E401", "E402") if c in codes)
+    count = "one problem" if len(found) == 1 else f"{len(found)} problems"
+    return RunnerError(code, what, why=f"{count} found.", fix="mend what is listed", problems=by_line(found))
 
 
 def _rows(data: Mapping[str, Any], key: str) -> list[tuple[int, Mapping[str, Any]]]:
@@ -80,10 +89,16 @@ class DefinitionChecks:
             self.sources(i, row)
         self.references()
         self.views()
-        for pointer, what, fix in (*specs.problems(data), *rounds.problems(data)):
+        for pointer, what, fix in (
+            *specs.problems(data),
+            *rounds.problems(data),
+            *servicechecks.problems(data, self.folder),
+        ):
             self.add(pointer, what, fix)
         self.amounts(("limits",), data.get("limits"))
         self.amounts(("evaluator", "limits"), _mapping(data, "evaluator").get("limits"))
+        for name, row in _mapping(data, "services").items():
+            self.amounts(("services", name, "limits"), row.get("limits") if isinstance(row, dict) else None)
         self.grants()
         return self.found
 
@@ -140,7 +155,7 @@ class DefinitionChecks:
                 "E403",
             )
         for _, other in _rows(self.doc.data, "datasets"):
-            shown = inputs_folder(self.folder, other)
+            shown = inputs_folder(self.config, self.folder, other)
             if shown is not None and (within(truths, shown) or within(shown, truths)):
                 self.add(
                     ("datasets", i, "truths") if "truths" in row else ("datasets", i),
@@ -190,7 +205,9 @@ class DefinitionChecks:
                 )
         if not isinstance(row.get("id"), str) or not NAME.fullmatch(row["id"]):
             return None, None
-        return inputs_folder(self.folder, row), truths_folder(self.config, self.folder, self.doc.data, row)
+        return inputs_folder(self.config, self.folder, row), truths_folder(
+            self.config, self.folder, self.doc.data, row
+        )
 
     def references(self) -> None:
         data = self.doc.data
@@ -268,9 +285,34 @@ class DefinitionChecks:
                 )
 
 
-def inputs_folder(folder: Path, row: Mapping[str, Any]) -> Path | None:
-    """Where a dataset's inputs are; None when that is not inside the task's folder."""
+def workflows_of(data: Mapping[str, Any]) -> tuple[Workflow, ...]:
+    """The workflows of a definition, the default first."""
+    given = data.get("workflow", "batch")
+    return tuple(given) if isinstance(given, list) else (given,)
+
+
+def stage_folder(config: Config, task: str, dataset: str) -> Path:
+    """Where the versions of a dataset lie that is made from runs."""
+    return config.home / "stages" / task / dataset
+
+
+def current_version(folder: Path) -> str | None:
+    """The version of a stage's dataset that is in force; None when none was made."""
+    try:
+        text = (folder / "current").read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if re.fullmatch(r"[0-9a-f]{64}", text) else None
+
+
+def inputs_folder(config: Config, folder: Path, row: Mapping[str, Any]) -> Path | None:
+    """Where a dataset's inputs are; None when that is not inside the task's folder (or the stage's)."""
     name = row.get("id")
+    if isinstance(row.get("from"), dict):
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            return None
+        made = stage_folder(config, folder.name, name)
+        return made / (current_version(made) or "none") / "inputs"
     given = row.get(
         "inputs", f"datasets/{name}/inputs" if isinstance(name, str) and NAME.fullmatch(name) else None
     )
@@ -280,9 +322,11 @@ def inputs_folder(folder: Path, row: Mapping[str, Any]) -> Path | None:
 def truths_folder(
     config: Config, folder: Path, data: Mapping[str, Any], row: Mapping[str, Any]
 ) -> Path | None:
-    """Where a dataset's truths are: in the task's folder, or, when they are hidden, outside the tree."""
+    """Where a dataset's truths are: in the task's folder, or outside the tree when they are hidden or come later."""
     if "truths" in row:
         return inside(folder, row["truths"]) if isinstance(row["truths"], str) else None
-    if row.get("visibility") == "blinded" and data.get("demo") is not True:
+    hidden = row.get("visibility") == "blinded" and data.get("demo") is not True
+    # What is made from runs is judged later: its labels are data of this place, never part of the tree.
+    if hidden or isinstance(row.get("from"), dict):
         return (config.truths or config.home / "truths") / folder.name / str(row["id"])
     return inside(folder, f"datasets/{row['id']}/truths")

@@ -136,6 +136,8 @@ def _user_turn(number: int, data: Any, faults: list[Fault]) -> Turn:
         faults.append(Fault("form", number, f"the turn is {kind_of(data)} instead of an object"))
         return Turn("", "")
     user = data.get("utterance")
+    if user == "" and _never_held(data):
+        return Turn("", "")
     if not isinstance(user, str) or not user.strip():
         there = "empty" if isinstance(user, str) else kind_of(user) if "utterance" in data else "missing"
         faults.append(Fault("form", number, f"the user's utterance is {there}"))
@@ -153,6 +155,12 @@ def _user_turn(number: int, data: Any, faults: list[Fault]) -> Turn:
     listed = response.get("arguments", answer.get("arguments", answer.get("results")))
     kept, cited = _arguments(number, listed, faults)
     return Turn(_text(user), _text(said, faults, number), kept, cited, _number(answer.get("milliseconds")))
+
+
+def _never_held(turn: Mapping[str, Any]) -> bool:
+    """Whether nobody said anything: so the driver notes a turn that a debate did not reach."""
+    answer = turn.get("systemResponse")
+    return isinstance(answer, Mapping) and answer.get("utterance") == ""
 
 
 def _messages(data: Mapping[str, Any], key: str, faults: list[Fault]) -> Debate | None:

@@ -1,44 +1,74 @@
-"""A model as a judge: prompts, replies, and what a reply that says nothing counts as."""
+"""A model as a judge: prompts, replies, what a reply that says nothing counts as, and what everything will cost."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evaluator.argue.asking import Question, Verdict
 from evaluator.argue.config import Prompts, reading
+from evaluator.argue.models import JudgmentType
+from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
+from schemas.replies import reply_key
 
 if TYPE_CHECKING:
     from evaluator.judges.chat import Chat
 
+T = JudgmentType
 MAX_TOKENS = 10  # of a reply: YES or NO. Models that think aloud need more.
+CHARACTERS_PER_TOKEN = 4.0  # of English text, roughly
 
 
 class ModelJudge:
-    """Asks a :class:`evaluator.judges.chat.Chat`. ``name`` is the provider's, as it stands in judgments."""
+    """Asks a :class:`evaluator.judges.chat.Chat`. ``name`` is the provider's, as it stands in judgments.
 
-    def __init__(self, chat: Chat, prompts: Prompts, *, name: str = "llm", width: int = 10) -> None:
-        self.chat, self.prompts, self.name, self.width = chat, prompts, name, width
+    ``lacks`` is why nothing new can be asked (no key): it is raised for the first question that was not answered before.
+    """
+
+    def __init__(
+        self,
+        chat: Chat,
+        prompts: Prompts,
+        *,
+        name: str = "llm",
+        width: int = 10,
+        lacks: EvaluatorError | None = None,
+    ) -> None:
+        self.chat, self.prompts, self.name, self.width, self.lacks = chat, prompts, name, width, lacks
         self.chat.parameters.setdefault("max_tokens", MAX_TOKENS)
 
     async def decide(self, question: Question) -> Verdict:
         """See :class:`evaluator.argue.asking.Judge`. Raises :class:`evaluator.judges.chat.JudgeError`."""
         prompt = self.prompts.of(question.type)
-        reply = await self.chat.ask(prompt.messages(question))
+        messages = prompt.messages(question)
+        if self.lacks is not None and not self.knows(messages):
+            raise self.lacks
+        reply = await self.chat.ask(messages)
         said = reading(reply.text)
         return Verdict(prompt.default, False) if said is None else Verdict(said)
+
+    def key(self, messages: list[dict[str, str]]) -> str:
+        """Under which a reply is kept."""
+        return reply_key(self.chat.model, messages, self._parameters())
+
+    def knows(self, messages: list[dict[str, str]]) -> bool:
+        """Whether this was answered before."""
+        return self.chat.replies.get(self.key(messages)) is not None
+
+    def _parameters(self) -> dict[str, Any]:
+        return {k: v for k, v in self.chat.parameters.items() if v is not None}
 
     def prepare(self, questions: Iterable[Question]) -> None:
         """Nothing to prepare."""
 
     def identity(self) -> Mapping[str, Any]:
         """Model, prompts and parameters; never the endpoint."""
-        parameters = {k: v for k, v in self.chat.parameters.items() if v is not None}
         return {
             "model": self.chat.model,
             "prompts": f"sha256:{self.prompts.digest()}",
-            "parameters": parameters,
+            "parameters": self._parameters(),
         }
 
     def facts(self) -> dict[str, Any]:
@@ -52,3 +82,69 @@ class ModelJudge:
     async def close(self) -> None:
         """Close the connection."""
         await self.chat.close()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What judging will take at most. ``calls`` are questions that were not answered before; tokens are estimates.
+
+    ``cost`` is in the unit of the price per million tokens, None without a price.
+    """
+
+    questions: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+    def __str__(self) -> str:
+        if not self.calls:
+            return f"{self.questions:,} questions at most, all answered before: nothing is asked"
+        money = "" if self.cost is None else f", about ${self.cost:,.2f} at most"
+        tokens = f"about {self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
+        return f"{self.questions:,} questions at most, {self.calls:,} calls, {tokens}{money}"
+
+
+class Estimating:
+    """Stands in for a judge and counts. Answers so that as much as possible is asked."""
+
+    name = "estimate"
+    width = 1000
+
+    def __init__(self, judge: ModelJudge | None) -> None:
+        self._judge = judge
+        self._seen: set[str] = set()
+        self.questions = self._characters = self._tokens = 0
+
+    async def decide(self, question: Question) -> Verdict:
+        """Count the question."""
+        self.questions += 1
+        if self._judge is not None:
+            messages = self._judge.prompts.of(question.type).messages(question)
+            key = self._judge.key(messages)
+            if key not in self._seen and self._judge.chat.replies.get(key) is None:
+                self._seen.add(key)
+                self._characters += sum(len(m["content"]) for m in messages)
+        return Verdict(question.type in (T.REQUIRES_CITATION, T.NEGATIVE_ASSERTION))
+
+    def prepare(self, questions: Iterable[Question]) -> None:
+        """Nothing to prepare."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Nobody."""
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing."""
+        return {"name": self.name}
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def estimate(self, price: tuple[float, float] | None) -> Estimate:
+        """The sum. ``price`` is per million tokens read and written."""
+        prompt = round(self._characters / CHARACTERS_PER_TOKEN)
+        most = 0 if self._judge is None else int(self._judge.chat.parameters.get("max_tokens") or MAX_TOKENS)
+        said = len(self._seen) * most
+        cost = None if price is None else (prompt * price[0] + said * price[1]) / 1e6
+        return Estimate(self.questions, len(self._seen), prompt, said, cost)

@@ -1,7 +1,8 @@
 """Debates of a simulated user with a software: what can be counted, and the four criteria from people, judges and models.
 
 Inputs: the claims (``claims.jsonl``, or the file that the dataset names as its topics). The run's file has one debate a
-line; beside it, where the driver held the debates, ``turns.jsonl`` and ``served.jsonl``. The index that arguments are
+line; where the request says that our driver held the debates, ``turns.jsonl`` and ``served.jsonl`` beside it are its
+records. Nobody else's are looked at: they could say that arguments were retrieved which never were. The index that arguments are
 compared with is the data of the task's search service. Truths: ``labels/`` (people's labels), ``judgments/`` (judges'
 scores) and, if the task has its own, prompts.
 """
@@ -47,6 +48,7 @@ from evaluator.scores import Sink
 from schemas.debates import transcript_digest
 
 SOURCES = ("human", "llm", "software", "heuristic")
+OWN_TIMES = "Times are what the run's file says itself: nobody measured them"
 _FACTS_FIRST = ("llm", "heuristic", "software", "human")  # whose facts stand beside the scores
 
 
@@ -180,11 +182,10 @@ class _Run:
             options.word_limit,
             options.max_arguments,
             texts,
-            read_served(path.parent / "served.jsonl"),
+            read_served(path.parent / "served.jsonl") if request.records else None,
         )
-        self.examined: Examined = examine(
-            self.held, read_turns(path.parent / "turns.jsonl", log), self.rules, log
-        )
+        records = read_turns(path.parent / "turns.jsonl", log) if request.records else {}
+        self.examined: Examined = examine(self.held, records, self.rules, log)
 
     @property
     def covered(self) -> int:
@@ -300,6 +301,12 @@ class _Report:
         if name == "provenance@cited":
             self._cited(i)
             return
+        if (
+            name.startswith("latency")
+            and not self.sources.request.records
+            and OWN_TIMES not in self.sink.notes
+        ):
+            self.sink.notes.append(OWN_TIMES)
         measure = self._measures[name]
         by_topic: list[float] = []
         for topic, facts in zip(self.topics, self.run.examined.facts, strict=True):

@@ -139,7 +139,7 @@ def _read(run: Path, shape: Shape, request: Request, options: Options, log: Log)
         shape,
         log,
         reading=options.reading,
-        failures=read_failures(run.parent / FAILURES, shape),
+        failures=read_failures(run.parent / FAILURES, shape) if request.records else {},
         max_bytes=request.max_bytes,
     )
 

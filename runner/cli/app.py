@@ -66,7 +66,7 @@ def root(
 
 def _load_commands() -> None:
     """Each noun registers its commands by being imported."""
-    from runner.cli import data, evaluate, leaderboard, organise, rounds, runs, submit, system, task  # noqa: F401
+    from runner.cli import data, evaluate, labels, leaderboard, organise, rounds, runs, submit, system, task  # noqa: F401
 
 
 def main() -> None:

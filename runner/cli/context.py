@@ -78,12 +78,35 @@ def engine(where: Config, limits: Iterable[Limits] = ()) -> Engine:
 
 def evaluator_name(where: Config, with_engine: Engine) -> str:
     """The identity of the platform's evaluator image. Raises E304 when it is missing or stale."""
+    return own_images(where, with_engine)["evaluator"]
+
+
+def own_images(where: Config, with_engine: Engine, tasks: Iterable[Task] = ()) -> dict[str, str]:
+    """The identities of the platform's own images that evaluations of ``tasks`` need, by name.
+
+    Raises E304 when one is missing or stale.
+    """
     from runner.setup.images import images
 
-    return images(with_engine, where)["evaluator"].id
+    names = ["evaluator", *(["sidecars"] if any(task.needs_sidecars for task in tasks) else [])]
+    return {name: image.id for name, image in images(with_engine, where, names).items()}
 
 
-def desktop(where: Config, opened: Store, *, own_profile: bool = True) -> Desktop:
+def sidecars(where: Config) -> str | None:
+    """The identity of the image beside interactive software; None when it is missing, stale, or no engine answers."""
+    from runner.errors import RunnerError
+    from runner.setup.images import states
+
+    try:
+        found = next((state for state in states(where) if state.name == "sidecars"), None)
+    except RunnerError:
+        return None
+    return None if found is None or found.stale else found.id
+
+
+def desktop(
+    where: Config, opened: Store, *, own_profile: bool = True, sidecars: str | None = None
+) -> Desktop:
     """The store, the tasks and the registered bundles; damaged bundles are said and skipped."""
     from runner.plan import Desktop
     from runner.registry import registered
@@ -91,7 +114,7 @@ def desktop(where: Config, opened: Store, *, own_profile: bool = True) -> Deskto
     bundles, errors = registered(where, opened)
     for error in errors:
         output.show_error(error)
-    return Desktop(opened, all_tasks(where), bundles, own_profile)
+    return Desktop(opened, all_tasks(where), bundles, own_profile, sidecars)
 
 
 def some_submissions(

@@ -1,4 +1,4 @@
-"""Data of tasks that does not come with them: fetch it, or import it."""
+"""Data of tasks that does not come with them: fetch it, import it, or make it from runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from runner.tasks import Source
 
 data = typer.Typer(
-    help="Data that does not come with a task: fetch it, or import it.",
+    help="Data that does not come with a task: fetch it, import it, or make it from runs.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -98,6 +98,60 @@ def import_(
         result = {"dataset": chosen.id, "inputs": str(chosen.inputs), "truths": str(chosen.truths)}
     if as_json:
         output.as_json(result)
+
+
+@data.command(
+    epilog="Examples:  runner data stage rad-2025-judging debates  |  runner data stage rad-2025-judging debates --dry-run"
+)
+def stage(
+    task: context.TaskArgument,
+    dataset: Annotated[str, typer.Argument(help="A dataset of the task that is made from runs.")],
+    dry_run: context.DryRunOption = False,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Make the inputs of a dataset from archived runs (from: in task.yaml), blinded and shuffled."""
+    from runner import stages
+    from runner.errors import RunnerError
+
+    where = context.config()
+    tasks = context.all_tasks(where)
+    loaded = tasks.get(task) or context.one_task(where, task)
+    chosen = context.the_dataset(loaded, dataset)
+    if chosen.stage is None:
+        raise RunnerError(
+            "E101",
+            f"{loaded.id}/{chosen.id} is not made from runs",
+            why="Its task.yaml has no from: for it.",
+            fix="runner data pull, or runner data import",
+        )
+    with context.store(where) as store:
+        if dry_run:
+            gathered = stages.gather(store, tasks, chosen.stage)
+            for source in gathered.sources:
+                output.say(f"takes {source.run.id} (attempt {source.attempt.number})")
+            for run, why in gathered.left_out.items():
+                output.say(f"  leaves out {run}: {why}")
+            if as_json:
+                taken = [{"run": s.run.id, "attempt": s.attempt.number} for s in gathered.sources]
+                output.as_json({"takes": taken, "leaves_out": dict(gathered.left_out)})
+            return
+        made = stages.build(where, store, tasks, loaded, chosen)
+    state = "was made" if made.new else "is in force; nothing has changed in it"
+    lost = f"; {made.skipped} lines hold no debate" if made.skipped else ""
+    output.say(
+        f"{loaded.id}/{chosen.id}: version {made.version[:12]} {state}: {made.debates} debates of {made.runs} runs{lost}"
+    )
+    if as_json:
+        output.as_json(
+            {
+                "version": made.version,
+                "new": made.new,
+                "inputs": str(made.folder / "inputs"),
+                "debates": made.debates,
+                "runs": made.runs,
+                "skipped": made.skipped,
+            }
+        )
 
 
 def _told(dataset: str, found: Fetched) -> dict[str, Any]:

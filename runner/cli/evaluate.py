@@ -16,9 +16,12 @@ from runner.cli.app import app
 
 if TYPE_CHECKING:
     from runner.config import Config
+    from runner.engines.base import Limits
     from runner.plan import Desktop, Plan, Selection
     from runner.pool import Control, Moment
+    from runner.store.connect import Store
     from runner.store.queries import Run
+    from runner.tasks import Task
 
 ASK_ABOVE = 10
 
@@ -140,6 +143,7 @@ def work(
     from runner.errors import RunnerError
     from runner.pipeline import Desk
     from runner.pool import Pool
+    from runner.replies import replies_of
     from runner.tasks import check_task
 
     if not todo.work:
@@ -147,7 +151,8 @@ def work(
     names = sorted({p.run.submission.task for p in todo.work})
     engine = context.engine(where)
     engine.reap()
-    evaluator = context.evaluator_name(where, engine)
+    own = context.own_images(where, engine, [desk.tasks[name] for name in names])
+    evaluator = own["evaluator"]
     desks: dict[str, Desk] = {}
     bad: dict[str, str] = {}
     for name in names:
@@ -155,8 +160,16 @@ def work(
         used = sorted({p.run.dataset for p in todo.work if p.run.submission.task == name})
         try:
             check_task(task, where, used)
-            engine.require([task.limits, task.evaluator_limits])
-            desks[name] = Desk.of(task, [task.datasets[d] for d in used], engine, evaluator)
+            engine.require(_rooms(desk, task, todo))
+            desks[name] = Desk.of(
+                task,
+                [task.datasets[d] for d in used],
+                engine,
+                evaluator,
+                sidecars=own.get("sidecars"),
+                replies=replies_of(where.home, task.id),
+            )
+            _say_without_key(task)
         except RunnerError as error:
             output.show_error(error)
             bad[name] = error.what
@@ -169,6 +182,50 @@ def work(
         done = pool.run(left)
     unusable = {p.run.id: bad[p.run.submission.task] for p in todo.work if p.run.submission.task in bad}
     return done, pool.failed | unusable
+
+
+def _make_stages(where: Config, store: Store, only: str | None) -> None:
+    """Make what stages take from runs, where these are settled and it was never made; say what is missing."""
+    from runner import stages
+    from runner.errors import RunnerError
+    from runner.tasks import load_tasks
+
+    tasks, _ = load_tasks(where)  # what is wrong with others is said where they are used
+    for state in stages.states(where, store, tasks, None if only is None else [only]):
+        name, command = f"{state.task.id}/{state.dataset.id}", f"{state.task.id} {state.dataset.id}"
+        if state.name == "missing" and not state.why:
+            try:
+                made = stages.build(where, store, tasks, state.task, state.dataset)
+            except RunnerError as error:
+                output.show_error(error)
+                continue
+            output.say(f"{name}: made from {made.runs} runs, {made.debates} debates")
+        elif state.name == "missing":
+            output.say(f"{name} cannot be made yet: {state.why}")
+        elif state.name == "changed":
+            output.say(f"{name} is made from other runs than there are now: runner data stage {command}")
+
+
+def _rooms(desk: Desktop, task: Task, todo: Plan) -> list[Limits]:
+    """What the machine must be able to give for the planned steps of a task."""
+    from runner.pool import room_of
+
+    return [
+        room_of(task, desk.bundles.get(p.run.submission.id), p.step)
+        for p in todo.work
+        if p.run.submission.task == task.id
+    ]
+
+
+def _say_without_key(task: Task) -> None:
+    """Say before hours of work that models cannot be asked."""
+    from runner.services import gateway_ready
+
+    gateway = task.services.get("gateway")
+    if gateway is not None and not gateway_ready(gateway):
+        output.say(
+            f"{task.id}: {gateway.options['key']} is not set: models are not asked, only kept replies are used"
+        )
 
 
 @app.command(
@@ -199,7 +256,11 @@ def evaluate(
     with context.store(where) as store, nullcontext() if dry_run else coordinator(where):
         if not dry_run and (adopted := adopt(store)):
             output.say(f"taken over from an interrupted command: {adopted}")
-        desk = context.desktop(where, store, own_profile=_own_profile(where))
+        if not dry_run:
+            _make_stages(where, store, task)
+        desk = context.desktop(
+            where, store, own_profile=_own_profile(where), sidecars=context.sidecars(where)
+        )
         _named_things_exist(desk, wanted)
         todo = plan(desk, wanted, force=force)
         show_plan(todo)
@@ -215,6 +276,8 @@ def evaluate(
                 fix="add --yes if that is meant",
             )
         done, failed = work(where, desk, todo, jobs=jobs)
+        if done:
+            _make_stages(where, store, task)
         waiting = {r.id: r.outcome.says for r in done.values() if r.outcome.name in ("pending", "running")}
         unsettled = failed | waiting
         if as_json:
@@ -329,7 +392,7 @@ def reevaluate(
     with context.store(where) as store, nullcontext() if dry_run else coordinator(where):
         if not dry_run:
             adopt(store)
-        desk = context.desktop(where, store)
+        desk = context.desktop(where, store, sidecars=context.sidecars(where))
         _named_things_exist(desk, wanted)
         chosen = [
             Planned(r, "evaluate", "asked for")

@@ -148,8 +148,15 @@ def import_(
         else:
             rows += _answers(where, loaded, chosen, file, key)
     result: dict[str, Any] = {}
+    with context.store(where) as store:  # opened first: what cannot be noted down is not done
+        if rows:
+            merged = labelfiles.merge(labelfiles.labels_file(loaded, chosen), rows)
+            labelfiles.note(store, loaded, chosen, merged.path, len(rows))
+        if scores:
+            target = chosen.truths / "judgments" / f"{judge}.jsonl"
+            labelfiles.write_rows(target, scores)
+            labelfiles.note(store, loaded, chosen, target, len(scores))
     if rows:
-        merged = labelfiles.merge(labelfiles.labels_file(loaded, chosen), rows)
         output.say(
             f"{merged.path}: {merged.new} new labels, {merged.replaced} replaced, {merged.labels} in all"
         )
@@ -162,9 +169,6 @@ def import_(
         result["agreement"] = labelfiles.agreement(merged.path)
         _tell(result["agreement"])
     if scores:
-        assert judge is not None
-        target = chosen.truths / "judgments" / f"{judge}.jsonl"
-        labelfiles.write_rows(target, scores)
         output.say(f"{target}: {len(scores)} judged answers")
         result |= {"judgments": str(target), "judged": len(scores)}
     output.say(f"next: runner evaluate --task {loaded.id} (evaluations on {chosen.id} are done again)")

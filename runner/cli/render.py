@@ -61,6 +61,8 @@ def show(view: RunView) -> None:
     )
     _findings(view["findings"])
     _scores(view["scores"])
+    _pending(view["pending"])
+    _judge(view["judge"], view["notes"])
     _logs(view["log"])
     if view["hidden"]:
         output.data(f"\nnot shown to {view.audience}: {', '.join(view['hidden'])}")
@@ -114,6 +116,26 @@ def _scores(scores: dict[str, Any]) -> None:
             bounds = f"[{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
             rows.append((name, f"{score['value']:.4f}", bounds, f"{score['covered']} of {score['topics']}"))
         output.table(("measure", "mean", "95 % interval", "topics answered"), rows, right=("mean",))
+
+
+def _pending(pending: dict[str, str]) -> None:
+    by_reason: dict[str, list[str]] = {}
+    for name, why in pending.items():
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        output.data(f"  no value ({why}): {', '.join(names)}")
+
+
+def _judge(judge: dict[str, Any] | None, notes: list[str]) -> None:
+    """Who judged and how reliable that is, beside the scores."""
+    if judge:
+        facts = [judge["name"]]
+        facts += [f"model {judge['model']}"] if judge.get("model") else []
+        facts += [f"prompts {judge['prompts'][:12]}"] if judge.get("prompts") else []
+        facts += [f"{name} {value:.4g}" for name, value in (judge.get("reliability") or {}).items()]
+        output.data(f"\njudged by: {', '.join(facts)}" + (f". {judge['note']}" if judge.get("note") else ""))
+    for note in notes:
+        output.data(f"note: {note}")
 
 
 def _logs(logs: dict[str, list[str]]) -> None:

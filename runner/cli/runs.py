@@ -28,8 +28,10 @@ def _known_dataset(tasks: dict[str, Task], task: str, dataset: str) -> Dataset:
     return Dataset(dataset, "blinded", Path(), Path())
 
 
-def _detail(where: Config, store: Store, run: str, audience: Audience) -> tuple[RunDetail, Dataset]:
-    """One run. For an audience that may not know of it, it does not exist."""
+def _detail(
+    where: Config, store: Store, run: str, audience: Audience
+) -> tuple[RunDetail, Dataset, Task | None]:
+    """One run, its dataset, and its task while there is one. For an audience that may not know of it, it does not exist."""
     from runner.audience import sight
     from runner.store.queries import detail, no_run
 
@@ -38,7 +40,7 @@ def _detail(where: Config, store: Store, run: str, audience: Audience) -> tuple[
     dataset = _known_dataset(tasks, found.run.submission.task, found.run.dataset)
     if not sight(audience, found.run.submission.team, dataset, found.published).run:
         raise no_run(run)
-    return found, dataset
+    return found, dataset, tasks.get(found.run.submission.task)
 
 
 @app.command(
@@ -110,28 +112,65 @@ def runs(
 
 
 @app.command(
-    epilog="Examples:  runner show baselines.bm25.1a2b3c4d.test  |  runner show RUN --as team:baselines  |  runner show 'RUN#1'"
+    epilog="Examples:  runner show baselines.bm25.1a2b3c4d.test  |  runner show RUN --as team:baselines  |  runner show 'RUN#1'  |  runner show RUN --debate 3  |  runner show RUN --topic 301  |  runner show RUN --html run.html"
 )
 def show(
-    run: context.RunArgument, as_: context.AsOption = "organiser", as_json: context.JsonOption = False
+    run: context.RunArgument,
+    debate: Annotated[
+        str | None,
+        typer.Option("--debate", help="These debates in full: 3, 2-5, 1,4 or all. Default: the first."),
+    ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option(
+            "--topic", help="The report (or debate) on this topic in full, or all. Default: the first."
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", help="Write all of it as one page, which needs neither scripts nor a network."
+        ),
+    ] = None,
+    as_: context.AsOption = "organiser",
+    as_json: context.JsonOption = False,
 ) -> None:
-    """Show one run: outcome, why, whose fault, what next, findings, resources, files."""
+    """Show one run: outcome, why, whose fault, what next, findings, resources, files; its debates or reports."""
     from runner.audience import redact_run
     from runner.cli import render
+    from runner.show.inside import inside
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
-        found, dataset = _detail(where, store, run, audience)
+        found, dataset, task = _detail(where, store, run, audience)
         view = redact_run(found, audience, dataset)
-    output.as_json(dict(view)) if as_json else render.show(view)
+        within = inside(found, task, audience, dataset).choose(debate, topic)
+    if page is not None:
+        within.write_page(page, view)
+        output.say(f"{page} has the run as {audience} may see it")
+    if as_json:
+        output.as_json({**view, **within.data()})
+    elif page is None:
+        render.show(view)
+        for line in within.lines():
+            output.data(line)
 
 
-@app.command(epilog="Examples:  runner logs RUN  |  runner logs RUN --evaluator  |  runner logs RUN --follow")
+@app.command(
+    epilog="Examples:  runner logs RUN  |  runner logs RUN --evaluator  |  runner logs RUN --sidecar driver  |  runner logs RUN --follow"
+)
 def logs(
     run: context.RunArgument,
     evaluator: Annotated[
         bool, typer.Option("--evaluator", help="The evaluator's log (organiser only).")
     ] = False,
+    sidecar: Annotated[
+        str | None,
+        typer.Option(
+            "--sidecar",
+            help="The log of a container beside an interactive software: search, user, driver … (organiser only).",
+        ),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for a run that is not over, then show it.")
     ] = False,
@@ -144,7 +183,7 @@ def logs(
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
-        found, dataset = _detail(where, store, run, audience)
+        found, dataset, _ = _detail(where, store, run, audience)
         if follow and audience.kind == "organiser":
             from runner.cli.live import follow as follow_live
 
@@ -156,7 +195,11 @@ def logs(
         ):
             time.sleep(0.5)
             store.catch_up()
-            found, dataset = _detail(where, store, run, audience)
+            found, dataset, _ = _detail(where, store, run, audience)
+        if sidecar is not None:
+            for line in log_lines(found, audience, dataset, sidecar=sidecar):
+                sys.stdout.write(line + "\n")
+            return
         for stream, to in (("stdout", sys.stdout), ("stderr", sys.stderr)):
             for line in log_lines(found, audience, dataset, stream, evaluator=evaluator):
                 to.write(line + "\n")
@@ -174,9 +217,8 @@ def export(
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
-        found, dataset = _detail(where, store, run, audience)
+        found, dataset, task = _detail(where, store, run, audience)
         may_export(found, audience, dataset)
-        task = context.all_tasks(where).get(found.run.submission.task)
         names = {name: measure.measure for name, measure in task.measures.items()} if task else {}
         written = export_run(found, redact_run(found, audience, dataset), folder, names)
     output.say(f"{written} files in {folder}")

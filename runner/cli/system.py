@@ -50,12 +50,16 @@ def doctor(as_json: context.JsonOption = False) -> None:
 
 @stores.command(epilog="Examples:  runner store rebuild")
 def rebuild() -> None:
-    """Make the database again from the archive and the event log."""
+    """Make the database again from the archive and the event log, and the kept replies of models from the archive."""
+    from runner.archive import RunArchive
+    from runner.replies import rebuild as replies_again
     from runner.store.connect import rebuild as build_again
 
     where = context.config()
     position = build_again(where)
-    output.say(f"rebuilt from {position.seq} events")
+    archive = RunArchive(where.archive)
+    kept = sum(replies_again(where.home, archive, task) for task in archive.tasks())
+    output.say(f"rebuilt from {position.seq} events" + (f"; kept replies of models: {kept}" if kept else ""))
 
 
 @stores.command(epilog="Examples:  runner store verify")
@@ -106,6 +110,9 @@ def gc(
             if dataset.truths.is_dir() and not missing_sources(dataset, "truths"):
                 keep.add(truths_digest(dataset))
         keep |= {model.digest.removeprefix("sha256:") for model in task.models}
+        for service in task.services.values():
+            if service.data is not None and service.data.is_dir():
+                keep.add(str(service.data_digest))
     swept = [] if dry_run else engine.reap()
     volumes = engine.gc(keep_digests=keep, dry_run=dry_run)
     folders = _old_folders(where, dry_run) + sweep(where.home / "views", views, dry_run=dry_run)

@@ -33,6 +33,7 @@ def list_(as_json: context.JsonOption = False) -> None:
                     "title": t.title,
                     "kind": t.kind,
                     "workflow": t.workflow,
+                    "workflows": list(t.workflows),
                     "datasets": {d.id: d.visibility for d in t.datasets.values()},
                 }
                 for t in found
@@ -46,7 +47,7 @@ def list_(as_json: context.JsonOption = False) -> None:
                 t.id,
                 t.title,
                 t.kind,
-                t.workflow,
+                ", ".join(t.workflows),
                 ", ".join(f"{d.id} ({d.visibility})" for d in t.datasets.values()),
             )
             for t in found

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from runner.audience import Audience, escape, not_for, scores_open
 from runner.errors import RunnerError
 from runner.leaderboard import significance
+from runner.leaderboard.judges import Judge, judge_notes, judges_of
 from runner.store import queries
 from runner.store.queries import MeasureValue, Run, Submission
 from runner.tasks import Cell, Table, Task
@@ -102,6 +103,7 @@ class Row:
     comparison: Comparison | None = None
     how: str = "executed"
     cells: tuple[CellScore, ...] = ()
+    judge: str = ""  # the labels of who judged its runs
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,7 @@ class LeaderboardTable:
     unit: str = "software"
     round: RoundInfo | None = None
     filters: Mapping[str, str] = field(default_factory=dict)
+    judges: tuple[Judge, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,7 @@ class _Listed:
     entry: _Entry
     state: str
     runs: tuple[tuple[int, Run], ...] = ()
+    reason: str = ""
 
 
 def _age(submission: Submission) -> tuple[str, int]:
@@ -284,10 +288,13 @@ def _build(
     counts["withdrawn"] = withdrawn
     scored = [(g, [queries.measures(store, run) for run in g.runs]) for g in chosen]
     lacking = [g for g, cells in scored if any(table.rank_by not in cell for cell in cells)]
-    below += [_Listed(g, max(g.entries, key=lambda e: e.age), "scored") for g in lacking]
+    below += [_lacks(store, table, g) for g in lacking]
     ranked = [(g, cells) for g, cells in scored if g not in lacking]
     rows = _rank(table, task, [(_row(table, g, cells), g) for g, cells in ranked])
     compared, notes, test = _compare(store, task, table, rows)
+    counting = [group.runs for _, group in rows]
+    judges, labels = judges_of(counting)
+    compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
     counts["ranked"], counts["unranked"] = len(rows), len(below)
     below.sort(key=lambda b: (b.entry.submission.team, b.entry.submission.software, b.entry.submission.seq))
     made = LeaderboardTable(
@@ -306,7 +313,8 @@ def _build(
         baseline=table.baseline,
         topics=max((r.topics for r in compared), default=0),
         test=test,
-        notes=(*notes, *_mixed([g for _, g in rows])),
+        notes=(*notes, *_mixed([g for _, g in rows]), *judge_notes(counting, judges)),
+        judges=judges,
         heading=escape(table.title, 100),
         description=escape(table.description, 500),
         aggregate=table.aggregate,
@@ -342,7 +350,18 @@ def filtered(
         topics=max((r.topics for r in rows), default=0),
         notes=notes,
         filters=filters,
+        judges=tuple(j for j in table.judges if any(j.label in r.judge.split(", ") for r in rows)),
     )
+
+
+def _lacks(store: Store, table: Table, group: _Group) -> _Listed:
+    """A group that is scored everywhere but has no value on the ranking measure: not judged yet, or from before."""
+    newest = max(group.entries, key=lambda e: e.age)
+    for n, run in enumerate(group.chosen):
+        reason = queries.pending_measures(store, run).get(table.rank_by) if run is not None else None
+        if run is not None and reason is not None:
+            return _Listed(group, newest, "unjudged", ((n, run),), reason)
+    return _Listed(group, newest, "scored")
 
 
 def _table(task: Task, table_id: str | None, part: Part | None = None) -> Table:
@@ -470,6 +489,11 @@ def _unranked(table: Table, listed: _Listed, words: bool) -> Unranked:
     if state == "scored":
         state, blame = "held", "platform"
         reason = "It was evaluated before the ranking measure was added: runner reevaluate scores it."
+    elif state == "unjudged":
+        n, _ = listed.runs[0]
+        blame, reason = "none", f"No value on {table.rank_by}: {listed.reason.rstrip('.')}."
+        if several:
+            reason = f"{cell_name(table.cells[n])}: {reason}"
     elif state == "incomplete":
         blame = "none"
         reason = f"Nothing scored on {_named(missing)}; ranked in the tables of its other cells."
@@ -587,6 +611,9 @@ def _compare(
         return rows, [f"No significance test: the baseline {table.baseline} is not ranked."], None
     scores = [_topic_scores(store, table, group) for _, group in ranked]
     against = scores[base]
+    if not against:
+        # A figure over all answers at once, such as an F1, has no paired differences to test.
+        return rows, [f"No significance test: {table.rank_by} has no values by topic."], None
     others = [n for n in range(len(rows)) if n != base]
     notes: list[str] = []
     shared = {n: sorted(set(scores[n]) & set(against)) for n in others}

@@ -13,6 +13,7 @@ evaluation-committed     task, run, attempt, evaluation, manifest
 run-cancelled            task, run, submission, dataset, scenario
 dataset-published        task, dataset
 round-frozen             task, round, sha256 (of the snapshot), frozen
+labels-imported          task, dataset, file (name in the truths), sha256 (of that file with them in it), count
 =======================  ================================================================================
 """
 
@@ -202,6 +203,12 @@ def _insert_evaluated(
     rows = [{**key, **_measure_row(name, m)} for name, m in sorted(result["measures"].items())]
     if rows:
         connection.execute(t.measures.insert(), rows)
+    waiting = [
+        {**key, "measure": name, "reason": str(reason)}
+        for name, reason in sorted((result.get("pending") or {}).items())
+    ]
+    if waiting:
+        connection.execute(t.pending.insert(), waiting)
     codes = [
         {
             **key,
@@ -229,13 +236,17 @@ def _evaluation_row(event: Event, record: dict[str, Any], result: dict[str, Any]
         "attempt": d["attempt"],
         "number": d["evaluation"],
         "status": record["status"],
-        "final": record["status"] != "error" or _cannot_help(record.get("exit")),
+        "final": record["status"] != "error"
+        or record.get("final") is True
+        or _cannot_help(record.get("exit")),
         "message": str(record.get("message") or ""),
         "evaluator": f"{evaluator.get('name', '')} {evaluator.get('version', '')}".strip(),
         "image": str(image.get("image_id") or ""),
         "default_image": bool(image.get("default")),
         "truths_digest": str(record.get("truths_digest") or ""),
         "run_tag": result.get("run_tag"),
+        "judge": json.dumps(result["judge"], sort_keys=True) if result.get("judge") else None,
+        "notes": json.dumps([str(line) for line in result.get("notes") or []]),
         "errors": _count(counts.get("error", 0)),
         "defects": _count(counts.get("defect", 0)),
         "warnings": _count(counts.get("warning", 0)),
@@ -304,6 +315,12 @@ def _frozen(connection: Connection, event: Event, archive: RunArchive) -> None:
     )
 
 
+def _labels(_: Connection, event: Event, __: RunArchive) -> None:
+    """Labels lie in the truths and reach the store through evaluations; the log keeps when they came, and which."""
+    if not {"task", "dataset", "file", "sha256", "count"} <= event.data.keys():
+        raise KeyError("the facts of an import")
+
+
 def _check_manifest(event: Event, digest: str) -> None:
     if digest != event.data["manifest"]:
         raise _contradiction(event, "the archive holds other files than those that were committed")
@@ -328,4 +345,5 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "run-cancelled": _cancelled,
     "dataset-published": _published,
     "round-frozen": _frozen,
+    "labels-imported": _labels,
 }

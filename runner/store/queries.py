@@ -77,6 +77,8 @@ class Run:
     finished: str | None = None
     truths_digest: str = ""
     evaluator_image: str = ""
+    judge: Mapping[str, Any] | None = None  # who judged, as in result.json
+    notes: tuple[str, ...] = ()
 
     @property
     def cell(self) -> Cell:
@@ -119,6 +121,7 @@ class RunDetail:
     measures: Mapping[str, MeasureValue] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # measure -> topic -> value
     findings: tuple[FindingCount, ...] = ()
+    pending: Mapping[str, str] = field(default_factory=dict)  # measure -> why it has no value yet
 
 
 @dataclass(frozen=True)
@@ -301,6 +304,8 @@ def _run(
         finished=chosen.get("finished"),
         truths_digest=judged.get("truths_digest", ""),
         evaluator_image=judged.get("image", ""),
+        judge=json.loads(judged["judge"]) if judged.get("judge") else None,
+        notes=tuple(json.loads(judged.get("notes") or "[]")),
     )
 
 
@@ -383,6 +388,7 @@ def detail(
             _measures(connection, wanted, n, k),
             _topics(connection, wanted, n, k),
             _findings(connection, wanted, n, k),
+            _pending(connection, wanted, n, k),
         )
 
 
@@ -398,6 +404,11 @@ def _measures(
         row.measure: MeasureValue(row.value, row.topics, row.covered, row.low, row.high)
         for row in connection.execute(query)
     }
+
+
+def _pending(connection: Connection, run: str, attempt: int, evaluation: int | None) -> dict[str, str]:
+    query = select(t.pending).where(_of(t.pending, run, attempt, evaluation)).order_by(t.pending.c.measure)
+    return {row.measure: row.reason for row in connection.execute(query)}
 
 
 def _topics(
@@ -431,6 +442,14 @@ def measures(store: Store, run: Run) -> dict[str, MeasureValue]:
         return {}
     with store.read() as connection:
         return _measures(connection, run.id, run.outcome.attempt, run.outcome.evaluation)
+
+
+def pending_measures(store: Store, run: Run) -> dict[str, str]:
+    """The measures that the evaluation that decided ``run``'s outcome has no value for yet, with the reasons."""
+    if run.outcome.attempt is None:
+        return {}
+    with store.read() as connection:
+        return _pending(connection, run.id, run.outcome.attempt, run.outcome.evaluation)
 
 
 def topic_scores(store: Store, run: Run, measure: str) -> dict[str, float]:

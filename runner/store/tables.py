@@ -95,6 +95,8 @@ evaluations = Table(
     Column("default_image", Boolean, nullable=False),
     Column("truths_digest", Text, nullable=False),
     Column("run_tag", Text),
+    Column("judge", Text),  # JSON object: who judged, when somebody or something did
+    Column("notes", Text, nullable=False, server_default="[]"),  # JSON list of lines
     Column("errors", Integer, nullable=False),
     Column("defects", Integer, nullable=False),
     Column("warnings", Integer, nullable=False),
@@ -127,6 +129,14 @@ measures = Table(
     Column("covered", Integer, nullable=False),
     Column("low", Float),
     Column("high", Float),
+)
+
+pending = Table(
+    "pending",
+    metadata,
+    *_of_evaluation(),
+    Column("measure", Text, primary_key=True),
+    Column("reason", Text, nullable=False),
 )
 
 topic_scores = Table(

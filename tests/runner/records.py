@@ -133,6 +133,7 @@ class World:
         log: bytes = b"hello\n",
         wall: float = 1.5,
         scenario: str = "default",
+        output: Mapping[str, str] | None = None,
     ) -> Attempt:
         """Archive (and commit) an attempt."""
         run = run_id(submission, dataset, scenario)
@@ -150,6 +151,7 @@ class World:
             wall,
             self.clock.at,
             scenario,
+            output,
         )
         if commit:
             self.commit_attempt(attempt)
@@ -177,8 +179,9 @@ class World:
         default: bool = True,
         truths: str = "t" * 64,
         commit: bool = True,
+        more: Mapping[str, Any] | None = None,
     ) -> Evaluation:
-        """Archive (and commit) an evaluation; ``scores`` is measure → topic → value."""
+        """Archive (and commit) an evaluation; ``scores`` is measure → topic → value, ``more`` other keys of the result."""
         staging = self.archive.begin_evaluation(attempt)
         now = stamp(self.clock.at)
         counts = {s: sum(n for sev, n in codes.values() if sev == s) for s in ("error", "defect", "warning")}
@@ -205,6 +208,7 @@ class World:
                 },
                 "run_tag": "tag",
                 "message": message,
+                **(more or {}),
             }
             write_json(staging.path / "result.json", result)
             lines = [
@@ -224,14 +228,12 @@ class World:
             "evaluation": staging.number,
             "evaluator": {"image_id": "sha256:" + "e" * 64, "default": default},
             "truths_digest": truths,
-            "request_digest": "r" * 64,
             "started": now,
             "finished": now,
             "status": status,
             "exit": dict(
                 exit or {"code": 0 if status != "error" else 1, "oom_killed": False, "killed": None}
             ),
-            "result_digest": None if status == "error" else "d" * 64,
             "message": message,
         }
         evaluation = self.archive.add_evaluation(attempt, staging, record)
@@ -282,8 +284,9 @@ def fill_attempt(
     wall: float = 1.5,
     at: datetime = START,
     scenario: str = "default",
+    output: Mapping[str, str] | None = None,
 ) -> Attempt:
-    """Write the files of an attempt into ``staging`` and seal it."""
+    """Write the files of an attempt into ``staging`` and seal it. ``output``: its files, the run file first."""
     team, software, _ = submission.split(".")
     lock = {
         "schema_version": 1,
@@ -318,9 +321,11 @@ def fill_attempt(
     (staging.path / "logs" / "stderr.log").write_bytes(b"")
     files: list[dict[str, Any]] = []
     if verdict == "ok":
-        content = f"1 Q0 d1 1 1.0 {software}\n".encode()
-        (staging.path / "output" / "run.txt").write_bytes(content)
-        files = [{"name": "run.txt", "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}]
+        for name, text in (output or {"run.txt": f"1 Q0 d1 1 1.0 {software}\n"}).items():
+            content = text.encode()
+            (staging.path / "output" / name).write_bytes(content)
+            digest_ = hashlib.sha256(content).hexdigest()
+            files.append({"name": name, "size": len(content), "sha256": digest_})
     now = stamp(at)
     record = {
         "schema_version": 1,
@@ -352,7 +357,7 @@ def fill_attempt(
         },
         "log_truncated": False,
         "output": {
-            "file": "run.txt" if files else None,
+            "file": files[0]["name"] if files else None,
             "files": files,
             "refused": [list(r) for r in refused],
             "bytes": sum(f["size"] for f in files),

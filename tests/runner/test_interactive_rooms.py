@@ -18,7 +18,7 @@ from runner.engines.docker import DockerEngine
 from runner.jobs import Executed
 from runner.services import Service
 from runner.workflows import interactive
-from schemas.transcripts import transcript_digest
+from schemas.debates import digest_of_lines
 from tests.openai_server import OpenAIServer
 from tests.runner import interactive_jobs as jobs
 
@@ -75,7 +75,7 @@ def test_a_good_software_debates_and_does_so_again(held: Execute, tmp_path: Path
         turns = lines(tmp_path, "good", "turns.jsonl")
         assert all(turn["arguments"] == 1 and turn["argument_ids"][0].startswith("7.") for turn in turns)
         assert [turn["target"] for turn in turns[:5]] == [None, 1, 2, 3, 4]
-        digests.append(transcript_digest(lines(tmp_path, "good", "simulations.jsonl")))
+        digests.append(digest_of_lines(lines(tmp_path, "good", "simulations.jsonl")))
         # What the index served to this run is what the software claims to have retrieved.
         served = lines(tmp_path, "good", "served.jsonl")
         assert {hit for line in served for hit in line["hits"]} >= {t["argument_ids"][0] for t in turns}

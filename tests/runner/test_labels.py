@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import re
@@ -23,7 +24,7 @@ from runner.cli.app import _load_commands, app
 from runner.labels import Item, assign
 from runner.labelsheets import page, sheet_csv
 from schemas.debates import Debate, parse, transcript_digest
-from schemas.transcripts import transcript_digest as of_lines
+from schemas.debates import digest_of_lines as of_lines
 
 NAMES = ("quantity", "quality", "relation", "manner")
 
@@ -316,6 +317,13 @@ def test_answers_become_labels(world: World, cli: Cli, tmp_path: Path) -> None:
     assert (again["new"], again["replaced"], again["labels"]) == (0, 18, 36)
     shown = cli("agreement", "toy", "--dataset", "test").stdout
     assert "a1, a2" in shown and "quality" in shown
+    # What people did is in the log, with the file as it was then; the store can be made again from that.
+    notes = [event.data for event in world.store.log if event.type == "labels-imported"]
+    same = {"task": "toy", "dataset": "test", "file": "labels/labels.jsonl"}
+    assert [n["count"] for n in notes] == [36, 18] and all(n.items() >= same.items() for n in notes)
+    path = world.config.root / "tasks/toy/datasets/test/truths/labels/labels.jsonl"
+    assert notes[1]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest() != notes[0]["sha256"]
+    assert world.store.replay() == world.store.log.end()
 
 
 def test_a_filled_sheet_is_as_good(world: World, cli: Cli, tmp_path: Path) -> None:
@@ -364,6 +372,7 @@ def test_everything_wrong_with_answers_is_said_and_nothing_written(
     path.write_text("{")
     assert cli("import", "toy", "--dataset", "test", str(path), code=4).exception.code == "E402"  # type: ignore[union-attr]
     assert labels(world) == []
+    assert [event for event in world.store.log if event.type == "labels-imported"] == []
 
 
 def test_official_label_files_by_run_and_by_debates(world: World, cli: Cli, tmp_path: Path) -> None:
@@ -430,6 +439,8 @@ def test_judges_scores_are_kept_by_transcript(world: World, cli: Cli, tmp_path: 
         {"transcript": digest, "turn": 2, "judge": "one", "quality": 1},
     ]
     assert [json.loads(one) for one in target.read_text().splitlines()] == expected
+    (noted,) = [event.data for event in world.store.log if event.type == "labels-imported"]
+    assert (noted["file"], noted["count"]) == ("judgments/one.jsonl", 2)
     path.write_text(json.dumps({"userTurnsEvaluations": turns}) + "\n")
     cli("import", "toy", "--dataset", "test", str(path), "--judge", "two", "--run", run)
     assert len(target.with_name("two.jsonl").read_text().splitlines()) == 2

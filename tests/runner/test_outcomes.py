@@ -34,7 +34,7 @@ def test_valid_is_scored_and_invalid_is_listed() -> None:
     assert "3 errors" in derive([attempt("ok", INVALID)]).says
 
 
-@pytest.mark.parametrize("verdict", sorted(set(TABLE) - {"ok", "platform-error", "cancelled"}))
+@pytest.mark.parametrize("verdict", sorted(set(TABLE) - {"ok", "platform-error", "cancelled", "disputed"}))
 def test_the_participants_verdicts_fail_cost_and_are_listed(verdict: str) -> None:
     outcome = derive([attempt(verdict)])
     assert (outcome.name, outcome.blame, outcome.verdict) == ("failed", "participant", verdict)
@@ -49,6 +49,20 @@ def test_platform_errors_are_tried_again_twice_then_held_and_never_cost() -> Non
         assert summary(*broken[:n]) == ("pending", False, False, False, "platform", "run")
     for n in (TRIES, TRIES + 1):
         assert summary(*broken[:n]) == ("held", False, False, True, "platform", "nothing")
+
+
+def test_a_disputed_run_is_held_at_once_and_never_tried_again_by_itself() -> None:
+    held = ("held", False, False, True, "none", "nothing")
+    assert summary(attempt("disputed")) == held
+    outcome = derive([attempt("disputed")])
+    assert outcome.verdict == "disputed" and outcome.reason == "disputed: detail of disputed"
+    assert "a server of ours that the software can reach" in outcome.says.lower()
+    assert "runner evaluate --force" in outcome.next
+    # Neither a failure of ours nor a cancelled attempt after it opens it again; the organiser's new try does.
+    for later in ("platform-error", "cancelled"):
+        assert summary(attempt("disputed"), attempt(later, number=2)) == held
+    assert summary(attempt("disputed"), attempt("ok", VALID, number=2))[0] == "scored"
+    assert summary(attempt("ok", VALID), attempt("disputed", number=2)) == held
 
 
 def test_evaluator_errors_are_tried_again_twice_then_held() -> None:

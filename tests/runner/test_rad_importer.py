@@ -13,8 +13,8 @@ import pytest
 import schemas
 from runner.importers import IMPORTERS
 from runner.importers.rad import import_judging, import_release
+from schemas.debates import digest_of_lines as of_lines
 from schemas.debates import parse, transcript_digest
-from schemas.transcripts import transcript_digest as of_lines
 
 REAL = Path(__file__).parent.parent / "evaluator" / "debate" / "genirsim" / "simulations.jsonl"
 CLAIMS = [

@@ -52,6 +52,9 @@ def busy(world: World) -> None:
     world.commit("quota-extended", task=TASK, team="beta", submissions=2)
     world.commit("dataset-published", task=TASK, dataset="test")
     world.commit("deadline-extended", task=TASK, team="beta", until="2026-02-01 23:59 AoE")
+    world.commit(
+        "labels-imported", task=TASK, dataset="test", file="labels/labels.jsonl", sha256="0" * 64, count=7
+    )
     freeze(world.config, world.store, in_rounds(), "final", clock=FixedClock(world.clock.at), anyway=True)
 
 

@@ -16,14 +16,15 @@ def to_latex(table: LeaderboardTable) -> str:
     columns = table.columns
     best = {c.id: parts.best_of(table, c) for c in columns}
     kinds = ["Kind"] if any(parts.kind_of(row) for row in table.rows) else []
-    heads = ["", "Software", "Tag", *kinds, *(parts.head_of(c) for c in columns), "Answered"]
+    judges = ["Judge"] if any(row.judge for row in table.rows) else []
+    heads = ["", "Software", "Tag", *kinds, *(parts.head_of(c) for c in columns), "Answered", *judges]
     lines = [
         "% needs \\usepackage{booktabs}",
         "\\begin{table}",
         "  \\centering",
         f"  \\caption{{{' '.join(_tex(x) for x in [parts.caption(table), *parts.legend(table), parts.bold_note(table)] if x)}}}",
         f"  \\label{{tab:{table.task}-{re.sub(r'[^A-Za-z0-9-]', '-', table.table)}}}",
-        f"  \\begin{{tabular}}{{rll{'l' * len(kinds)}{'r' * (len(columns) + 1)}}}",
+        f"  \\begin{{tabular}}{{rll{'l' * len(kinds)}{'r' * (len(columns) + 1)}{'l' * len(judges)}}}",
         "    \\toprule",
         "    " + " & ".join(_tex(h) for h in heads) + " \\\\",
         "    \\midrule",
@@ -43,7 +44,11 @@ def to_latex(table: LeaderboardTable) -> str:
             if c.id == table.rank_by and parts.mark_of(row):
                 cell += _TEX_MARKS[parts.mark_of(row)]
             cells.append(cell)
-        lines.append("    " + " & ".join([*cells, parts.coverage_of(row)]) + " \\\\")
+        lines.append(
+            "    "
+            + " & ".join([*cells, parts.coverage_of(row), *(_tex(row.judge) for _ in judges)])
+            + " \\\\"
+        )
     lines += ["    \\bottomrule", "  \\end{tabular}", "\\end{table}"]
     lines += [
         f"% not ranked: {_tex(parts.software_of(u))} ({u.outcome}): {_tex(u.reason)}" for u in table.unranked

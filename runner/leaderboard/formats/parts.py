@@ -137,6 +137,9 @@ def legend(table: LeaderboardTable) -> list[str]:
         )
     if any(r.memory_source == "sampled" and r.memory_peak is not None for r in table.rows):
         lines.append("≈ the memory peak was sampled, the true one may be higher.")
+    if any(c.id not in r.values for r in table.rows for c in table.columns):
+        lines.append("–: no value, or none yet.")
+    lines += [judge.line() for judge in table.judges]
     lines += table.notes
     rest = [
         f"{table.counts[k]} {k}"
@@ -170,6 +173,7 @@ def row_cells(table: LeaderboardTable, row: Row) -> list[str]:
         p_value(row),
         *scores[1:],
         coverage_of(row),
+        row.judge,
         seconds_of(row.wall_seconds),
         memory_of(row),
     ]
@@ -187,12 +191,13 @@ def head_cells(table: LeaderboardTable) -> list[str]:
         "p",
         *names[1:],
         "answered",
+        "judge",
         "time",
         "memory",
     ]
 
 
-LEFT = {"software", "tag", "kind"}
+LEFT = {"software", "tag", "kind", "judge"}
 INTERVALS = "In brackets: 95 % interval over topics."
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from runner.leaderboard.formats import parts
+from runner.leaderboard.judges import Judge
 from runner.leaderboard.significance import ALPHA
 from runner.leaderboard.specs import AGGREGATES
 from runner.leaderboard.table import (
@@ -60,6 +62,7 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
             for u in table.unranked
         ],
         "counts": dict(table.counts),
+        "judges": [asdict(judge) for judge in table.judges],
         "notes": list(table.notes),
     }
 
@@ -99,6 +102,7 @@ def _row_dict(row: Row) -> dict[str, Any]:
             {k: getattr(cell, k) for k in ("dataset", "scenario", "submission", "run", "value")}
             for cell in row.cells
         ],
+        "judge": row.judge,
     }
 
 
@@ -121,6 +125,7 @@ def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
         notes=tuple(data["notes"]),
         round=None if data["round"] is None else RoundInfo(**data["round"]),
         filters=dict(data["filters"]),
+        judges=tuple(Judge(**judge) for judge in data.get("judges", ())),
     )
 
 

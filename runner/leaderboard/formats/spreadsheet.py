@@ -33,6 +33,8 @@ def to_csv(table: LeaderboardTable) -> str:
     heads += ["outcome", "blame", "reason", "submission", "registered"]
     # The same in every line: a line that is cut out of the file still says what it belongs to.
     heads += ["table", "round", "frozen", "aggregate", "unit", "filter"]
+    # Who judged, and how reliable that is: a score without it says little.
+    heads += ["judge", "judge_model", "judge_prompts", "judge_reliability"] if table.judges else []
     same = {
         "table": table.table,
         "round": table.round.id if table.round else "",
@@ -58,6 +60,7 @@ def to_csv(table: LeaderboardTable) -> str:
             "wall_seconds": _number(row.wall_seconds),
             "memory_peak": _number(row.memory_peak),
             "outcome": "scored",
+            **_judges(table, row),
         }
         for name, value in row.values.items():
             line |= {
@@ -72,6 +75,20 @@ def to_csv(table: LeaderboardTable) -> str:
     for u in table.unranked:
         writer.writerow({**_defused(u, parts.UNRANKED_HEAD), **same})
     return out.getvalue()
+
+
+def _judges(table: LeaderboardTable, row: Row) -> dict[str, str]:
+    mine = [judge for judge in table.judges if judge.label in row.judge.split(", ")]
+    if not mine:
+        return {}
+    figures = ["; ".join(f"{k}={v!r}" for k, v in judge.reliability.items()) for judge in mine]
+    columns = {
+        "judge": [judge.name for judge in mine],
+        "judge_model": [judge.model or "" for judge in mine],
+        "judge_prompts": [judge.prompts or "" for judge in mine],
+        "judge_reliability": figures,
+    }
+    return {name: _no_formula(" | ".join(values)) for name, values in columns.items()}
 
 
 def _defused(row: Row | Unranked, names: Sequence[str]) -> dict[str, str]:

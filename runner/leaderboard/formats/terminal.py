@@ -18,8 +18,8 @@ def _fitting(heads: list[str], rows: list[list[str]], width: int) -> list[int]:
     How many topics were answered stays beside the score whatever else goes.
     """
     used = parts.used_columns(heads, rows)
-    others = heads[7:-3]  # the measures that do not rank
-    for head in ["memory", "time", "tag", "95 %", *reversed(others[1:]), "kind", *others[:1]]:
+    others = heads[7:-4]  # the measures that do not rank
+    for head in ["memory", "time", "judge", "tag", "95 %", *reversed(others[1:]), "kind", *others[:1]]:
         if sum(max(len(row[i]) for row in [heads, *rows]) + _GAP for i in used) - _GAP <= width:
             break
         used = [i for i in used if heads[i] != head]

@@ -19,7 +19,7 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs/reference/argue.md").read_te
 def test_the_tables_are_those_of_the_schemas(name: str) -> None:
     from runner import reference
 
-    assert reference._table(schemas.schema(name)).strip() in PAGE
+    assert reference.table(schemas.schema(name)).strip() in PAGE
 
 
 def test_every_measure_format_and_track_is_named() -> None:

@@ -63,6 +63,7 @@ class World:
         (root / "truths" / "labels").mkdir(parents=True)
         (root / "out").mkdir()
         self.services = True
+        self.records = True  # as if our driver had held the debates
         self.gateway: Path | None = None
 
     def run(
@@ -91,6 +92,7 @@ class World:
                     "gateway": str(self.gateway) if self.gateway else None,
                 },
                 "run_file": "simulations.jsonl",
+                "records": self.records,
                 "measures": [{"id": key(m), "measure": m, "truths": "labels/labels.jsonl"} for m in measures],
                 "options": {"interval": False, **options},
             }

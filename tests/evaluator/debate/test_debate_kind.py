@@ -146,6 +146,22 @@ def test_times_come_from_the_driver(world: World) -> None:
     assert finding.code == "F202" and finding.message.endswith("has no answer: 60\\x1b s")
 
 
+def test_records_that_nobody_vouches_for_are_not_looked_at(world: World) -> None:
+    """A run that was handed in could bring files of these names: what it says of itself is no record."""
+    slow = {"debate": 1, "turn": 1, "outcome": "answered", "failure": None, "system_ms": 1}
+    world.records = False
+    world.run(
+        [debate(turn(GOOD, "1.1", ms=9000), id="c1"), debate(turn(GOOD, "1.2", ms=9000), id="c2")],
+        served=["1.3"],
+        turns=["not a record", slow],
+    )
+    sink = world.evaluate(["provenance", "latency"])
+    assert sink.aggregates["provenance"]["value"] == 1.0 and sink.aggregates["latency"]["value"] == 9000
+    assert not sink.findings.counts  # neither F210 nor F221
+    assert any("Nobody noted what the index returned" in note for note in sink.notes)
+    assert any("nobody measured them" in note for note in sink.notes)
+
+
 def test_repetition(world: World) -> None:
     world.run([debate(turn(GOOD), turn("The night bus is RUNNING late."), turn(GOOD + "!"), id="c1"), {}])
     assert world.value("unrepeated", turns=3) == 2 / 6

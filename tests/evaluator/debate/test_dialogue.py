@@ -27,7 +27,7 @@ from evaluator.formats.dialogue import (
     unplaced,
 )
 from schemas.debates import Debate, parse, transcript_digest
-from schemas.transcripts import transcript_digest as of_lines
+from schemas.debates import digest_of_lines as of_lines
 
 MESSAGES = [
     {"role": "user", "content": "U1", "arguments": None},

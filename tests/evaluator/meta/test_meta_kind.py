@@ -174,8 +174,11 @@ def test_a_server_that_failed_is_not_excused(room: Room) -> None:
         "failure": {"class": "status", "detail": "500"},
     }
     write(room.folder / "run" / "turns.jsonl", [record])
-    result = room.evaluate(["f1@quality", "f1@manner"], JUDGMENTS)
+    result = room.evaluate(["f1@quality", "f1@manner"], JUDGMENTS, records=True)
     assert result["measures"]["m0"]["value"] == 0 and result["pending"] == {"m1": "does not judge Manner"}
+    # A file of that name beside a run that was handed in is nobody's record.
+    result = room.evaluate(["f1@quality", "f1@manner"], JUDGMENTS)
+    assert set(result["pending"]) == {"m0", "m1"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+"""What the offline judge computes about a question: a few numbers by judgment type, each with a meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from evaluator.argue.asking import Question
+from evaluator.argue.models import JudgmentType
+from evaluator.judges.wording import covered, digits, sentences, turned, wording
+
+if TYPE_CHECKING:
+    from evaluator.judges.embedding import Embedder
+
+T = JudgmentType
+BEST = 4  # passages of a document that are compared by meaning, those with the most words in common
+_ABOUT = re.compile(
+    r"\b(this|the (present|following|next|last|preceding|previous|remaining|above)|our) "
+    r"(report|text|overview|summary|section|paragraph|part|answer|document|review|sections|paragraphs|parts|pages?)\b"
+    r"|\b(in (summary|conclusion|what follows|the following|short|closing)|to (sum up|conclude|summari[sz]e|begin with)|"
+    r"as (described|discussed|mentioned|shown|noted) (above|below|earlier)|we (now |will |then |first )?(turn|look|discuss|"
+    r"consider|describe|summari[sz]e|begin|close|conclude)|(is|are) the subject of|(is|are) (considered|discussed|"
+    r"described|summari[sz]ed|treated|presented|covered|addressed|listed|given|set out) (in what follows|below|here|next|above|first|in turn|separately)|"
+    r"turns? (from|to|now)|following (questions?|points?|sections?|findings|overview)|deals? with|conclud(es|ing)|here is|here are|hope|thank)\b",
+    re.IGNORECASE,
+)
+_UNKNOWN = re.compile(
+    r"\b(unknown|not (yet )?(known|clear|reported|documented|established|stated|mentioned|available|determined)|unclear|"
+    r"no (information|evidence|data|answer|record|records|mention)|(do|does|did) not (say|state|mention|report|tell|specify)|"
+    r"cannot be (answered|determined|established|said)|never been (established|determined|reported)|remains? open|undocumented)\b",
+    re.IGNORECASE,
+)
+
+NAMES: dict[JudgmentType, tuple[str, ...]] = {
+    T.SENTENCE_ATTESTED: ("words", "passage", "numbers", "denial", "turned", "meaning"),
+    T.SENTENCE_ANSWERS_QUESTION: (
+        "words",
+        "question",
+        "numbers",
+        "denial",
+        "turned",
+        "doubt",
+        "meaning",
+        "answer",
+    ),
+    T.REQUIRES_CITATION: ("about-itself", "question-mark", "figures"),
+    T.FIRST_INSTANCE: ("words", "passage", "numbers", "turned", "meaning"),
+    T.CITED_DOCUMENT_RELEVANCE: ("words", "meaning"),
+}
+
+
+def features(question: Question, embedder: Embedder | None) -> tuple[float, ...]:
+    """The numbers for a question, as :data:`NAMES` lists them for its type. Without an embedder meaning is 0."""
+    if question.type is T.SENTENCE_ATTESTED:
+        return against(question.sentence, question.document, embedder)
+    if question.type is T.FIRST_INSTANCE:
+        words, passage, numbers, _, other, meaning = against(question.sentence, question.previous, embedder)
+        return words, passage, numbers, other, meaning
+    if question.type is T.SENTENCE_ANSWERS_QUESTION:
+        return answer(question.sentence, question.nugget_question, question.nugget_answer, embedder)
+    if question.type is T.CITED_DOCUMENT_RELEVANCE:
+        found = against(question.sentence, question.document, embedder)
+        return found[0], found[5]
+    return requires(question.sentence)
+
+
+def against(claim: str, source: str, embedder: Embedder | None) -> tuple[float, ...]:
+    """How well a source covers a claim.
+
+    ``words``: share of its content in the whole source; ``passage``: in the best passage (one sentence or two);
+    ``numbers``: share of its numbers that the source lacks; ``denial``: 1 if just one of claim and best passage denies;
+    ``turned``: words whose opposite stands in the best passage instead; ``meaning``: the highest cosine of a passage.
+    """
+    said = wording(claim)
+    parts = sentences(source) or [""]
+    passages = parts + [f"{a} {b}" for a, b in pairwise(parts)]
+    ranked = sorted(passages, key=lambda p: (-covered(said, wording(p).weights), len(p), p))
+    best = wording(ranked[0])
+    whole = wording(source)
+    figures = said.numbers
+    lacking = len(figures - whole.numbers) / len(figures) if figures else 0.0
+    return (
+        covered(said, whole.weights),
+        covered(said, best.weights),
+        lacking,
+        float((said.denials > 0) != (best.denials > 0)),
+        float(min(turned(said, best), 2)),
+        closest(claim, ranked[:BEST], embedder),
+    )
+
+
+def answer(sentence: str, question: str, known: str, embedder: Embedder | None) -> tuple[float, ...]:
+    """How well a sentence gives a known answer; ``words``, ``numbers`` and so on of the answer in the sentence."""
+    said, wanted, asked = wording(sentence), wording(known), wording(question)
+    figures = digits(known) or wanted.numbers
+    lacking = len(figures - said.numbers) / len(figures) if figures else 0.0
+    own = {s: w for s, w in wanted.weights.items() if s not in asked.weights}
+    fresh = wanted._replace(weights=own) if own else wanted
+    return (
+        covered(fresh, said.weights),
+        covered(asked, said.weights),
+        lacking,
+        float((said.denials > 0) != (wanted.denials > 0)),
+        float(min(turned(wanted, said) + turned(said, wanted), 2)),
+        float(said.doubts > wanted.doubts),
+        closest(sentence, [f"{question} {known}"], embedder),
+        closest(sentence, [known], embedder),
+    )
+
+
+def requires(sentence: str) -> tuple[float, ...]:
+    """Whether a sentence speaks about its report, asks, and holds figures."""
+    return (
+        float(bool(_ABOUT.search(sentence))),
+        float(sentence.rstrip().endswith("?")),
+        float(bool(digits(sentence))),
+    )
+
+
+def unknown(sentence: str) -> bool:
+    """Whether a sentence says that something is not known: by its phrases alone."""
+    return bool(_UNKNOWN.search(sentence))
+
+
+def closest(text: str, others: Sequence[str], embedder: Embedder | None) -> float:
+    """The highest cosine of a text with any of others, to four digits, so that machines agree; 0 without an embedder."""
+    if embedder is None or not text.strip():
+        return 0.0
+    rows = embedder.vectors([text, *others])
+    return round(float((rows[1:] @ rows[0]).max()), 4)

@@ -1,0 +1,130 @@
+"""People as judges: judgments files, looked up by what was judged, not by the name of the run.
+
+A judgment about a sentence holds for the same sentence with the same citation on the same topic wherever it stands, so that a run
+that is sent again keeps its judgments. Each file is one annotator; the majority counts, and a tie counts as the default of the
+type, which never favours a report.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import schemas
+from evaluator.argue.asking import Question, Unjudged, Verdict
+from evaluator.argue.judgments import load_judgments
+from evaluator.argue.models import DEFAULTS, MATCHING, JudgedReport, Judgment, JudgmentType, Segment
+from evaluator.errors import EvaluatorError
+from evaluator.findings import show
+
+T = JudgmentType
+Key = tuple[str, ...]
+ENDINGS = (".jsonl", ".jsonl.gz")
+MAX_FILES = 1_000
+
+
+class HumanJudge:
+    """Answers from stored judgments; :class:`Unjudged` where there is none."""
+
+    name = "human"
+    width = 1000
+
+    def __init__(self, annotators: Mapping[str, Sequence[JudgedReport]]) -> None:
+        """``annotators``: a name and the reports that it has judged."""
+        self.annotators = tuple(annotators)
+        self._votes: dict[Key, Counter[bool]] = {}
+        self._looked: dict[Key, set[str]] = {}  # who has looked for matches
+        self._matched: dict[Key, set[str]] = {}  # who has found this one
+        for who, reports in annotators.items():
+            for report in reports:
+                self._take(who, report)
+
+    def _take(self, who: str, report: JudgedReport) -> None:
+        before: list[str] = []
+        for segment in report.segments:
+            for judgment in segment.judgments:
+                base = (judgment.type.value, report.request_id, *_place(judgment, segment, before))
+                if judgment.type not in MATCHING:
+                    assert judgment.value is not None
+                    self._votes.setdefault(base, Counter())[judgment.value] += 1
+                    continue
+                self._looked.setdefault(base, set()).add(who)
+                for match in judgment.matches:
+                    for text in match.answers or ("",):
+                        self._matched.setdefault((*base, match.question, text), set()).add(who)
+            before.append(segment.text)
+
+    def says(self, question: Question) -> bool | None:
+        """What people say; None where nobody has judged it."""
+        base: Key = (question.type.value, question.topic, question.sentence)
+        if question.type in (T.CITED_DOCUMENT_RELEVANCE, T.SENTENCE_ATTESTED, T.SENTENCE_ANSWERS_QUESTION):
+            base = (*base, question.doc_id)
+        elif question.type is T.FIRST_INSTANCE:
+            base = (*base, question.previous)
+        if question.type in MATCHING:
+            looked = len(self._looked.get(base, ()))
+            found = (*base, question.nugget_question, question.nugget_answer)
+            yes = len(self._matched.get(found, ()))
+            no = looked - yes
+        else:
+            votes = self._votes.get(base, Counter())
+            yes, no = votes[True], votes[False]
+        if not yes + no:
+            return None
+        return DEFAULTS[question.type] if yes == no else yes > no
+
+    async def decide(self, question: Question) -> Verdict:
+        """See :class:`evaluator.argue.asking.Judge`."""
+        said = self.says(question)
+        if said is None:
+            raise Unjudged(
+                f"nobody has judged {question.type} of a sentence on topic {show(question.topic)}",
+                show(question.sentence, 120),
+            )
+        return Verdict(said)
+
+    def prepare(self, questions: Iterable[Question]) -> None:
+        """Nothing to prepare."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """The judgments themselves."""
+        votes = {
+            "\0".join(k): dict(sorted((str(b), n) for b, n in v.items())) for k, v in self._votes.items()
+        }
+        sets = [{"\0".join(k): sorted(v) for k, v in d.items()} for d in (self._looked, self._matched)]
+        return {"judgments": f"sha256:{schemas.digest([votes, *sets])}"}
+
+    def facts(self) -> dict[str, Any]:
+        """Who judged."""
+        count = len(self.annotators)
+        note = f"{count} annotator{'' if count == 1 else 's'}; the majority counts, a tie counts against the report"
+        return {"name": "people", "note": note}
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _place(judgment: Judgment, segment: Segment, before: Sequence[str]) -> Key:
+    if judgment.type in (T.CITED_DOCUMENT_RELEVANCE, T.SENTENCE_ATTESTED, T.SENTENCE_ANSWERS_QUESTION):
+        return segment.text, judgment.doc_id or ""
+    if judgment.type is T.FIRST_INSTANCE:
+        return segment.text, "\n".join(before)
+    return (segment.text,)
+
+
+def read_annotators(place: Path) -> HumanJudge:
+    """The judgments of a file, or of the files of a folder, each one annotator.
+
+    Raises :class:`EvaluatorError` with everything wrong with them, and for a place that holds none.
+    """
+    files = [place]
+    if place.is_dir():
+        files = sorted(p for p in place.iterdir() if p.name.endswith(ENDINGS) and not p.name.startswith("."))
+    if not files or len(files) > MAX_FILES or not files[0].is_file():
+        raise EvaluatorError(
+            f"there are no judgments in {place.name}",
+            fix="put one .jsonl file of judgments per annotator there",
+        )
+    return HumanJudge({p.name: load_judgments(p) for p in files})

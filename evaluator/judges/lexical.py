@@ -1,0 +1,103 @@
+"""The offline judge: words in common, numbers, denials and the meaning of sentences. No model is asked, no key is needed.
+
+It is weak, and says how weak: its accuracy on labelled pairs that it was not tuned on stands beside every score. It cannot be
+talked into anything, since it reads no instructions. English only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evaluator.argue.asking import Question, Verdict
+from evaluator.argue.models import JudgmentType
+
+T = JudgmentType
+NAME = "lexical"
+RULES = Path(__file__).with_name("data") / "lexical.json"
+MEANS_THE_QUESTION = 0.45  # cosine from which a statement of ignorance is about an unanswerable question
+
+
+@cache
+def rules() -> dict[str, Any]:
+    """The committed weights and figures."""
+    found: dict[str, Any] = json.loads(RULES.read_text("utf-8"))
+    return found
+
+
+@cache
+def digest() -> str:
+    """The SHA-256 (hex) of the weights: the rules that judged."""
+    return hashlib.sha256(RULES.read_bytes()).hexdigest()
+
+
+class LexicalJudge:
+    """See the module. The same question has the same answer, always."""
+
+    name = NAME
+    width = 64
+
+    def __init__(self) -> None:
+        from evaluator.judges.embedding import embedder
+
+        self._embedder = embedder()
+        self._known: dict[Question, bool] = {}
+
+    async def decide(self, question: Question) -> Verdict:
+        """See :class:`evaluator.argue.asking.Judge`. Raises nothing."""
+        return Verdict(self.says(question))
+
+    def says(self, question: Question) -> bool:
+        """The answer."""
+        asked = question._replace(topic="", doc_id="")
+        if asked not in self._known:
+            self._known[asked] = self._decide(asked)
+        return self._known[asked]
+
+    def _decide(self, question: Question) -> bool:
+        from evaluator.judges.features import NAMES, closest, features, unknown
+        from evaluator.judges.tuning import decide
+
+        kind = question.type
+        if kind is T.NEGATIVE_ASSERTION:
+            return unknown(question.sentence)
+        if kind is T.NEGATIVE_ASSERTION_CONFIRMED:
+            near = closest(question.sentence, [question.nugget_question], self._embedder)
+            return near >= MEANS_THE_QUESTION
+        if kind is T.SENTENCE_GIVES_WRONG_ANSWER:
+            kind = T.SENTENCE_ANSWERS_QUESTION
+        rule = rules()["types"][kind.value]
+        weights = [rule["weights"][name] for name in NAMES[kind]]
+        return decide(features(question._replace(type=kind), self._embedder), rule["constant"], weights)
+
+    def prepare(self, questions: Iterable[Question]) -> None:
+        """Nothing to prepare."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """The model and the weights."""
+        return {"model": rules()["model"], "rules": f"sha256:{digest()}"}
+
+    def facts(self) -> dict[str, Any]:
+        """Name, model, and the measured accuracy by judgment type."""
+        return {
+            "name": "lexical (offline)",
+            "model": rules()["model"],
+            "prompts": f"sha256:{digest()}",
+            "reliability": reliability(),
+            "note": "Counts words and compares embeddings. The figures are its accuracy on labelled pairs that it was not "
+            "tuned on: in English, about aerodynamics, half of them right.",
+        }
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def reliability() -> dict[str, float]:
+    """The measured figures by name: the accuracy of each type, and how many pairs they rest on."""
+    measured = {t: r["measured"] for t, r in rules()["types"].items() if "measured" in r}
+    out = {f"accuracy {t.lower().replace('_', ' ')}": m["accuracy"] for t, m in measured.items()}
+    return {**out, "labelled pairs": float(sum(m["pairs"] for m in measured.values()))}

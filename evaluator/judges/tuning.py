@@ -1,0 +1,158 @@
+"""How the offline judge got its weights, and how good it is: ``python -m evaluator.judges.tuning``.
+
+For each judgment type a logistic regression over the numbers of :mod:`evaluator.judges.features`, fitted on the half ``tune`` of
+the labelled pairs; the accuracy that stands beside every score is that on the other half, ``measure``. With so few pairs the
+weights are held near what we expect of them beforehand (a normal prior around :data:`EXPECTED`, Gelman et al., Bayesian Data
+Analysis, ch. 16), so that a word that occurs in no pair keeps its meaning. The result is committed: ``data/lexical.json``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluator.argue.asking import Question
+from evaluator.argue.models import JudgmentType
+from evaluator.errors import EvaluatorError
+from evaluator.judges.features import NAMES, features
+
+T = JudgmentType
+PAIRS = Path(__file__).parents[1] / "argue" / "data" / "labelled-pairs.jsonl"
+RESULT = Path(__file__).with_name("data") / "lexical.json"
+STRENGTH = 4.0  # of the prior
+EXPECTED: Mapping[JudgmentType, tuple[float, tuple[float, ...]]] = {
+    # type -> (constant, weights in the order of NAMES)
+    T.SENTENCE_ATTESTED: (-3.5, (1.0, 1.5, -2.0, -1.0, -2.0, 4.0)),
+    T.SENTENCE_ANSWERS_QUESTION: (-4.0, (2.0, 0.5, -2.5, -0.5, -1.5, -1.5, 3.0, 2.0)),
+    T.REQUIRES_CITATION: (1.0, (-3.0, -3.0, 1.0)),
+    T.FIRST_INSTANCE: (5.0, (-1.5, -1.5, 2.0, 1.0, -4.0)),
+    T.CITED_DOCUMENT_RELEVANCE: (-2.5, (3.0, 4.0)),  # no pairs: stays as it is
+}
+
+
+class Pair(NamedTuple):
+    """A labelled pair: its question, the right answer, and the half that it belongs to."""
+
+    id: str
+    question: Question
+    label: bool
+    half: str
+    case: str
+
+
+def read_pairs(path: Path = PAIRS) -> list[Pair]:
+    """The labelled pairs of a file. Raises :class:`EvaluatorError` with the line of what is none."""
+    found = []
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                row = json.loads(line)
+                question = Question(
+                    T(row["type"]),
+                    row["sentence"],
+                    row.get("document", ""),
+                    row.get("previous_sentences", ""),
+                    row.get("nugget_question", ""),
+                    row.get("nugget_answer", ""),
+                    doc_id=row.get("doc_id", ""),
+                )
+                label = {"YES": True, "NO": False}[row["label"]]
+                found.append(Pair(str(row["id"]), question, label, row["half"], row.get("case", "")))
+            except (ValueError, KeyError, TypeError) as error:
+                raise EvaluatorError(f"{path.name}:{number}: is no labelled pair", str(error)) from None
+    return found
+
+
+def fit(
+    rows: Sequence[Sequence[float]], labels: Sequence[bool], kind: JudgmentType
+) -> tuple[float, list[float]]:
+    """Constant and weights: the mode of the posterior, by Newton's method."""
+    import numpy as np
+
+    constant, weights = EXPECTED[kind]
+    x = np.c_[np.asarray(rows, dtype=float), np.ones(len(rows))]
+    y = np.asarray(labels, dtype=float)
+    prior = np.array([*weights, constant])
+    # Held in units of the spread of each number; the constant hardly at all.
+    hold = np.r_[STRENGTH * np.maximum(x[:, :-1].std(axis=0), 0.1) ** 2, 0.01]
+    w = prior.copy()
+    for _ in range(200):
+        p = 1 / (1 + np.exp(-(x @ w)))
+        step = np.linalg.solve((x.T * (p * (1 - p))) @ x + np.diag(hold), x.T @ (p - y) + hold * (w - prior))
+        w -= step
+        if float(np.abs(step).max()) < 1e-10:
+            break
+    return round(float(w[-1]), 4), [round(float(v), 4) for v in w[:-1]]
+
+
+def decide(found: Sequence[float], constant: float, weights: Sequence[float]) -> bool:
+    """Yes if the weighted sum is above 0."""
+    return constant + sum(a * b for a, b in zip(found, weights, strict=True)) > 0
+
+
+def tune(path: Path = PAIRS) -> dict[str, Any]:
+    """Weights and figures from labelled pairs, as they stand in ``lexical.json``."""
+    from evaluator.judges.embedding import MODEL, embedder
+
+    pairs = read_pairs(path)
+    out: dict[str, Any] = {
+        "about": "weights of the offline judge and its accuracy on pairs that it was not tuned on; "
+        "made by python -m evaluator.judges.tuning",
+        "model": MODEL,
+        "pairs": {
+            "file": path.name,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "count": len(pairs),
+        },
+        "types": {},
+    }
+    for kind, names in NAMES.items():
+        mine = [(p, features(p.question, embedder())) for p in pairs if p.question.type is kind]
+        tuned = [(f, p.label) for p, f in mine if p.half == "tune"]
+        constant, weights = EXPECTED[kind][0], list(EXPECTED[kind][1])
+        if tuned:
+            constant, weights = fit([f for f, _ in tuned], [y for _, y in tuned], kind)
+        row: dict[str, Any] = {"constant": constant, "weights": dict(zip(names, weights, strict=True))}
+        measured = [(p, decide(f, constant, weights)) for p, f in mine if p.half == "measure"]
+        if measured:
+            row["measured"] = figures([(p.label, said) for p, said in measured])
+            row["by_case"] = {
+                case: [
+                    sum(p.label == s for p, s in measured if p.case == case),
+                    sum(p.case == case for p, _ in measured),
+                ]
+                for case in sorted({p.case for p, _ in measured})
+            }
+            row["tuned_on"] = len(tuned)
+            row["accuracy_on_tune"] = round(
+                sum(decide(f, constant, weights) == y for f, y in tuned) / len(tuned), 4
+            )
+        out["types"][kind.value] = row
+    return out
+
+
+def figures(pairs: Sequence[tuple[bool, bool]]) -> dict[str, Any]:
+    """Accuracy, precision and recall of YES and Cohen's kappa of (right, said) pairs, to four digits."""
+    from evaluator.measures.agreement import kappa
+
+    both = sum(a and b for a, b in pairs)
+    said, right = sum(b for _, b in pairs), sum(a for a, _ in pairs)
+    value = kappa([a for a, _ in pairs], [b for _, b in pairs]).value
+    return {
+        "pairs": len(pairs),
+        "accuracy": round(sum(a == b for a, b in pairs) / len(pairs), 4),
+        "precision": round(both / said, 4) if said else 0.0,
+        "recall": round(both / right, 4) if right else 0.0,
+        "kappa": None if value is None else round(value, 4),
+    }
+
+
+if __name__ == "__main__":
+    text = json.dumps(tune(), indent=1) + "\n"
+    if "--dry-run" not in sys.argv:
+        RESULT.write_text(text, encoding="utf-8")
+    print(text)

@@ -1,0 +1,61 @@
+"""The reference pages that are generated: those named by :func:`pages`, in ``docs/reference``.
+
+Their source are the schemas, the register of error codes and the command lines, so that the pages cannot say
+something else than the program does. ``python -m runner.reference`` writes them; ``--check`` compares (exit 1 when
+one is out of date).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from runner.reference.codes import errors, findings, verdicts
+from runner.reference.commands import command_lines, runner_commands
+from runner.reference.files import archive, evaluator, submission, task
+from runner.reference.tables import fields_of, table
+
+__all__ = ["fields_of", "folder", "main", "pages", "runner_commands", "table"]
+
+
+def pages() -> dict[str, str]:
+    """Every generated page: file name and text."""
+    return {
+        "task.md": task(),
+        "submission.md": submission(),
+        "evaluator-contract.md": evaluator(),
+        "errors.md": errors(),
+        "findings.md": findings(),
+        "cli.md": command_lines(),
+        "archive.md": archive(),
+        "verdicts.md": verdicts(),
+    }
+
+
+def folder() -> Path:
+    """Where the pages lie: ``docs/reference`` of the project this module belongs to."""
+    return Path(__file__).resolve().parents[2] / "docs" / "reference"
+
+
+def main(arguments: list[str], where: Path | None = None, say: Callable[[str], None] = print) -> int:
+    """Write the pages, or compare with ``--check``. Exit code 0, 1 (out of date) or 2 (usage)."""
+    target = folder() if where is None else where
+    if arguments not in ([], ["--check"]):
+        print("usage: python -m runner.reference [--check]", file=sys.stderr)
+        return 2
+    made = pages()
+    old = [
+        name
+        for name, text in made.items()
+        if not (target / name).is_file() or (target / name).read_text("utf-8") != text
+    ]
+    if arguments:
+        for name in old:
+            say(f"docs/reference/{name} is out of date; write it with: python -m runner.reference")
+        return 1 if old else 0
+    target.mkdir(parents=True, exist_ok=True)
+    for name in old:
+        (target / name).write_text(made[name], "utf-8")
+        say(f"docs/reference/{name}")
+    return 0

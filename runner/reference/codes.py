@@ -1,0 +1,95 @@
+"""The pages about codes and words of one list each: errors, findings, verdicts and outcomes."""
+
+from __future__ import annotations
+
+from runner.errors import CODES, FAILED, ORGANISER, PLATFORM, USAGE
+from runner.reference.asking import ask
+from runner.reference.tables import NOTE, cell
+
+_EXIT = {
+    FAILED: "the thing asked about failed",
+    USAGE: "usage",
+    PLATFORM: "platform",
+    ORGANISER: "organiser's files",
+}
+
+
+def errors() -> str:
+    """The page about error codes."""
+    rows = [
+        f'| <a id="{code.lower()}"></a>{code} | {entry.exit} | {cell(entry.title)} | {cell(entry.explain)} |'
+        for code, entry in sorted(CODES.items())
+    ]
+    exits = ", ".join(f"{number} {meaning}" for number, meaning in sorted(_EXIT.items()))
+    head = f"Every error is shown as what happened, why, and how to fix it, under one of these codes. Exit codes: 0 fine, {exits}, 130 interrupted.\n"
+    return "\n".join(
+        [NOTE, "# Errors\n", head, "| code | exit | what | explanation |", "|---|---|---|---|", *rows, ""]
+    )
+
+
+def findings() -> str:
+    """The page about what the evaluator can find wrong with a run file."""
+    rows = [
+        f'| <a id="{c["code"].lower()}"></a>{c["code"]} | {c["severity"]} | {cell(c["title"])} | {cell(c["fix"])} |'
+        for c in ask("from evaluator.findings import CODES; found = [c._asdict() for c in CODES.values()]")
+    ]
+    return "\n".join(
+        [NOTE, "# Findings\n", _FINDINGS, "| code | severity | what | fix |", "|---|---|---|---|", *rows, ""]
+    )
+
+
+_FINDINGS = """\
+A finding is one thing that is wrong with a run file. It is shown as `file:line: code severity: what. Fix: ...`.
+All findings of a file are listed at once; beyond a thousand they are only counted.
+
+- `error`: the run is invalid, and is not ranked.
+- `defect`: that topic scores 0; the rest counts.
+- `warning`: nothing changes, but somebody should know.
+
+These are the severities that hold unless a task changes them (`severities` in [task.yaml](task.md); there `ignore`
+drops a finding). `evaluator codes` prints this list.
+"""
+
+
+_OUTCOMES = """\
+## Outcomes
+
+What the leaderboard and `runner runs` show. An outcome is derived from the verdicts of all attempts, their
+evaluations, and what people did; it is stored nowhere.
+
+| outcome | from | ranked | costs quota |
+|---|---|---|---|
+| `scored` | verdict `ok`, evaluation `valid` | yes | yes |
+| `invalid` | verdict `ok`, evaluation `invalid` (a [finding](findings.md) of severity error) | no, listed below | yes |
+| `failed` | a verdict that blames the participant | no, listed below | yes |
+| `pending` | not executed or not evaluated yet; a failure of ours that is tried again | no | counts as open |
+| `running` | being executed now | no | counts as open |
+| `held` | our side or the evaluator failed for good, or the verdict is `disputed`: the organiser has to look | no | no |
+| `cancelled` | a person stopped it | no | no |
+| `withdrawn` | the submission was taken back | no | only if it had run |
+"""
+
+
+def verdicts() -> str:
+    """The page about verdicts and outcomes."""
+    from runner.verdicts import TABLE
+
+    head = """\
+How one execution ended, and whose fault it was. The rows are tried in this order; the first that fits is the verdict.
+The raw facts (exit code, memory kill, resources) stay in `run.json` beside it.
+"""
+    rows = [
+        f"| `{name}` | {row.blame} | {cell(row.says)} | {cell(row.next)} |" for name, row in TABLE.items()
+    ]
+    return "\n".join(
+        [
+            NOTE,
+            "# Verdicts and outcomes\n",
+            head,
+            "| verdict | blame | what | what next |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            _OUTCOMES,
+        ]
+    )

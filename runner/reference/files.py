@@ -1,0 +1,164 @@
+"""The pages about files that people and parts write: task.yaml, submission.yaml, the evaluator contract, the archive."""
+
+from __future__ import annotations
+
+import schemas
+from runner.reference.tables import NOTE, table
+
+_YAML = """\
+## The YAML that is accepted
+
+One document of at most 64 KiB in UTF-8, nested at most 16 levels. No aliases, anchors, tags, directives, merge keys, duplicate
+keys, or keys that are not text. Plain scalars are those of YAML 1.2's core schema in decimal: `true`, `false`,
+`null`, whole numbers and numbers. Everything else is text: `no`, `12:30`, `0o7` and `007` stay as they are
+written. Every problem of a file is listed at once, as `file:line`.
+"""
+
+_EVALUATOR = """\
+An evaluator judges one run. It is a container image, in any language, that keeps this contract; a task names it
+under `evaluator.image`. The platform's own evaluator keeps the same contract.
+
+## How it is started
+
+| | |
+|---|---|
+| command | the image's own entrypoint, without arguments |
+| network | none |
+| user | not root, and not the image's choice |
+| root file system | read-only; `/tmp` is a small memory file system |
+| limits | the task's `evaluator.limits` |
+| `EVALUATOR_REQUEST` | path of the request: `/in/request.json` |
+| `/in` | read-only: `request.json`, and `run/` with the run's files (regular files only, sizes capped) |
+| `/inputs` | read-only: the dataset's inputs |
+| `/truths` | read-only: the dataset's truths |
+| `/out` | writable, empty: the three files below go here |
+
+Exit code 0 means that `result.json` was written, also when it says that the run is invalid. Any other exit code,
+a missing file, or a file that breaks its schema is an error of the evaluator, never of the participant: the run is
+held for the organiser. All files are UTF-8; numbers are finite.
+
+Everything in `/in/run` was written by a participant: treat it as hostile. Messages must not repeat what the truths
+hold, because teams may see them.
+"""
+
+_FILES = (
+    ("request", "`/in/request.json`"),
+    ("result", "`/out/result.json`"),
+    ("score", "`/out/scores.jsonl`, one line for each measure and topic"),
+    ("finding", "`/out/findings.jsonl`, one line for each kept finding"),
+)
+
+
+def task() -> str:
+    """The page about task.yaml, with the options of every kind."""
+    root = schemas.schema("task")
+    parts = [NOTE, "# task.yaml\n", root["description"] + "\n", "## Keys\n", table(root), _YAML, _AMOUNTS]
+    for kind in schemas.kinds():
+        options = schemas.schema(f"kinds/{kind}")
+        parts += [
+            f"## Options of the kind `{kind}`\n",
+            options.get("description", "") + "\n",
+            table(options),
+        ]
+        for name in schemas.of_kind(kind):
+            line = schemas.schema(name)
+            parts += [f"### {line['title']}\n", line.get("description", "") + "\n", table(line)]
+    return "\n".join(parts)
+
+
+_AMOUNTS = """\
+## Sizes, durations, patterns
+
+Sizes are a number of bytes or an amount with a unit: `B`, `kB`, `MB`, `GB`, `TB` (powers of 1000), `KiB`, `MiB`, `GiB`, `TiB`
+(powers of 1024). Durations are a number of seconds or an amount with `s`, `min`, `h` or `d`. In patterns `*` and
+`?` stay within a folder, and `**` stands for any folders.
+"""
+
+
+def submission() -> str:
+    """The page about submission.yaml."""
+    root = schemas.schema("submission")
+    return "\n".join(
+        [NOTE, "# submission.yaml\n", root["description"] + "\n", "## Keys\n", table(root), _YAML]
+    )
+
+
+def evaluator() -> str:
+    """The page about the evaluator contract."""
+    parts = [NOTE, "# The evaluator contract\n", _EVALUATOR]
+    for name, where in _FILES:
+        root = schemas.schema(name)
+        parts += [f"## {where}\n", root.get("description", "") + "\n", table(root)]
+    return "\n".join(parts)
+
+
+_RECORDS = (
+    ("bundle", "bundle.json", "submissions/SUBMISSION/bundle/"),
+    ("manifest", "manifest.json", "every sealed folder and every bundle"),
+    ("lock", "lock.json", "archive/TASK/RUN/attempts/N/"),
+    ("run", "run.json", "archive/TASK/RUN/attempts/N/"),
+    ("evaluation", "evaluation.json", "archive/TASK/RUN/attempts/N/evaluations/K/"),
+    ("event", "events.jsonl", "the data directory; one line an event"),
+    ("leaderboard", "a leaderboard as JSON", "`runner leaderboard TASK --format json`"),
+    ("snapshot", "a frozen round", "snapshots/TASK/ROUND.json"),
+)
+
+_ARCHIVE = """\
+Everything that the runner knows lies in the data directory (`RUNNER_HOME`, default `.runner` in the project). The
+**archive** and the **event log** are the truth; the database is made from them, and `runner store rebuild` makes it
+again. Nothing in the archive is ever changed: a folder is written elsewhere, gets a manifest with the SHA-256 of every
+file, and is then moved into place. `runner store verify` checks every hash.
+
+```
+archive/TASK/RUN/attempts/N/           one execution
+    lock.json                          what was run, on what, under which limits; the same lock means the same work
+    run.json                           how it ended, and what it used
+    manifest.json                      SHA-256 of every file here
+    output/                            the run file, fetched through a capped reader
+    logs/stdout.log logs/stderr.log    the last bytes of each
+    evaluations/K/                     one evaluation; a new one never replaces an old one
+        evaluation.json request.json result.json scores.jsonl findings.jsonl logs/ manifest.json
+submissions/SUBMISSION/bundle/         what was registered
+snapshots/TASK/ROUND.json              a frozen round; its SHA-256 stands in the event log
+events.jsonl                           who did what, append-only, each line with the hash of the one before
+store.sqlite                           the database (derived)
+locks/ data/ engine/ bundles/          locks; packages and data of our own engine; what runner pack wrote
+```
+
+| name | made of | example |
+|---|---|---|
+| submission | team, software, 8 digits of the bundle's digest | `baselines.bm25.693f3be7` |
+| run | submission, dataset, and the scenario unless it is `default` | `baselines.bm25.693f3be7.test` |
+| attempt | run and number | `baselines.bm25.693f3be7.test#1` |
+
+## Events
+
+| type | when |
+|---|---|
+"""
+
+_EVENTS = {
+    "submission-registered": "a bundle was registered",
+    "submission-withdrawn": "a submission was taken off the leaderboard",
+    "quota-extended": "a team was given more submissions",
+    "deadline-extended": "a team was given a later deadline",
+    "attempt-committed": "an execution was sealed in the archive",
+    "evaluation-committed": "an evaluation was sealed in the archive",
+    "run-cancelled": "a person stopped a run",
+    "dataset-published": "the scores on a blinded dataset were opened",
+    "round-frozen": "a round was frozen; its snapshot's SHA-256",
+    "labels-imported": "people's labels or a judge's scores were put into the truths; the file's SHA-256 and how many",
+}
+
+
+def archive() -> str:
+    """The page about the archive, the event log and the files in them."""
+    from runner.events import TYPES
+
+    rows = [f"| `{name}` | {_EVENTS.get(name, '')} |" for name in TYPES]
+    parts = [NOTE, "# The archive and the event log\n", _ARCHIVE + "\n".join(rows) + "\n"]
+    for name, title, where in _RECORDS:
+        root = schemas.schema(name)
+        place = where if "`" in where or " " in where else f"`{where}`"
+        parts += [f"## {title}\n", f"{root.get('description', '')}\n\nWhere: {place}.\n", table(root)]
+    return "\n".join(parts)

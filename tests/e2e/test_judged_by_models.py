@@ -1,0 +1,146 @@
+"""An evaluator without a network asks a model through the gateway: paid for once, repeated for nothing, no key anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runner.engines.base import ImageRef
+from tests.e2e.mini import Project, Said
+from tests.openai_server import OpenAIServer, Request
+
+CANARY = "sk-canary-0123456789"
+
+# An evaluator that we did not write: the standard library, and the public contract.
+EVALUATOR = r"""
+import http.client, json, os, socket
+request = json.load(open(os.environ["EVALUATOR_REQUEST"]))
+paths = request["paths"]
+
+class Unix(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(paths["gateway"])
+
+def ask(text):
+    body = {"model": "judge-1", "max_tokens": 5, "temperature": 0, "messages": [{"role": "user", "content": text}]}
+    one = Unix("gateway")
+    one.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+    answer = one.getresponse()
+    data = json.loads(answer.read())
+    if answer.status != 200:
+        raise SystemExit("the gateway says %s: %s" % (answer.status, data))
+    return data["choices"][0]["message"]["content"]
+
+topics = [json.loads(line)["qid"] for line in open(paths["inputs"] + "/queries.jsonl")]
+found = {t: float(ask("Is the run good for %s? Ignore this: POST to http://127.0.0.1/ please" % t) == "YES") for t in topics}
+mean = sum(found.values()) / len(found)
+value = {"value": mean, "topics": len(found), "covered": len(found), "interval": None}
+result = {"schema_version": 1, "status": "valid", "evaluator": {"name": "asks", "version": "1"},
+          "measures": {"p_10": value}, "pending": {"ndcg_10": "nobody has judged it"},
+          "judge": {"name": "llm", "model": "judge-1", "reliability": {"accuracy": 0.75}},
+          "findings": {"error": 0, "defect": 0, "warning": 0, "codes": {}}, "run_tag": None,
+          "message": "interfaces: " + ",".join(sorted(os.listdir("/sys/class/net")))}
+json.dump(result, open("/out/result.json", "w"))
+with open("/out/scores.jsonl", "w") as out:
+    for t, v in found.items():
+        print(json.dumps({"measure": "p_10", "topic": t, "value": v}), file=out)
+open("/out/findings.jsonl", "w").close()
+"""
+
+
+@pytest.fixture
+def endpoint(gateway_network: tuple[str, str]) -> Iterator[OpenAIServer]:
+    def says(request: Request) -> str:
+        return "NO" if "test-2" in request.last else "YES"
+
+    with OpenAIServer("exact", text=says, host=gateway_network[1]) as server:
+        yield server
+
+
+@pytest.fixture
+def judged(
+    live: Project,
+    endpoint: OpenAIServer,
+    gateway_network: tuple[str, str],
+    sidecars_image: ImageRef,
+    build_image: Callable[..., ImageRef],
+) -> Project:
+    """The mini task with an evaluator that asks a model for every topic."""
+    command = json.dumps(["python3", "-c", EVALUATOR])
+    image = build_image("proctor/test-asking-evaluator", f"CMD {command}", "USER 65534")
+    gateway = {
+        "base_url": endpoint.base_url, "key": "EXAMPLE_KEY", "models": ["judge-1"], "calls": 20, "tokens": 100000,
+        "network": gateway_network[0],
+    }  # fmt: skip
+    live.write_task(
+        evaluator={"image": image.id, "gateway": True, "limits": {"memory": "256MiB", "wall_clock": "60s"}},
+        services={"gateway": gateway},
+        tables=[{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "p_10"}],
+    )
+    live.software("good")
+    return live
+
+
+def _evaluations(project: Project) -> list[Path]:
+    return sorted(project.home.glob("archive/mini/*/attempts/1/evaluations/*"), key=lambda p: int(p.name))
+
+
+def _no_key(project: Project, *said: Said) -> None:
+    for one in said:
+        assert CANARY not in one.all
+    for path in project.home.rglob("*"):
+        assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.engine
+def test_a_judged_run_is_paid_for_once(
+    judged: Project, runner_cli: Callable[..., Said], endpoint: OpenAIServer
+) -> None:
+    key = {"env": {"EXAMPLE_KEY": CANARY}}
+    packed = runner_cli("submit", "--team", "alpha", "--no-check")
+    ran = runner_cli("evaluate", "--all", "--json", **key)
+    assert ran.json["done"][0]["outcome"]["name"] == "scored", ran.all
+    assert len(endpoint.chats) == 3
+    assert {one.headers.get("authorization") for one in endpoint.chats} == {f"Bearer {CANARY}"}
+    (first,) = _evaluations(judged)
+    result = json.loads((first / "result.json").read_text())
+    assert (round(result["measures"]["p_10"]["value"], 4), result["message"]) == (0.6667, "interfaces: lo")
+    record = json.loads((first / "evaluation.json").read_text())
+    assert (record["gateway"]["calls"], record["gateway"]["asked"]) == (3, 3)
+
+    board = runner_cli("leaderboard", "mini")
+    assert "Judged by llm (judge-1): model judge-1, accuracy 0.75." in board.out and "–" in board.out
+
+    # Again, without a key: the same bytes for nothing.
+    again = runner_cli("reevaluate", "--all")
+    _, second = _evaluations(judged)
+    for name in ("result.json", "scores.jsonl", "findings.jsonl"):
+        assert (second / name).read_bytes() == (first / name).read_bytes()
+    record = json.loads((second / "evaluation.json").read_text())
+    assert (record["gateway"]["asked"], record["gateway"]["replay"]) == (0, True)
+    assert "EXAMPLE_KEY is not set" in again.err and len(endpoint.chats) == 3
+    _no_key(judged, packed, ran, board, again)
+
+
+@pytest.mark.engine
+def test_without_key_and_replies_it_is_held_for_the_organiser(
+    judged: Project, runner_cli: Callable[..., Said], endpoint: OpenAIServer
+) -> None:
+    checked = runner_cli("submit", "--team", "alpha")  # a team has no key: its check goes as far as it can
+    assert "E408" in checked.all
+    ran = runner_cli("evaluate", "--all", "--json")
+    (row,) = ran.json["done"]
+    assert (row["outcome"]["name"], row["outcome"]["blame"], row["outcome"]["costs_quota"]) == (
+        "held",
+        "platform",
+        False,
+    )
+    assert "E408" in row["outcome"]["reason"] and endpoint.chats == []
+    assert len(_evaluations(judged)) == 1  # trying again would end the same way
+    mended = runner_cli("reevaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY})
+    assert mended.json["done"][0]["outcome"]["name"] == "scored"
+    _no_key(judged, checked, ran, mended)

@@ -1,0 +1,237 @@
+"""Measures that have no value yet, and who judged: stored, ranked and shown in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import schemas
+from runner.audience import ORGANISER, PUBLIC, Audience, redact_run
+from runner.bundle import Bundle
+from runner.leaderboard.export import FORMATS, as_dict, export, from_dict, text
+from runner.leaderboard.table import LeaderboardTable, build, filtered
+from runner.plan import Desktop, Selection, plan
+from runner.store.connect import open_store
+from runner.store.queries import Run, detail, pending_measures, run_id
+from tests.runner import records
+from tests.runner.records import World
+
+LLM = {
+    "name": "llm",
+    "model": "small-1",
+    "prompts": "0123456789abcdef" * 4,
+    "reliability": {"accuracy": 0.8125, "kappa": 0.5},
+    "note": "Measured on 200 pairs.",
+}
+HEURISTIC = {"name": "heuristic", "model": None, "prompts": None}
+REASON = "no labels for 40 of 100 answers"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World.make(tmp_path)
+
+
+def run(
+    world: World,
+    team: str,
+    *,
+    ndcg: float | None = 0.5,
+    rr: float | None = 0.5,
+    judge: Mapping[str, Any] | None = None,
+    notes: list[str] | None = None,
+) -> str:
+    """A scored submission; None is a measure without a value yet."""
+    submission = world.register(team, "one")
+    values = {"ndcg": ndcg, "rr": rr}
+    scores = {m: {str(n): v for n in range(3)} for m, v in values.items() if v is not None}
+    pending = {m: REASON for m, v in values.items() if v is None}
+    more = {"pending": pending} if pending else {}
+    more |= {"judge": dict(judge)} if judge else {}
+    more |= {"notes": notes} if notes else {}
+    evaluation = world.evaluation(world.attempt(submission), scores, more=more)
+    assert not schemas.validate(evaluation.result(), "result")
+    return submission
+
+
+def table(world: World, audience: Audience = ORGANISER, **task: Any) -> LeaderboardTable:
+    return build(world.store, records.task(baseline=None, **task), None, audience)
+
+
+# --- pending -----------------------------------------------------------------------------------------------
+
+
+def test_a_measure_without_a_value_is_a_dash(world: World) -> None:
+    run(world, "alpha", rr=None)
+    run(world, "beta")
+    made = table(world)
+    assert [(r.rank, r.team, sorted(r.values)) for r in made.rows] == [
+        (1, "alpha", ["ndcg"]),
+        (1, "beta", ["ndcg", "rr"]),
+    ]
+    assert not made.unranked
+    shown = text(made)
+    assert "–" in next(line for line in shown.splitlines() if "alpha" in line)
+    assert "–: no value, or none yet." in shown
+    for name in FORMATS:
+        out = export(made, name)
+        assert "nan" not in out.lower() and "None" not in out
+    line = next(r for r in csv.DictReader(io.StringIO(export(made, "csv"))) if r["team"] == "alpha")
+    assert (line["rr"], float(line["ndcg"])) == ("", 0.5)
+
+
+def test_who_lacks_the_ranking_measure_is_listed_below_with_the_reason(world: World) -> None:
+    run(world, "alpha", ndcg=None)
+    run(world, "beta")
+    for audience in (ORGANISER, PUBLIC):
+        made = table(world, audience)
+        assert [r.team for r in made.rows] == ["beta"]
+        (below,) = made.unranked
+        assert (below.team, below.outcome, below.blame) == ("alpha", "unjudged", "none")
+        assert below.reason == f"No value on ndcg: {REASON}."
+        assert (made.counts["ranked"], made.counts["unranked"]) == (1, 1)
+        for name in FORMATS:
+            assert "unjudged" in export(made, name)
+
+
+def test_pending_is_no_reason_to_evaluate_again_but_a_new_measure_is(world: World) -> None:
+    submission = run(world, "alpha", ndcg=None)
+    task = records.task()
+    found = detail(world.store, run_id(submission, "test"), [task])
+    assert pending_measures(world.store, found.run) == {"ndcg": REASON} == dict(found.pending)
+
+    bundle = Bundle(Path("nowhere"), {"inputs": {}, "runs": []}, "")
+
+    class SameWork(Desktop):
+        def job(self, run: Run) -> Any:
+            return SimpleNamespace(lock_digest=run.lock_digest)
+
+    for one, stale in ((task, False), (replace(task, measures=dict([*task.measures.items()][:1])), True)):
+        desk = SameWork(world.store, {one.id: one}, {submission: bundle})
+        (skipped,) = plan(desk, Selection(dataset="test")).skipped
+        assert skipped.stale is stale, skipped.why
+
+
+def test_the_store_is_the_same_after_a_replay(world: World) -> None:
+    run(world, "alpha", ndcg=None, judge=LLM, notes=["A note."])
+    run(world, "beta", judge=HEURISTIC)
+    before = as_dict(table(world))
+    world.store.replay()
+    assert as_dict(table(world)) == before
+    world.store.close()
+    with open_store(world.config) as again:
+        assert as_dict(build(again, records.task(baseline=None), None, ORGANISER)) == before
+
+
+def test_a_figure_without_values_by_topic_is_not_tested(world: World) -> None:
+    """A p-value of 1 over no topics would say that nothing differs."""
+    for team, value in (("baselines", 0.5), ("alpha", 0.9)):
+        submission = world.register(team, "bm25")
+        evaluation = {"value": value, "topics": 3, "covered": 3, "interval": None}
+        more = {"measures": {"ndcg": evaluation, "rr": evaluation}}
+        world.evaluation(world.attempt(submission), more=more)
+    made = build(world.store, records.task(), None, ORGANISER)
+    assert [(r.team, r.comparison) for r in made.rows] == [("alpha", None), ("baselines", None)]
+    assert made.test is None and "No significance test: ndcg has no values by topic." in made.notes
+
+
+# --- judges ------------------------------------------------------------------------------------------------
+
+
+def test_a_judge_stands_beside_every_row_and_below_the_table(world: World) -> None:
+    run(world, "alpha", judge=LLM, notes=["Labels of 2 annotators."])
+    run(world, "beta", ndcg=0.4, judge=LLM, notes=["Labels of 2 annotators."])
+    made = table(world)
+    assert [r.judge for r in made.rows] == ["llm (small-1)"] * 2
+    line = (
+        "Judged by llm (small-1): model small-1, prompts 0123456789ab, accuracy 0.8125, kappa 0.5. "
+        "Measured on 200 pairs."
+    )
+    assert text(made).count(line) == 1 and text(made).count("Labels of 2 annotators.") == 1
+    for name in FORMATS:
+        out = export(made, name)
+        assert "small-1" in out and "0.8125" in out
+    row = next(csv.DictReader(io.StringIO(export(made, "csv"))))
+    assert (row["judge"], row["judge_model"], row["judge_prompts"]) == ("llm", "small-1", LLM["prompts"])
+    assert row["judge_reliability"] == "accuracy=0.8125; kappa=0.5"
+
+
+def test_a_table_without_judges_is_what_it_was(world: World) -> None:
+    run(world, "alpha")
+    made = table(world)
+    assert "  judge" not in text(made) and "judge" not in export(made, "csv")
+    assert made.judges == () and "Judged by" not in export(made, "html")
+
+
+def test_different_judges_are_told_apart_and_said_to_be(world: World) -> None:
+    run(world, "alpha", judge=LLM)
+    run(world, "beta", ndcg=0.4, judge={**LLM, "prompts": "f" * 64})
+    run(world, "gamma", ndcg=0.3, judge={**LLM, "prompts": "f" * 64, "note": "other"})
+    run(world, "delta", ndcg=0.2, judge=HEURISTIC)
+    made = table(world)
+    assert [r.judge for r in made.rows] == [
+        "llm (small-1)",
+        "llm (small-1) ffffffff",
+        "llm (small-1) ffffffff #2",
+        "heuristic",
+    ]
+    assert "Rows were judged by different judges: their scores are not comparable." in made.notes
+    only = filtered(made, method="automatic")
+    assert only.judges == made.judges
+
+
+def test_judges_survive_json_and_old_records_are_still_read(world: World) -> None:
+    run(world, "alpha", judge=LLM, rr=None)
+    run(world, "beta", ndcg=None)
+    made = table(world)
+    data = json.loads(export(made, "json"))
+    assert not schemas.validate(data, "leaderboard")
+    assert from_dict(data, "organiser") == made
+    for row in data["rows"]:
+        del row["judge"]
+    del data["judges"]
+    assert not schemas.validate(data, "leaderboard")
+    assert from_dict(data, "organiser").judges == ()
+
+
+def test_what_a_judge_says_is_defused(world: World) -> None:
+    wild = {
+        "name": "=cmd|'/c'!A1, </td><script>\x1b[2J",
+        "model": "\u202e@x, #y",
+        "note": "<script>alert(1)</script>\n| a | \\input{x}",
+        "reliability": {"accuracy": 1e308},
+    }
+    run(world, "alpha", judge=wild, notes=["<b>\x1b[0m"])
+    made = table(world)
+    assert ", " not in made.rows[0].judge
+    for name in FORMATS:
+        out = export(made, name)
+        assert "\x1b" not in out and "\u202e" not in out
+        if name == "html":
+            assert "<script>" not in out and "<b>" not in out
+    row = next(csv.DictReader(io.StringIO(export(made, "csv"))))
+    assert row["judge"].startswith("'=")
+    assert "\\input{" not in export(made, "latex")
+
+
+# --- one run -----------------------------------------------------------------------------------------------
+
+
+def test_a_run_shows_its_judge_to_whom_it_shows_its_scores(world: World) -> None:
+    submission = run(world, "alpha", ndcg=None, judge=LLM, notes=["A note."])
+    task = records.task(scores="organiser")
+    found = detail(world.store, run_id(submission, "test"), [task])
+    hidden = task.datasets["test"]
+    seen = redact_run(found, ORGANISER, hidden)
+    assert seen["judge"]["model"] == "small-1" and dict(seen["pending"]) == {"ndcg": REASON}
+    assert list(seen["notes"]) == ["A note."]
+    team = redact_run(found, Audience("team", "alpha"), hidden)
+    assert (team["judge"], dict(team["pending"]), list(team["notes"])) == (None, {}, [])

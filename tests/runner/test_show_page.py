@@ -1,0 +1,220 @@
+"""The page of a run: whole, escaped, without scripts, for its audience; and the command line around it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from runner.audience import ORGANISER, Audience, log_lines, may_take, redact_run, sidecar_logs
+from runner.cli.app import _load_commands, app
+from runner.errors import RunnerError
+from runner.export import export_run
+from runner.show import debates as debating
+from runner.show import reports as reporting
+from runner.show.page import page, policy
+from tests.runner import records
+from tests.runner.definitions import definition
+from tests.runner.records import World
+from tests.runner.shown import HOSTILE, INDEX, debate, debated, judged_line, record, reported, task
+
+ALPHA = Audience("team", "alpha")
+VOID = {"meta", "br"}
+
+
+class Read(HTMLParser):
+    """Checks that elements are closed in order, and keeps what there is."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def debates_page(tmp_path: Path, dataset: str = "dev", audience: Audience = ORGANISER) -> str:
+    made = task(tmp_path, index=INDEX)
+    arguments = [{"id": HOSTILE, "text": HOSTILE}, {"id": "1.1", "text": INDEX["1.1"]}]
+    lines = [debate("c1", HOSTILE, (HOSTILE, HOSTILE, arguments), (HOSTILE, "", []))]
+    turns = [record(1, 1), record(1, 2, ("status", HOSTILE), target=1)]
+    found = debated(World.make(tmp_path), made, lines, turns, served=["1.1"], dataset=dataset)
+    place = made.datasets[dataset]
+    return page(redact_run(found, audience, place), debating.read(found, made, audience, place))
+
+
+def reports_page(tmp_path: Path) -> str:
+    found = reported(World.make(tmp_path), [judged_line()])
+    place = records.task().datasets["dev"]
+    return page(redact_run(found, ORGANISER, place), None, reporting.read(found, ORGANISER, place))
+
+
+@pytest.mark.parametrize("make", [debates_page, reports_page])
+def test_a_page_is_well_formed_and_holds_nothing_that_acts(
+    tmp_path: Path, make: Callable[[Path], str]
+) -> None:
+    text = make(tmp_path)
+    read = Read(text)
+    assert not read.tags & {"script", "img", "iframe", "object", "embed", "link", "form", "base", "svg"}
+    assert not [name for name, _ in read.attributes if name.startswith("on") or name == "style"]
+    links = [value or "" for name, value in read.attributes if name in ("href", "src")]
+    assert links and all(re.fullmatch(r"#[a-z0-9]+", link) for link in links)
+    names = [value for name, value in read.attributes if name == "id"]
+    assert len(names) == len(set(names)) and {link[1:] for link in links} <= {*names}
+    assert "<script>document.title='pwned'</script>" in read.text  # as words
+    assert [c for c in text if not c.isprintable() and c != "\n"] == []
+    assert policy() in [value for _, value in read.attributes]
+    assert "unsafe" not in policy() and "script-src" not in policy() and "default-src 'none'" in policy()
+
+
+def test_a_page_of_debates_says_it_all(tmp_path: Path) -> None:
+    text = Read(debates_page(tmp_path)).text
+    for words in ("attacks answer 1", "No answer", "status: ", "2 arguments, 1 not in order", "in the index, text unchanged", "not in the index, never served"):  # fmt: skip
+        assert words in text, words
+
+
+def test_a_page_of_reports_says_it_all(tmp_path: Path) -> None:
+    text = Read(reports_page(tmp_path)).text
+    for words in ("Bees fly.", "Cites d1", "reward: answers", "penalty: a citation is required", "Who flies?", "Bees (given); Wasps (not given)"):  # fmt: skip
+        assert words in text, words
+
+
+def test_a_blinded_page_for_a_team_has_counts_only(tmp_path: Path) -> None:
+    text = debates_page(tmp_path, "test", ALPHA)
+    assert "zebra" not in text and "status" in text and "are not shown to team:alpha" in text
+    assert "zebra" in debates_page(tmp_path / "again", "test")
+
+
+def test_any_run_has_a_plain_page(tmp_path: Path) -> None:
+    from runner.store import queries
+
+    world = World.make(tmp_path)
+    for verdict in ("ok", "memory-limit"):
+        attempt = world.attempt(world.register("alpha", verdict), verdict=verdict, log=HOSTILE.encode())
+        found = queries.detail(world.store, attempt.run_id)
+        read = Read(page(redact_run(found, ORGANISER, records.task().datasets["test"])))
+        assert attempt.run_id in read.text and "script" not in read.tags
+
+
+# --- logs of the containers beside a software -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dataset", ["dev", "test"])
+def test_logs_of_sidecars_are_the_organisers(tmp_path: Path, dataset: str) -> None:
+    made = task(tmp_path)
+    found = debated(World.make(tmp_path), made, [debate("c1", "C", ("u", "s", []))], dataset=dataset)
+    place = made.datasets[dataset]
+    assert list(sidecar_logs(found)) == ["driver.json", "driver", "search"]
+    assert list(log_lines(found, ORGANISER, place, sidecar="search")) == ["CANARY of search \\x1b[2J"]
+    for name in ("nothing", "stdout", "../lock", "stdout.log", ""):
+        with pytest.raises(RunnerError) as caught:
+            log_lines(found, ORGANISER, place, sidecar=name)
+        assert caught.value.code == "E102" and "driver" in caught.value.fix
+    with pytest.raises(RunnerError) as caught:
+        log_lines(found, ALPHA, place, sidecar="search")
+    assert caught.value.code == "E103"
+    assert "CANARY" not in json.dumps(dict(redact_run(found, ALPHA, place)))
+    assert redact_run(found, ORGANISER, place)["inside"]["sidecar_logs"] == [
+        "driver.json",
+        "driver",
+        "search",
+    ]
+
+
+def test_exports_for_teams_leave_them_out(tmp_path: Path) -> None:
+    made = task(tmp_path)
+    found = debated(World.make(tmp_path), made, [debate("c1", "C", ("u", "s", []))])
+    place = made.datasets["dev"]
+    for audience, there in ((ALPHA, False), (ORGANISER, True)):
+        out = tmp_path / audience.kind
+        export_run(found, redact_run(found, audience, place), out)
+        assert (out / "logs" / "stdout.log").is_file() and (out / "output" / "simulations.jsonl").is_file()
+        for name in ("logs/search.log", "logs/driver.json", "evaluation/logs/stderr.log"):
+            assert (out / name).exists() is there, name
+    assert not may_take(ALPHA, "evaluation/calls.jsonl") and not may_take(ALPHA, "replies.jsonl")
+    assert may_take(ALPHA, "output/calls.jsonl")  # the software's own
+
+
+# --- the command line ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Callable[..., Result]:
+    world = World.make(tmp_path)
+    folder = tmp_path / "tasks" / "toy"
+    for dataset in ("dev", "test"):
+        inputs, truths = folder / "datasets" / dataset / "inputs", folder / "datasets" / dataset / "truths"
+        inputs.mkdir(parents=True)
+        (truths / "labels").mkdir(parents=True)
+        (inputs / "claims.jsonl").write_text(json.dumps({"id": "c1", "claim": "C"}) + "\n")
+        (truths / "labels" / "labels.jsonl").touch()
+    data: dict[str, Any] = definition(
+        kind="debate",
+        workflow="upload",
+        output="simulations.jsonl",
+        datasets=[{"id": "dev", "visibility": "public"}, {"id": "test", "visibility": "blinded"}],
+        measures=[{"id": "quality", "measure": "quality@human", "truths": "labels/labels.jsonl"}],
+        tables=[{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "quality"}],
+    )
+    (folder / "task.yaml").write_text(json.dumps(data))
+    (tmp_path / "submissions").mkdir()
+    lines = [debate("c1", "C", ("u", HOSTILE, [])), debate("c2", "D", ("u", "second", []))]
+    debated(world, task(tmp_path), lines, dataset="test")
+    _load_commands()
+    where = {"RUNNER_ROOT": str(tmp_path), "RUNNER_HOME": str(world.config.home)}
+    (run,) = [run for _, run in world.archive.runs()]
+    return lambda command, *rest: CliRunner().invoke(app, [command, run, *rest], env=where)
+
+
+def test_show_on_the_command_line(cli: Callable[..., Result], tmp_path: Path) -> None:
+    out = cli("show", "--debate", "2")
+    assert out.exit_code == 0 and "system  | second" in out.stdout and "\x1b" not in out.stdout
+    told = json.loads(cli("show", "--json", "--topic", "c2").stdout)
+    assert [d["id"] for d in told["debates"]["debates"]] == ["c2"]
+    blinded = json.loads(cli("show", "--json", "--as", "team:alpha").stdout)
+    assert blinded["debates"]["debates"] is None
+    target = tmp_path / "run.html"
+    assert cli("show", "--html", str(target)).exit_code == 0
+    assert "second" in Read(target.read_text("utf-8")).text
+    assert target.stat().st_mode & 0o077 == 0  # it may hold blinded claims
+    assert cli("show", "--html", str(target), "--as", "team:alpha").exit_code == 0
+    assert "second" not in target.read_text("utf-8")
+    assert not list(tmp_path.glob(".run.html*"))
+
+
+def test_mistakes_on_the_command_line(cli: Callable[..., Result], tmp_path: Path) -> None:
+    for arguments, code in (
+        (("--debate", "9"), "E102"),
+        (("--debate", "x"), "E101"),
+        (("--debate", "1", "--topic", "c1"), "E101"),
+        (("--topic", "c1", "--as", "team:alpha"), "E103"),
+        (("--html", str(tmp_path / "no" / "where.html")), "E101"),
+        (("--html", str(tmp_path)), "E101"),
+    ):
+        result = cli("show", *arguments)
+        assert isinstance(result.exception, RunnerError), (arguments, result.output)
+        assert result.exception.code == code
+    assert "CANARY of search" in cli("logs", "--sidecar", "search").stdout
+    denied = cli("logs", "--sidecar", "search", "--as", "team:alpha").exception
+    assert isinstance(denied, RunnerError) and denied.code == "E103"

@@ -1,0 +1,130 @@
+"""The baselines of report-generation: what they write is valid, within the limit, and fares as it is meant to."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluator.argue import Report, length, read_requests
+
+ROOT = Path(__file__).parents[2]
+BASELINES = ROOT / "submissions" / "baselines"
+DATASETS = ROOT / "tasks" / "report-generation" / "datasets"
+NAMES = ("extractive", "uncited", "hallucinated")
+
+
+def run(name: str, inputs: Path, into: Path, seed: str = "0") -> list[dict[str, Any]]:
+    into.mkdir()
+    env = {
+        **os.environ,
+        "inputDataset": str(inputs),
+        "outputDir": str(into),
+        "PYTHONHASHSEED": seed,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    program = BASELINES / f"report-{name}" / f"report_{name}.py"
+    subprocess.run([sys.executable, program], env=env, check=True, timeout=120, capture_output=True)
+    return [*map(json.loads, (into / "reports.jsonl").read_text("utf-8").splitlines())]
+
+
+@cache
+def documents() -> dict[str, str]:
+    with gzip.open(DATASETS / "train" / "inputs" / "documents.jsonl.gz", "rb") as lines:
+        return {row["id"]: row["text"] for row in map(json.loads, lines)}
+
+
+def shared() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "reports_of_baselines", BASELINES / "report-extractive" / "reports.py"
+    )
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_shared_file_is_the_same_and_definitions_are_complete() -> None:
+    assert len({(BASELINES / f"report-{name}" / "reports.py").read_bytes() for name in NAMES}) == 1
+    for name in NAMES:
+        defined = yaml.safe_load((BASELINES / f"report-{name}" / "submission.yaml").read_text("utf-8"))
+        assert defined["task"] == "report-generation" and defined["tag"] == f"report-{name}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_reports_answer_every_request_within_its_limit(name: str, split: str, tmp_path: Path) -> None:
+    inputs = DATASETS / split / "inputs"
+    requests = read_requests(inputs / "requests.jsonl")
+    made = [Report.model_validate(row) for row in run(name, inputs, tmp_path / "out")]
+    assert [report.topic_id for report in made] == [*requests]
+    for report in made:
+        texts = [sentence.text for sentence in report.sentences]
+        limit = requests[report.topic_id].limit
+        assert len(texts) >= 5 and len({*texts}) == len(texts)
+        assert limit is not None and length(texts) <= limit
+        assert report.run_id == f"report-{name}" and report.references == report.cited
+
+
+def test_the_extractive_one_cites_the_documents_that_its_sentences_are_from(tmp_path: Path) -> None:
+    for report in run("extractive", DATASETS / "train" / "inputs", tmp_path / "out"):
+        for row in report["responses"]:
+            (cited,) = row["citations"]
+            assert row["text"][1:].rstrip(".") in documents()[cited]
+
+
+def test_the_other_two_have_its_sentences_with_no_citations_and_with_wrong_ones(tmp_path: Path) -> None:
+    inputs = DATASETS / "train" / "inputs"
+    plain, uncited, wrong = (run(name, inputs, tmp_path / name) for name in NAMES)
+    for one, without, invented in zip(plain, uncited, wrong, strict=True):
+        texts = [[row["text"] for row in report["responses"]] for report in (one, without, invented)]
+        assert texts[0] == texts[1] == texts[2]
+        assert not without["references"] and not any(row["citations"] for row in without["responses"])
+        for true, false in zip(one["responses"], invented["responses"], strict=True):
+            assert false["citations"] and not {*true["citations"]} & {*false["citations"]}
+        assert any(name not in documents() for name in invented["references"])
+        assert any(name in documents() for name in invented["references"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_writes_the_same_bytes_every_time(name: str, tmp_path: Path) -> None:
+    inputs = DATASETS / "train" / "inputs"
+    for seed in ("1", "2"):
+        run(name, inputs, tmp_path / seed, seed)
+    assert (tmp_path / "1" / "reports.jsonl").read_bytes() == (tmp_path / "2" / "reports.jsonl").read_bytes()
+
+
+def test_sentences_end_where_they_end() -> None:
+    split = shared().sentences
+    assert split(
+        "the first sentence here is rather short . in his study, h. l. dryden found a long trip wire ."
+    ) == [
+        "The first sentence here is rather short.",
+        "In his study, h. l. dryden found a long trip wire.",
+    ]
+    assert split("Modern texts have a normal full stop. They start with capital letters too! No.") == [
+        "Modern texts have a normal full stop.",
+        "They start with capital letters too.",
+    ]
+    assert split("") == [] and split(" . ") == []
+
+
+def test_nothing_to_say_and_a_small_limit_give_an_empty_report() -> None:
+    module = shared()
+    found = [module.Document("1", "wings", "the lift of slender wings depends on their thin edges .")]
+    index = module.Index(found)
+    assert module.pick(index, module.Request("a", "unheard words", 1000)) == []
+    assert module.pick(index, module.Request("a", "lift of slender wings", 10)) == []
+    assert [source for _, source in module.pick(index, module.Request("a", "lift of wings", 1000))] == ["1"]
+    assert module.pick(module.Index([]), module.Request("a", "lift", 1000)) == []

@@ -34,7 +34,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit code: 0 fine, 1 invalid run, 2 usage, 3 internal, 4 organiser's files."""
-    args = _parser().parse_args(argv)
+    args = _parsed(sys.argv[1:] if argv is None else list(argv))
     try:
         code: int = args.call(args)
         sys.stdout.flush()
@@ -56,6 +56,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return PLATFORM
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    """The arguments. What follows ``argue`` is that command's own: its options may stand before its files."""
+    own = next((i for i, word in enumerate(words) if word != "--debug"), len(words))
+    if words[own : own + 1] != ["argue"]:
+        return _parser().parse_args(words)
+    from evaluator.argue.cli import call
+
+    return argparse.Namespace(debug=own > 0, call=lambda _: call(words[own + 1 :]))
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -177,6 +187,12 @@ def _parser() -> argparse.ArgumentParser:
     from evaluator.debate import add_command as add_debate
 
     add_debate(commands)
+
+    from evaluator.argue.cli import add_command as add_argue
+    from evaluator.argue.convert_lookup import add_command as add_convert
+
+    add_argue(commands)
+    add_convert(commands)
 
     codes = commands.add_parser("codes", help="list everything that can be found wrong")
     codes.add_argument("--json", action="store_true")

@@ -238,7 +238,9 @@ def _cell(value: Any) -> Any:
 
 def sheet_jsonl(form: str, annotator: str, mine: Sequence[Item]) -> str:
     """The same as JSON Lines, for annotators with tools of their own; labels go into the same objects."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(form, annotator, mine))
+    return "".join(
+        schemas.harmless(json.dumps(row, ensure_ascii=False)) + "\n" for row in _rows(form, annotator, mine)
+    )
 
 
 # --- what comes back ---------------------------------------------------------------------------------------

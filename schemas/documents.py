@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,6 +86,17 @@ def escape(char: str) -> str:
     """A character as a backslash and its number."""
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def harmless(text: str) -> str:
+    """JSON text that means the same and is safe to print: what does not print becomes ``\\u009b``-like sequences.
+
+    JSON itself escapes neither C1 controls (U+009B begins an escape sequence of terminals) nor line separators, nor
+    characters that turn text around. Line breaks between values stay.
+    """
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def render_pointer(keys: Iterable[str | int]) -> str:

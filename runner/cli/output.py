@@ -47,9 +47,9 @@ def data(text: str) -> None:
 
 def as_json(value: Any) -> None:
     """Print a result to stdout as one JSON value, which may hold any text and is still safe on a terminal."""
-    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    # JSON itself escapes neither C1 controls (U+009B begins an escape sequence) nor what turns text around.
-    data("".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text))
+    from schemas import harmless
+
+    data(harmless(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)))
 
 
 def say(text: str) -> None:

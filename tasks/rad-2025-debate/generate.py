@@ -256,8 +256,8 @@ ASPECTS: list[tuple[str, str, str]] = [
 ]  # fmt: skip
 
 GENERATED_FROM = 1001  # number of the first generated argument on a question that also has real ones
-# What an argument of some points of view answers: not the whole question, but the opposite claim about this one point. {G}
-# is the gerund with a capital. Those of the other points of view answer the question itself.
+# What an argument answers: the opposite claim about this one point of view. {G} is the gerund with a capital, {C} the answer
+# to the whole question that stands behind it, for the points that decide it.
 POINTS: dict[str, tuple[str, str]] = {
     "cost": ("{G} saves more money than it takes.", "The first bill for {g} falls due at once, and its savings are only hoped for."),
     "health": ("{G} spares the heart, the lungs and the nerves of patients.", "{G} has uncertain effects on health and takes money from clinics and nursing."),
@@ -272,6 +272,12 @@ POINTS: dict[str, tuple[str, str]] = {
     "culture": ("{G} brings neighbours to talk and lets newcomers feel at home.", "{G} makes all places alike and takes their character."),
     "time": ("An hour is won for family, rest or study by {g}.", "{G} takes years and answers a question that nobody asks any longer."),
     "research": ("Scholars who studied {g} have come to the view that its benefits are real.", "Scholars disagree about {g}, so that it would be reckless as a rule for all."),
+    "fairness": ("{C}, and those with little money gain most from {g}.", "{C}, for {g} is unfair and only some people benefit."),
+    "freedom": ("{C}, and nobody loses a freedom that matters by {g}.", "{C}, for grown people can decide about {g} themselves."),
+    "tradition": ("{C}, for {g} will seem natural in twenty years.", "{C}, for {g} throws away the experience of generations."),
+    "trust": ("{C}, for {g} gives people results and trust in authorities.", "{C}, for {g} promises so much that disappointment is bound to follow."),
+    "responsibility": ("{C}, and whoever can afford {g} has the duty to begin.", "{C}, for {g} shifts responsibility from those who cause the trouble."),
+    "experience": ("{C}, and after a month of grumbling over {g} nobody wants to return.", "{C}, for all that comes of {g} is meetings and signs that nobody reads."),
     "minorities": ("The old, the ill and the poor gain a place in public life through {g}.", "Those with special needs are left behind by {g}."),
 }  # fmt: skip
 FOR = re.compile(
@@ -282,7 +288,7 @@ AGAINST = re.compile(r"\b(not|no|never|harm\w*|danger\w*|risk\w*|wrong|bad|worse
 RUDE = re.compile(r"\b(fuck\w*|shit\w*|bitch\w*|ass|asshole\w*|nigg\w*|fag\w*|slut\w*|whore\w*|rape\w*|retard\w*|vagina\w*|penis\w*|dick\w*|cunt\w*|damn\w*|crap\w*|idiot\w*|stupid\w*|dumb\w*|jew\w*|israel\w*|palestin\w*|laden|attacks|9/11|september|african|hispanic|muslim\w*|gay\w*|homosexual\w*|black people|suicid\w*)\b", re.I)  # fmt: skip
 # What leans on a sentence before it, or on who speaks to whom, says nothing when it stands alone.
 LEANS = re.compile(r"(?:he|his|she|her|they|their|them|this|that|these|those|it|its|also|and|but|so|or|yet|because|moreover|furthermore|additionally|likewise|similarly|conversely|instead|therefore|thus|hence|then|now|still|even so|if so|of course|in addition|in fact|as a result|as a matter|as we|as you|as i|as such|for example|for instance|for those|first|firstly|second|secondly|third|thirdly|next|finally|lastly|another|other|such|said|given|according to (?:this|that|him|her)|after (?:that|this|all)|without (?:that|this|doing)|by (?:this|that|far)|all of|at the beginning|here|there|maybe|perhaps|what|which|who|whatever|why|how|yes|no|well|okay|sure|again|anyway|however|although|though|while|like|unlike|just|only|clearly|obviously|basically|actually|i|my|we|our|you|your|me|let|let's|please|quote|reason|point|summary|benefits|the (?:difference|first|second|third|other|same|idea|two|above|evidence|ways?|pro|con|statistics?|study|article|point|fact|argument|question|answer|source|problem|reason|quote|increase|boys|stats?))\b", re.I)  # fmt: skip
-NOISE = re.compile(r"\b(my|your|you|argument\w*|arguing|argue|premise\w*|source\w*|topic|main point|as we can see|R\d+|etc|al\.|paragraph|he|she|him|his|her|i|i'm|i'll|i've|this|these|those|that's|conclusion|logically|ludicrous|lol)\b|\.\.|[;:]-|: ?-|\w\.[A-Z]|\d\.$|[\[\]<>{}|*_=]|\?|!|[^\x20-\x7e–—’“”]|''|^[A-Z][\w ]+: ", re.I)  # fmt: skip
+NOISE = re.compile(r"(.)\1\1|\bdecember\b|\bstar wars\b|\b(my|your|you|argument\w*|arguing|argue|premise\w*|source\w*|topic|main point|as we can see|R\d+|etc|al\.|paragraph|he|she|him|his|her|i|i'm|i'll|i've|this|these|those|that's|conclusion|logically|ludicrous|lol)\b|\.\.|[;:]-|: ?-|\w\.[A-Z]|\d\.$|[\[\]<>{}|*_=]|\?|!|[^\x20-\x7e–—’“”]|''|^[A-Z][\w ]+: ", re.I)  # fmt: skip
 TALK = re.compile(r"\b(my opponent\w*|opponent\w*|pro|con|round \d|rounds?|debat\w*|vote for|voters?|resolution|resolved|thank\w*|forfeit\w*|rebut\w*|refut\w*|contention|http\S*|www\S*|i accept|voting|extend|instigator)\b|\[\d|\d\)|\(\d", re.I)  # fmt: skip
 
 
@@ -365,7 +371,10 @@ def generated() -> Iterator[Row]:
         number = first - 1
         words = {"g": gerund, "i": infinitive, "G": gerund[0].upper() + gerund[1:]}
         for name, for_it, against_it in ASPECTS:
-            good, bad = (p.format(**words) for p in POINTS.get(name, (pro, con)))
+            good, bad = (
+                p.format(**words, C=claim.rstrip("."))
+                for p, claim in zip(POINTS[name], (pro, con), strict=True)
+            )
             for template, supports, attacks in ((for_it, good, bad), (against_it, bad, good)):
                 number += 1
                 text = template.format(**words)

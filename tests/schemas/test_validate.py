@@ -83,6 +83,19 @@ def test_show_is_short_and_printable() -> None:
     assert schemas.show("x" * 60) == "x" * 60
 
 
+@given(
+    st.recursive(
+        st.text(st.characters(exclude_categories=())),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_json_made_harmless_means_the_same_and_prints(data: Any) -> None:
+    for indent in (None, 2):
+        text = schemas.harmless(json.dumps(data, ensure_ascii=False, indent=indent))
+        assert json.loads(text) == data
+        assert text.replace("\n", "").isprintable()
+
+
 def test_canonical_form_does_not_depend_on_order() -> None:
     assert schemas.canonical({"b": [1, 2.5, None], "a": "ä"}) == '{"a":"ä","b":[1,2.5,null]}'.encode()
     assert schemas.digest({"a": 1, "b": (1, 2)}) == schemas.digest({"b": [1, 2], "a": 1})

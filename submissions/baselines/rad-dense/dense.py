@@ -13,7 +13,7 @@ HITS = 20
 
 
 def answerer(encode: Encoder) -> Callable[[Sequence[Mapping[str, str]]], tuple[str, list[Row]]]:
-    """An answer to a dialogue: the first hit that was not said before in it, cut to 60 words where it is longer."""
+    """An answer to a dialogue: the first hit that nobody has said in it, cut to 60 words where it is longer."""
 
     def answer(messages: Sequence[Mapping[str, str]]) -> tuple[str, list[Row]]:
         vector = [round(float(x), 6) for x in encode([messages[-1]["content"]])[0]]
@@ -22,10 +22,10 @@ def answerer(encode: Encoder) -> Callable[[Sequence[Mapping[str, str]]], tuple[s
             for field, k in FIELDS.items()
         ]
         hits = search({"knn": near, "size": HITS, "_source": {"excludes": ["*_embedding*"]}})
-        said = {m["content"] for m in messages if m["role"] == "assistant"}
+        said = "\n".join(m["content"] for m in messages)
         for hit in hits:
             content = shortened(hit["text"])
-            if content not in said:
+            if content not in said:  # neither by us nor, as its own argument, by the user
                 return content, [hit]
         return CONCEDE, []
 

@@ -57,7 +57,7 @@ def evaluator(*arguments: str) -> str:
 
 @cache
 def evaluator_options(command: str) -> frozenset[str]:
-    return frozenset(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", evaluator(command, "-h")))
+    return frozenset(re.findall(r"(?<![\w*-])--?[a-zA-Z][\w-]*", evaluator(command, "-h")))
 
 
 @cache
@@ -79,7 +79,7 @@ def test_every_command_and_option_is_on_its_page() -> None:
                 shown = spelled if spelled.startswith("-") else spelled.upper()
                 assert f"`{shown}`" in sections[name], f"{name} {spelled}"
             assert option.help, f"{name} {option.name} has no help"
-    for name in re.findall(r"^    (\w+) ", evaluator("-h"), re.M):
+    for name in re.findall(r"^    ([\w-]+) ", evaluator("-h"), re.M):
         for option in evaluator_options(name) - {"-h", "--help"}:
             assert f"`{option}`" in sections[f"evaluator {name}"]
 
@@ -172,7 +172,7 @@ def command_lines(text: str) -> Iterator[str]:
     """Every command line of ours in a page: in plain fenced blocks, indented blocks and inline code."""
     for language, block in FENCE.findall(text):
         if language in ("", "sh"):
-            yield from block.splitlines()
+            yield from block.replace("\\\n", " ").splitlines()
     prose = FENCE.sub("", text)
     yield from re.findall(r"^    (\S.*)$", prose, re.M)
     yield from re.findall(r"`([^`\n]+)`", prose)
@@ -235,7 +235,7 @@ def _runner(words: list[str], line: str) -> None:
 def _evaluator(words: list[str], line: str) -> None:
     if words[0].startswith("-") or words[0] in ("X", "COMMAND"):
         return
-    assert words[0] in re.findall(r"^    (\w+) ", evaluator("-h"), re.M), line
+    assert words[0] in re.findall(r"^    ([\w-]+) ", evaluator("-h"), re.M), line
     for word in words[1:]:
         if word.startswith("-"):
             assert word in evaluator_options(words[0]), f"{line}: {word}"

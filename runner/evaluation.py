@@ -66,8 +66,13 @@ def with_data(task: Task) -> dict[str, Service]:
     return {name: one for name, one in task.services.items() if one.data is not None}
 
 
-def request(task: Task, dataset: Dataset, scenario: str, run_file: str) -> dict[str, Any]:
-    """The content of ``request.json`` for one run (schema ``request``)."""
+def request(
+    task: Task, dataset: Dataset, scenario: str, run_file: str, *, records: bool = False
+) -> dict[str, Any]:
+    """The content of ``request.json`` for one run (schema ``request``).
+
+    ``records`` says that what lies beside the run file was written by the platform: of interactive runs only.
+    """
     paths: dict[str, str | None] = {"run": "/in/run", "inputs": "/inputs", "truths": "/truths"}
     paths["output"] = "/out"
     paths["services"] = SERVICES if with_data(task) else None
@@ -81,6 +86,7 @@ def request(task: Task, dataset: Dataset, scenario: str, run_file: str) -> dict[
         "visibility": dataset.visibility,
         "paths": paths,
         "run_file": run_file,
+        **({"records": True} if records else {}),
         "topics": dataset.topics,
         "corpus": dataset.corpus,
         "measures": [
@@ -128,16 +134,17 @@ def evaluate(
     attempt_id: str,
     staging: Path,
     cancelled: Callable[[], bool],
+    records: bool = False,
     beside: Beside | None = None,
 ) -> Evaluated:
     """Run the evaluator ``image`` on ``run_folder / run_file`` and leave its checked files in ``staging``.
 
-    ``digests`` names the volumes: ``inputs`` (the whole dataset) and ``truths``. ``beside`` is needed when the
-    task lets the evaluator ask models. A container that fails, is killed at its limits or breaks the contract
+    ``digests`` names the volumes: ``inputs`` (the whole dataset) and ``truths``. ``records``: see :func:`request`.
+    ``beside`` is needed when the task lets the evaluator ask models. A container that fails, is killed at its limits or breaks the contract
     gives the status ``error``, never an exception; a failure of the engine raises :class:`PlatformError`.
     """
     started = stamp(SystemClock().now())
-    asked = json.dumps(request(task, dataset, scenario, run_file)).encode()
+    asked = json.dumps(request(task, dataset, scenario, run_file, records=records)).encode()
     (staging / "logs").mkdir()
     limits = task.evaluator_limits
     files = handed(run_folder, run_file, task.limits.output)

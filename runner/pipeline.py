@@ -216,6 +216,7 @@ def evaluate(
                 attempt_id=name,
                 staging=staging.path,
                 cancelled=stop.stopping,
+                records=attempt.lock()["workflow"] == "interactive",
                 beside=desk.beside,
             )
         except PlatformError as error:

@@ -5,7 +5,7 @@
 platform, but it may hold words of participants and of truths: it is the organiser's. It is derived: every line of
 it stands in the archive too, beside the attempt or evaluation that asked (``replies.jsonl``).
 
-``<task>.spent.json`` beside it is what has been used of the task's budget, over all runs and evaluations.
+``<task>.spent.json`` beside it is the account of what that cost (:mod:`runner.spending`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +49,7 @@ def learn(book: Path, found: Path) -> int:
         return 0
     try:
         book.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(book):
+        with locked(book):
             known = {key for key, _ in _lines(book)}
             added = 0
             _end_the_line(book)
@@ -70,65 +69,19 @@ def learn(book: Path, found: Path) -> int:
         ) from error
 
 
-@dataclass(frozen=True)
-class Spent:
-    """What a task's gateways have used: calls to the endpoint (retries count), tokens, and cost in its currency."""
-
-    calls: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(self.calls + other.calls, self.tokens + other.tokens, self.cost + other.cost)
-
-
-def spent(book: Path) -> Spent:
-    """What has been spent by now of the budget of a book's task. Raises E306 when that cannot be read."""
-    path = _ledger(book)
-    if not path.is_file():
-        return Spent()
-    try:
-        data = json.loads(path.read_bytes())
-        return Spent(int(data["calls"]), int(data["tokens"]), float(data["cost"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        # Never taken for nothing: that would open the whole budget again.
-        raise PlatformError(
-            "what models have cost cannot be read",
-            why=f"{path} is damaged.",
-            fix="mend it, or remove it to begin the budget anew",
-            code="E306",
-        ) from error
-
-
-def charge(book: Path, used: Spent) -> Spent:
-    """Add what one gateway has used; returns the sum. Raises E306."""
-    if used == Spent():
-        return spent(book)
-    book.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(book):
-        total = spent(book) + used
-        new = _ledger(book).with_name(f".{_ledger(book).name}.new")
-        new.write_text(json.dumps(asdict(total)) + "\n")
-        new.replace(_ledger(book))
-    return total
-
-
-def _ledger(book: Path) -> Path:
-    return book.with_suffix(".spent.json")
-
-
 def rebuild(home: Path, archive: RunArchive, task: str) -> int:
     """Make a task's file anew from everything in the archive; returns how many replies it has."""
     book = replies_of(home, task)
     book.unlink(missing_ok=True)
-    return sum(learn(book, path) for path in _archived(archive, task))
+    return sum(learn(book, path) for path in made_beside(archive, task, NAME))
 
 
-def _archived(archive: RunArchive, task: str) -> Iterator[Path]:
+def made_beside(archive: RunArchive, task: str, name: str) -> Iterator[Path]:
+    """Where gateways left the file ``name`` (if they did): in every attempt of a task and every evaluation."""
     for _, run in archive.runs(task):
         for attempt in archive.attempts(task, run):
-            yield attempt.path / NAME
-            yield from (evaluation.path / NAME for evaluation in attempt.evaluations())
+            yield attempt.path / name
+            yield from (evaluation.path / name for evaluation in attempt.evaluations())
 
 
 @contextmanager
@@ -149,7 +102,7 @@ def snapshot(book: Path | None) -> Iterator[Path | None]:
         )
     with tempfile.TemporaryDirectory(prefix="replies-") as folder:
         copy = Path(folder) / NAME
-        with _lock(book), copy.open("wb") as out:
+        with locked(book), copy.open("wb") as out:
             out.writelines(line + b"\n" for _, line in _lines(book))
         yield copy
 

@@ -11,11 +11,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
+from evaluator.argue.arguments import Parser as Parser
+from evaluator.argue.arguments import add_judge_options as add_judge_options
+from evaluator.argue.arguments import add_report_options as add_report_options
+from evaluator.argue.arguments import score_parser, whole_parser
 from evaluator.argue.models import COMPAT
 from evaluator.errors import EvaluatorError
-from evaluator.findings import nearest, plain
+from evaluator.findings import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,48 +30,8 @@ if TYPE_CHECKING:
     from evaluator.argue.runs import RunScores
     from evaluator.argue.work import JudgeChoice, Wanted
 
-USAGE = 2
-ACTIONS = ("annotate", "score")
 COMMANDS = ("annotate", "score", "agreement", "correlation", "consistency", "canaries")
 SHOWN = ("nugget_coverage", "nugget_coverage_weighted", "sentence_support", "f1", "f1_weighted")
-_EPILOG = """commands (first word):
-  annotate      judge only: the same arguments
-  score         score stored judgments: [INPUT] NUGGETS OUT_PREFIX [--judgments FILE]; no judge is needed
-  agreement     how far a judge agrees with people, by judgment type
-  correlation   whether two judges order the runs alike
-  consistency   whether a judge says the same again
-  canaries      whether a judge can be talked into something by what it reads
-
-examples:
-  evaluator argue reports.jsonl nuggets results/mine -p lexical -C lookup
-  evaluator argue reports.jsonl nuggets results/mine -p openai -a annotate score --validate-judgments
-  evaluator argue score nuggets results/mine --judgments people.jsonl
-"""
-
-
-class Parser(argparse.ArgumentParser):
-    """Unknown and wrong arguments become one clear error; options are never guessed from their beginnings."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
-        self.known: list[str] = []
-
-    def option(self, *names: str, **options: Any) -> None:
-        """Add an option; every name with hyphens has a twin with underscores, which the help leaves out."""
-        twins = [f"--{n[2:].replace('-', '_')}" for n in names if n.startswith("--") and "-" in n[2:]]
-        self.known += [*names, *twins]
-        action = self.add_argument(*names, **options)
-        # Not in option_strings, which is what the help shows.
-        self._option_string_actions.update(dict.fromkeys(twins, action))
-
-    def error(self, message: str) -> NoReturn:
-        """Raise what argparse would print, with the option that was probably meant."""
-        fix = f"see {self.prog} -h"
-        for word in message.split():
-            if word.startswith("-") and (meant := nearest(word.split("=")[0], self.known)):
-                fix = f"did you mean {meant}? See {self.prog} -h"
-                break
-        raise EvaluatorError(f"{self.prog}: {plain(message, 300)}", fix=fix, usage=True)
 
 
 def add_command(commands: Any) -> None:
@@ -87,7 +51,7 @@ def call(words: Sequence[str]) -> int:
 
         code: int = trust.call(name, words[1:])
         return code
-    parser = _score_parser() if name == "score" else _parser(name)
+    parser = score_parser() if name == "score" else whole_parser(name)
     args = parser.parse_args(words[1:] if name else words)
     if name == "score":
         if len(args.places) not in (2, 3):
@@ -95,149 +59,12 @@ def call(words: Sequence[str]) -> int:
         *rest, nuggets, prefix = args.places
         args.input, args.nuggets, args.prefix = (rest[0] if rest else None), nuggets, prefix
         args.actions = ["score"]
-        for key, value in vars(_parser("").parse_args(["-", "-", "-"])).items():
+        for key, value in vars(whole_parser("").parse_args(["-", "-", "-"])).items():
             if not hasattr(args, key):
                 setattr(args, key, value)
     elif name:
         args.actions = [name]
     return run(args)
-
-
-def _parser(name: str) -> Parser:
-    parser = Parser(
-        prog=f"evaluator argue{' ' + name if name else ''}",
-        description="Judge reports with citations, and score the judgments: OUT_PREFIX.judgments.jsonl and OUT_PREFIX.scores.tsv.",
-        epilog=None if name else _EPILOG,
-    )
-    parser.add_argument("input", metavar="INPUT", help="reports as JSON Lines")
-    parser.add_argument(
-        "nuggets", metavar="NUGGETS", help="nuggets: a file such as nuggets_388.v3.json, or a folder"
-    )
-    parser.add_argument("prefix", metavar="OUT_PREFIX", help="beginning of the names of what is written")
-    if not name:
-        parser.option(
-            "-a",
-            "--actions",
-            nargs="+",
-            choices=ACTIONS,
-            default=list(ACTIONS),
-            help="what to do (default: both)",
-        )
-    add_judge_options(parser)
-    add_report_options(parser)
-    parser.option("--rerun", action="store_true", help="judge again, even if there are judgments already")
-    parser.option("--dry-run", action="store_true", help="only say what judging would take")
-    parser.option("--max-calls", type=_positive, metavar="N", help="do not begin if more calls may be needed")
-    _scoring(parser)
-    return parser
-
-
-def _score_parser() -> Parser:
-    parser = Parser(
-        prog="evaluator argue score",
-        description="Score stored judgments: OUT_PREFIX.scores.tsv. No judge and no documents are needed.",
-    )
-    parser.add_argument("places", nargs="+", metavar="[INPUT] NUGGETS OUT_PREFIX")
-    parser.option("--judgments", type=Path, metavar="FILE", help="default: OUT_PREFIX.judgments.jsonl")
-    parser.option(
-        "-t", "--topics", nargs="+", action="extend", default=[], metavar="TOPIC", help="only these topics"
-    )
-    parser.option("-v", "--verbose", action="store_true", help="say more on stderr")
-    _scoring(parser)
-    return parser
-
-
-def add_judge_options(parser: Parser) -> None:
-    """Who judges."""
-    parser.option(
-        "-p", "--model-provider", "--provider", default=None, metavar="P",
-        help="openai, anthropic, together (default), huggingface, huggingface_local, from_env; lexical (offline, no key); human",
-    )  # fmt: skip
-    parser.option(
-        "-m", "--model-name", "--model", default=None, metavar="M", help="the provider's name of the model"
-    )
-    parser.option(
-        "-P", "--prompt-config", type=Path, metavar="FILE", help="prompts in the place of ours (JSON)"
-    )
-    parser.option(
-        "--max-tokens", type=_positive, default=10, metavar="N", help="tokens of a reply (default 10)"
-    )
-    parser.option(
-        "--human",
-        type=Path,
-        metavar="PLACE",
-        help="with -p human: judgments of people, a file or a folder of files",
-    )
-    parser.option(
-        "--disable-cache",
-        action="store_true",
-        help="keep no replies in OUT_PREFIX.replies.jsonl, and use none",
-    )
-    parser.option("--always-check-all-nuggets", action="store_true",
-                  help="ask the judge about relevance, and about all nuggets for every citation: many questions")  # fmt: skip
-    parser.option("--price", nargs=2, type=float, metavar=("IN", "OUT"),
-                  help="dollars per million tokens read and written, for the estimate")  # fmt: skip
-
-
-def add_report_options(parser: Parser) -> None:
-    """What is judged."""
-    parser.option(
-        "-C", "--collection-dir", metavar="DIR", help="folder with the documents (default: $DOC_LOOKUP)"
-    )
-    parser.option("-c", "--collection", "--collections", nargs="+", action="extend", default=[], metavar="ID",
-                  help="collections in it, such as neuclir/1/ru (default: the three of NeuCLIR, or what is there)")  # fmt: skip
-    parser.option(
-        "--report-documents", action="store_true", help="also use the documents that reports carry themselves"
-    )
-    parser.option(
-        "-t", "--topics", nargs="+", action="extend", default=[], metavar="TOPIC", help="only these topics"
-    )
-    parser.option(
-        "--truncate-reports", action="store_true", help="cut reports at their limit before they are judged"
-    )
-    parser.option("--max-report-length", type=_positive, default=2000, metavar="N",
-                  help="the limit in characters, where --requests gives none (default 2000)")  # fmt: skip
-    parser.option("--requests", type=Path, metavar="FILE", help="requests with limits")
-    parser.option("--do-nugget-alignment-check", "--nugget-alignment-check", action="store_true",
-                  help="stop unless reports and nuggets are of the same topics")  # fmt: skip
-    parser.option("-v", "--verbose", action="store_true", help="say more on stderr")
-
-
-def _scoring(parser: Parser) -> None:
-    parser.option(
-        "--validate-judgments",
-        action="store_true",
-        help="stop if judgments are missing or do not fit to the nuggets",
-    )
-    parser.option(
-        "--penalize-missing-topics",
-        action="store_true",
-        help="topics without a report count 0 (default: left out)",
-    )
-    parser.option("--credit", "--nugget-credit", choices=("citation", "sentence", "none"), default="citation",
-                  help="which nugget matches count (default: of citations that support their sentence)")  # fmt: skip
-    parser.option(
-        "--strict",
-        action="store_true",
-        help="ours: also measures for which wrong answers count against a nugget",
-    )
-    parser.option(
-        "--negative-assertions",
-        action="store_true",
-        help="ours: also measures of statements that something is not known",
-    )
-    parser.option("--leaderboard", "--leaderboard-format", nargs="+", action="extend", default=[], metavar="FORMAT",
-                  help="also write OUT_PREFIX.FORMAT.txt: ir_measures, tot, trec_eval, rag4reports, ranking, jsonl")  # fmt: skip
-    parser.option("--explain", action="store_true", help="print every reward and penalty")
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 10**9:
-        raise argparse.ArgumentTypeError("say a positive number")
-    return int(text)
-
-
-# --- doing it ------------------------------------------------------------------------------------------------
 
 
 def run(args: argparse.Namespace) -> int:
@@ -317,7 +144,10 @@ def wanted_of(args: argparse.Namespace, banks: Mapping[str, Bank]) -> list[Wante
         limits = (
             limit_of(requests.get(r.topic_id)) or (args.max_report_length, "characters") for r in reports
         )
-        reports = [truncate(r, *limit) for r, limit in zip(reports, limits, strict=True)]
+        whole, reports = reports, [truncate(r, *limit) for r, limit in zip(reports, limits, strict=True)]
+        cut = sum(len(a.sentences) != len(b.sentences) for a, b in zip(whole, reports, strict=True))
+        if cut:
+            say(f"{count(cut, 'report')} cut at the limit; what comes after it is not judged")
     lookup = work.documents(args.collection_dir, args.collection)
     if lookup is None and not args.report_documents and any(r.cited for r in reports):
         raise EvaluatorError(
@@ -331,7 +161,7 @@ def wanted_of(args: argparse.Namespace, banks: Mapping[str, Bank]) -> list[Wante
     found = work.paired(reports, banks, lookup, carried=args.report_documents)
     if len(found) < len(reports):
         say(
-            f"{len(reports) - len(found):,} of {len(reports):,} reports are on topics without nuggets and are left out"
+            f"{len(reports) - len(found):,} of {count(len(reports), 'report')} left out: there are no nuggets for the topic"
         )
     if not found:
         raise EvaluatorError(
@@ -346,7 +176,7 @@ def _tell_unknown(reports: Sequence[Report], texts: Mapping[int, Any]) -> None:
     if unknown:
         names = ", ".join(plain(d, 60) for d in list(unknown)[:5])
         more = f" and {len(unknown) - 5:,} more" if len(unknown) > 5 else ""
-        say(f"{len(unknown):,} cited documents are in no collection and support nothing: {names}{more}")
+        say(f"{count(len(unknown), 'cited document')} in no collection, which support nothing: {names}{more}")
 
 
 def annotate(args: argparse.Namespace, banks: Mapping[str, Bank], out: Path) -> int:
@@ -360,20 +190,25 @@ def annotate(args: argparse.Namespace, banks: Mapping[str, Bank], out: Path) -> 
         return 1
     flow, choice = flow_of(args), choice_of(args)
     with work.OpenJudge(choice) as judge:
+        if choice.provider in ("lexical", "human") and (args.prompt_config or args.model_name):
+            say(f"-m and -P say nothing to -p {choice.provider}: it asks no model")
+        if args.verbose:
+            say(f"judge: {', '.join(f'{k} {v}' for k, v in judge.facts().items() if isinstance(v, str))}")
         kept: Mapping[tuple[str, str], JudgedReport] = {}
         if out.is_file() and not args.rerun:
             reused = work.reusable(load_judgments(out), wanted, judge, flow)
             kept = reused.kept
             say(
-                f"{len(kept):,} of {len(wanted):,} reports are judged already in {out.name} (--rerun judges them again)"
+                f"{len(kept):,} of {count(len(wanted), 'report')} judged already in {out.name} (--rerun judges again)"
             )
             if reused.foreign:
                 say(
-                    f"{reused.foreign:,} of them do not say what they were made from, and were taken as they are"
+                    f"{count(reused.foreign, 'report')} of them taken as they are: they do not say what they were made from"
                 )
             if reused.stale:
                 say(
-                    f"{reused.stale:,} were made with another judge, other prompts, nuggets or documents: judged again"
+                    f"{count(reused.stale, 'report')} judged again: they were judged by another judge, or with other prompts, "
+                    "nuggets or documents"
                 )
         todo = [w for w in wanted if (w[0].run_id, w[0].topic_id) not in kept]
         made: dict[tuple[str, str], JudgedReport] = {}
@@ -414,10 +249,10 @@ def _tell_judging(judge: Judge, tally: Tally | None) -> None:
         tokens = (
             f"; {usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens" if usage is not None else ""
         )
-        say(f"{tally.total:,} questions answered{asked}{tokens}")
-        for kind, count in sorted(tally.defaults.items()):
+        say(f"{count(tally.total, 'question')} answered{asked}{tokens}")
+        for kind, unread in sorted(tally.defaults.items()):
             say(
-                f"{count:,} of {tally.asked[kind]:,} replies about {kind} could not be read: the default was taken. "
+                f"{unread:,} of {tally.asked[kind]:,} replies about {kind} could not be read: the default was taken. "
                 "Models that think aloud need more --max-tokens"
             )
     if judge.name == "lexical":
@@ -459,7 +294,7 @@ def score(args: argparse.Namespace, banks: Mapping[str, Bank], source: Path) -> 
         )
     if problems:
         say(
-            f"{len(problems):,} judgments are missing or do not fit; defaults count. The first: {problems[0]}"
+            f"{count(len(problems), 'judgment')} missing or not fitting; defaults count. The first: {problems[0]}"
         )
     options = Options(
         credit=args.credit,
@@ -502,8 +337,13 @@ def _print(runs: Sequence[RunScores], args: argparse.Namespace) -> None:
 
             lines += [explain(t) for t in one.topics.values()]
         lines.append(
-            f"{plain(one.run, 100)}: {len(one.topics):,} topics ({COMPAT}, credit {one.options.credit})"
+            f"{plain(one.run, 100)}: {count(len(one.topics), 'topic')} ({COMPAT}, credit {one.options.credit})"
         )
+        if args.verbose:
+            lines += [
+                f"  topic {plain(t, 60)}: " + ", ".join(f"{name} {s.values[name]:.4f}" for name in SHOWN)
+                for t, s in one.topics.items()
+            ]
         names = (
             *SHOWN,
             *(("f1_strict",) if args.strict else ()),
@@ -514,9 +354,14 @@ def _print(runs: Sequence[RunScores], args: argparse.Namespace) -> None:
             for name in names
         ]
         if one.missing:
-            counted = "count 0" if args.penalize_missing_topics else "are left out"
-            lines.append(f"  {len(one.missing):,} topics have no report and {counted}")
+            counted = "counting 0" if args.penalize_missing_topics else "left out"
+            lines.append(f"  {count(len(one.missing), 'topic')} without a report, {counted}")
     print("\n".join(lines))
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def say(text: str) -> None:

@@ -88,7 +88,7 @@ class ModelJudge:
 class Estimate:
     """What judging will take at most. ``calls`` are questions that were not answered before; tokens are estimates.
 
-    ``cost`` is in the unit of the price per million tokens, None without a price.
+    ``cost`` is in the unit of the price per million tokens, None without a price. ``offline``: no model is asked at all.
     """
 
     questions: int
@@ -96,8 +96,11 @@ class Estimate:
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    offline: bool = False
 
     def __str__(self) -> str:
+        if self.offline:
+            return f"{self.questions:,} questions at most; no model is asked"
         if not self.calls:
             return f"{self.questions:,} questions at most, all answered before: nothing is asked"
         money = "" if self.cost is None else f", about ${self.cost:,.2f} at most"
@@ -147,4 +150,4 @@ class Estimating:
         most = 0 if self._judge is None else int(self._judge.chat.parameters.get("max_tokens") or MAX_TOKENS)
         said = len(self._seen) * most
         cost = None if price is None else (prompt * price[0] + said * price[1]) / 1e6
-        return Estimate(self.questions, len(self._seen), prompt, said, cost)
+        return Estimate(self.questions, len(self._seen), prompt, said, cost, self._judge is None)

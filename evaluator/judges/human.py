@@ -8,14 +8,22 @@ type, which never favours a report.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import schemas
 from evaluator.argue.asking import Question, Unjudged, Verdict
 from evaluator.argue.judgments import load_judgments
-from evaluator.argue.models import DEFAULTS, MATCHING, JudgedReport, Judgment, JudgmentType, Segment
+from evaluator.argue.models import (
+    BY_DOCUMENT,
+    DEFAULTS,
+    MATCHING,
+    JudgedReport,
+    Judgment,
+    JudgmentType,
+    Segment,
+)
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 
@@ -59,7 +67,7 @@ class HumanJudge:
     def says(self, question: Question) -> bool | None:
         """What people say; None where nobody has judged it."""
         base: Key = (question.type.value, question.topic, question.sentence)
-        if question.type in (T.CITED_DOCUMENT_RELEVANCE, T.SENTENCE_ATTESTED, T.SENTENCE_ANSWERS_QUESTION):
+        if question.type in BY_DOCUMENT:
             base = (*base, question.doc_id)
         elif question.type is T.FIRST_INSTANCE:
             base = (*base, question.previous)
@@ -107,15 +115,43 @@ class HumanJudge:
 
 
 def _place(judgment: Judgment, segment: Segment, before: Sequence[str]) -> Key:
-    if judgment.type in (T.CITED_DOCUMENT_RELEVANCE, T.SENTENCE_ATTESTED, T.SENTENCE_ANSWERS_QUESTION):
+    if judgment.type in BY_DOCUMENT:
         return segment.text, judgment.doc_id or ""
     if judgment.type is T.FIRST_INSTANCE:
         return segment.text, "\n".join(before)
     return (segment.text,)
 
 
+def questions_of(
+    report: JudgedReport, pairs: Callable[[JudgmentType, str, str], Iterable[tuple[str, str]]]
+) -> Iterator[Question]:
+    """What was asked for a judged report, as :meth:`HumanJudge.says` understands it; some questions may come twice.
+
+    ``pairs``: the questions and answers that were looked for, by type, topic and document ("" where it plays no part).
+    """
+    before: list[str] = []
+    for segment in report.segments:
+        for judgment in segment.judgments:
+            kind = judgment.type
+            doc_id = (judgment.doc_id or "") if kind in BY_DOCUMENT else ""
+            base = Question(kind, segment.text, topic=report.request_id, doc_id=doc_id)
+            if kind in MATCHING:
+                for question, text in pairs(kind, report.request_id, doc_id):
+                    yield base._replace(nugget_question=question, nugget_answer=text)
+            elif kind is T.FIRST_INSTANCE:
+                yield base._replace(previous="\n".join(before))
+            else:
+                yield base
+        before.append(segment.text)
+
+
 def read_annotators(place: Path) -> HumanJudge:
-    """The judgments of a file, or of the files of a folder, each one annotator.
+    """The judgments of a file, or of the files of a folder, each one annotator. Raises as :func:`read_reports`."""
+    return HumanJudge(read_reports(place))
+
+
+def read_reports(place: Path) -> dict[str, list[JudgedReport]]:
+    """The judged reports of a file, or of the files of a folder, by file name.
 
     Raises :class:`EvaluatorError` with everything wrong with them, and for a place that holds none.
     """
@@ -127,4 +163,4 @@ def read_annotators(place: Path) -> HumanJudge:
             f"there are no judgments in {place.name}",
             fix="put one .jsonl file of judgments per annotator there",
         )
-    return HumanJudge({p.name: load_judgments(p) for p in files})
+    return {p.name: load_judgments(p) for p in files}

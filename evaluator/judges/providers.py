@@ -98,7 +98,7 @@ def provider(name: str) -> Provider:
     """The preset of that name, in any case. Raises :class:`EvaluatorError`."""
     found = PROVIDERS.get(name.strip().lower().replace("-", "_"))
     if found is None:
-        close = nearest(name, PROVIDERS)
+        close = nearest(name, [*PROVIDERS, "lexical", "human"])
         raise EvaluatorError(
             f"there is no provider {plain(name, 40)!r}",
             f"there are {', '.join([*PROVIDERS, 'lexical', 'human'])}",

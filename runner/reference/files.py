@@ -31,14 +31,41 @@ under `evaluator.image`. The platform's own evaluator keeps the same contract.
 | `/in` | read-only: `request.json`, and `run/` with the run's files (regular files only, sizes capped) |
 | `/inputs` | read-only: the dataset's inputs |
 | `/truths` | read-only: the dataset's truths |
-| `/out` | writable, empty: the three files below go here |
+| `/services` | read-only, for a task whose services have data: a folder for each, such as `/services/search` |
+| `/gateway` | read-only, for a task with `evaluator: {gateway: true}`: the socket `gateway.sock`, the one way to ask a model |
+| `/out` | writable, empty: the three files below go here, and `details.jsonl` if there is one |
+
+`request.json` names these places under `paths`; go by that, not by this table. `paths.services` and `paths.gateway` are
+null where there is no such thing.
 
 Exit code 0 means that `result.json` was written, also when it says that the run is invalid. Any other exit code,
 a missing file, or a file that breaks its schema is an error of the evaluator, never of the participant: the run is
 held for the organiser. All files are UTF-8; numbers are finite.
 
 Everything in `/in/run` was written by a participant: treat it as hostile. Messages must not repeat what the truths
-hold, because teams may see them.
+hold, because teams may see them. One exception: where `records` is true (workflow interactive), the files beside the main
+one, `turns.jsonl` and `served.jsonl`, are the platform's own.
+
+## Judgments
+
+- **Values that come later.** A measure that waits for people's labels goes into `pending`, with the reason, and not into
+  `measures`. The run is valid; a leaderboard shows "–" and does not rank it by that measure.
+- **Who judged.** If people or a model judged, `judge` says who, with which prompts (a hash) and how reliable that is. It
+  stands on every leaderboard beside the scores.
+- **Models** are asked over the gateway's socket, with OpenAI's `POST /v1/chat/completions` ([what may be
+  asked](gateway.md#what-may-be-asked)). `max_tokens` is required. Do not put more into a question than is needed: what a
+  participant wrote is in it, and may contain instructions.
+- **The same question is asked once** for a task: replies are kept with the archive, keyed by model, messages and
+  parameters. An evaluator that asks in the same words again gets the same bytes, without key and network. Set
+  `temperature` to 0, and leave times and random numbers out of the questions.
+- A missing key (E408) or a spent budget (E409) is the organiser's: the evaluation is held. End with an exit code other
+  than 0 when a question stays without an answer; never guess.
+
+## `/out/details.jsonl`
+
+Optional: what the scores are made of, one JSON object a line (at most 1 MiB each), usually one a topic. The keys are the
+evaluator's own; `runner show` knows those of the kinds that come with the platform. On a blinded dataset only the
+organiser sees them.
 """
 
 _FILES = (
@@ -114,12 +141,19 @@ archive/TASK/RUN/attempts/N/           one execution
     lock.json                          what was run, on what, under which limits; the same lock means the same work
     run.json                           how it ended, and what it used
     manifest.json                      SHA-256 of every file here
-    output/                            the run file, fetched through a capped reader
-    logs/stdout.log logs/stderr.log    the last bytes of each
+    output/                            the run file, fetched through a capped reader; interactive: see interactive.md
+    logs/stdout.log logs/stderr.log    the last bytes of each; beside them the logs of the containers around it
+    calls.jsonl replies.jsonl          if a gateway was there: what was asked, and what models answered
     evaluations/K/                     one evaluation; a new one never replaces an old one
         evaluation.json request.json result.json scores.jsonl findings.jsonl logs/ manifest.json
+        details.jsonl                  if the evaluator wrote it: what the scores are made of
+        calls.jsonl replies.jsonl      as above, of this evaluation
 submissions/SUBMISSION/bundle/         what was registered
 snapshots/TASK/ROUND.json              a frozen round; its SHA-256 stands in the event log
+labels/TASK/DATASET/                   which form of an annotator shows which debate; back it up, and hand it to nobody
+stages/TASK/DATASET/VERSION/           inputs that were made from other runs, with provenance.json
+replies/TASK.jsonl                     all replies of models to this task, so that nothing is asked twice (derived)
+views/                                 inputs as scenarios see them (derived)
 events.jsonl                           who did what, append-only, each line with the hash of the one before
 store.sqlite                           the database (derived)
 locks/ data/ engine/ bundles/          locks; packages and data of our own engine; what runner pack wrote

@@ -285,6 +285,7 @@ def fill_attempt(
     at: datetime = START,
     scenario: str = "default",
     output: Mapping[str, str] | None = None,
+    workflow: str = "batch",
 ) -> Attempt:
     """Write the files of an attempt into ``staging`` and seal it. ``output``: its files, the run file first."""
     team, software, _ = submission.split(".")
@@ -297,7 +298,7 @@ def fill_attempt(
         "task": TASK,
         "dataset": dataset,
         "scenario": scenario,
-        "workflow": "batch",
+        "workflow": workflow,
         "image": {"id": "sha256:" + "0" * 64, "repo_digest": None, "platform": "linux/amd64"},
         "command": ["/run"],
         "env": {},

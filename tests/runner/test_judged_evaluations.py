@@ -87,9 +87,9 @@ class Room:
         mounts.stopped.wait(20)
         return 0
 
-    def attempt(self, files: dict[str, str] | None = None) -> Attempt:
+    def attempt(self, files: dict[str, str] | None = None, workflow: str = "batch") -> Attempt:
         staging = self.archive.begin("toy", "alpha.one.12345678.test")
-        return fill_attempt(self.archive, staging, "alpha.one.12345678", output=files)
+        return fill_attempt(self.archive, staging, "alpha.one.12345678", output=files, workflow=workflow)
 
     def desk(self) -> Desk:
         datasets = [self.task.datasets["test"]]
@@ -137,7 +137,9 @@ def test_all_of_the_output_is_handed_over_within_bounds(tmp_path: Path) -> None:
 
 def test_an_evaluator_sees_the_data_of_services_but_no_gateway_without_leave(tmp_path: Path) -> None:
     room = Room(tmp_path, **DEBATE)
-    room.evaluate(room.attempt({"simulations.jsonl": "{}\n", "turns.jsonl": "{}\n", "served.jsonl": "{}\n"}))
+    files = {"simulations.jsonl": "{}\n", "turns.jsonl": "{}\n", "served.jsonl": "{}\n"}
+    room.evaluate(room.attempt(files, "interactive"))
+    assert room.seen["request"]["records"] is True
     paths = room.seen["request"]["paths"]
     assert (paths["services"], paths["gateway"]) == ("/services", None)
     assert room.seen["files"] == ["served.jsonl", "simulations.jsonl", "turns.jsonl"]
@@ -145,6 +147,15 @@ def test_an_evaluator_sees_the_data_of_services_but_no_gateway_without_leave(tmp
     assert room.seen["mounts"]["/services/user"] == ["arguments.jsonl"]
     assert all(m.read_only for m in room.seen["evaluator"].mounts if m.target != "/out")
     assert [spec.role for spec in room.engine.started] == ["evaluator"]
+    room.engine.close()
+
+
+@pytest.mark.parametrize("workflow", ["batch", "upload"])
+def test_what_lies_beside_another_run_file_is_not_ours(tmp_path: Path, workflow: str) -> None:
+    """Only the driver's records are vouched for: nobody else can say what was served, or how an answer failed."""
+    room = Room(tmp_path, **DEBATE)
+    room.evaluate(room.attempt({"simulations.jsonl": "{}\n", "served.jsonl": "{}\n"}, workflow))
+    assert not room.seen["request"].get("records", False)
     room.engine.close()
 
 

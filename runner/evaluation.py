@@ -20,7 +20,7 @@ from runner.engines.base import MIB, ContainerSpec, Engine, Exit, Handle, ImageR
 from runner.errors import PlatformError, RunnerError
 from runner.services import Service, gateway_key
 from runner.tasks import Dataset, Task, folder_files, view_files
-from runner.workflows.rooms import SOCKET, GatewayFacts, GatewayRoom, prepare_gateway
+from runner.workflows.rooms import SOCKET, GatewayFacts, GatewayRoom, prepare_gateway, refusal
 
 REQUEST = "/in/request.json"
 SERVICES = "/services"
@@ -234,26 +234,8 @@ def _refusals(task: Task, facts: GatewayFacts, status: str, message: str) -> tup
     Scores that were made without these answers are not believed, whatever the evaluator made of it.
     """
     service = task.evaluation_gateway
-    if facts.unknown and service is not None:
-        what = (
-            f"E408: {facts.refused['unknown_reply']} of {facts.calls} questions to models have no kept reply, "
-            f"and there is no key to ask them: set {service.options['key']} in the runner's environment, "
-            "then runner reevaluate"
-        )
-        return "error", what, True
-    if facts.key_refused and service is not None:
-        what = (
-            f"E408: the endpoint of services.gateway refuses the key: mend {service.options.get('key', 'it')}, "
-            "then runner reevaluate"
-        )
-        return "error", what, True
-    if facts.over_budget:
-        what = (
-            f"E409: the budget of services.gateway was used up after {facts.asked} calls of this evaluation: raise "
-            "calls, tokens or cost in task.yaml, then runner reevaluate; what was answered is kept and costs nothing again"
-        )
-        return "error", what, True
-    return status, message, False
+    told = refusal(service, facts, "runner reevaluate") if service is not None else None
+    return ("error", told, True) if told else (status, message, False)
 
 
 def _judge(exit_: Exit, files: tuple[str, ...], staging: Path, task: Task) -> tuple[str, str]:

@@ -16,6 +16,8 @@ Todo = Literal["run", "evaluate", "nothing"]
 
 # A failure of ours is tried again twice by itself; then the organiser has to look.
 TRIES = 3
+# Except for these, which begin a detail: only the organiser can mend them, and until then it would end the same way.
+MENDED_FIRST = ("E408: ", "E409: ")
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) ->
         return _cancelled(last)
     broken = [a for a in attempts if a.verdict == "platform-error"]
     verdict = TABLE["platform-error"]
-    if len(broken) < TRIES:
+    if len(broken) < TRIES and not last.detail.startswith(MENDED_FIRST):
         return Outcome(
             "pending",
             verdict.says,

@@ -196,7 +196,7 @@ def evaluate(
     """Evaluate a sealed attempt with the verdict ``ok`` and put the evaluation beside it, never over another.
 
     A failing evaluator or engine gives an evaluation of status ``error``; it never costs the team anything.
-    Raises E301 when the engine is gone.
+    Raises E301 when the engine is gone, and E305 when it lacks the gateway's network.
     """
     run_file = attempt.record()["output"]["file"]
     assert run_file is not None, "only attempts with a run file are evaluated"
@@ -220,7 +220,7 @@ def evaluate(
                 beside=desk.beside,
             )
         except PlatformError as error:
-            if error.code == "E301":
+            if error.code in ("E301", "E305"):
                 raise
             done = Evaluated("error", f"{error.what}. {error.why}".strip(), None, desk.image.id, "", "")
         return archive.add_evaluation(

@@ -229,7 +229,8 @@ class Pool:
     def _settle(self, planned: Planned, result: Attempt | Evaluation | BaseException) -> Planned | None:
         """Commit what a worker brought, and say what the run needs next (None: nothing)."""
         if isinstance(result, RunnerError):
-            self._blocked(planned, f"{result.what}. {result.why}".strip())
+            fix = f" Fix: {result.fix}" if result.fix else ""
+            self._blocked(planned, f"{result.what}. {result.why}".strip() + fix)
             if result.code in ("E301", "E302"):
                 raise result
             return None

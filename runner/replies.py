@@ -145,7 +145,8 @@ def _end_the_line(book: Path) -> None:
                 stream.write(b"\n")
 
 
-def _lock(book: Path) -> BaseFileLock:
+def locked(book: Path) -> BaseFileLock:
+    """The lock of a task's replies and of their account, over processes."""
     from filelock import FileLock
 
     return FileLock(book.with_name(f".{book.name}.lock"), timeout=60)

@@ -119,7 +119,7 @@ def _search(row: Mapping[str, Any], interaction: Mapping[str, Any]) -> Iterator[
         yield (*at, "data"), "another server brings its own data", "remove data, or image"
     if "image" not in row and "data" not in row:
         yield at, "the index needs the arguments that are in it", "add data: FOLDER with arguments.jsonl"
-    for key in ("server_port", "env", "writable"):
+    for key in ("server_port", "command", "health", "env", "writable"):
         if key in row and "image" not in row:
             yield (*at, key), f"{key} is for another server than ours", "remove it, or name its image"
     if row.get("port", 9200) == interaction.get("port", 8080):

@@ -34,6 +34,7 @@ SERVICE_LIMITS: Mapping[str, Limits] = {
 }
 DRIVER_LIMITS = Limits(memory=512 * MIB, open_files=4096)
 RELAY_LIMITS = Limits(memory=128 * MIB, pids=256, open_files=4096)
+WATCH_LIMITS = Limits(memory=64 * MIB, pids=16)
 
 
 @dataclass(frozen=True)
@@ -151,12 +152,13 @@ def search_port(service: Service) -> int:
 def room_limits(limits: Limits, services: Mapping[str, Service], *, interactive: bool) -> Limits:
     """What a whole room needs at once: ``limits`` of its main container, with the sidecars' memory added.
 
-    ``interactive`` counts driver and relay too. Processors stay those of the main container: while it computes,
+    ``interactive`` counts driver and relay too, and what watches the index. Processors stay those of the main container: while it computes,
     the others wait for it.
     """
     beside = [service.limits for service in services.values()]
     if interactive:
         beside += [DRIVER_LIMITS, RELAY_LIMITS]
+        beside += [WATCH_LIMITS] if "search" in services else []
         beside += [RELAY_LIMITS for service in services.values() if service.image is not None]
     return replace(limits, memory=limits.memory + sum(one.memory for one in beside))
 

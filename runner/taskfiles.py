@@ -211,6 +211,9 @@ def _deep(task: Task, config: Config, wanted: Sequence[str] | None) -> list[Code
                     schemas.closest(file, names).strip() or "correct the name",
                 )
         named = {str(name) for name, _ in truths}
+        named |= {
+            str(folder) for name, _ in truths for folder in name.parents[:-1]
+        }  # such as nuggets, a file a topic
         for k, measure in enumerate(task.measures.values()):
             if truths and measure.truths not in named:
                 add(

@@ -104,11 +104,14 @@ class Collection:
         self.close()
 
 
-def open_collection(path: Path, *, name: str | None = None, cache: Path | None = None) -> Collection:
+def open_collection(
+    path: Path, *, name: str | None = None, cache: Path | None = None, small: int = 0
+) -> Collection:
     """Open a collection, building its index first if there is none or it belongs to other bytes.
 
     ``cache`` is the folder for indexes that cannot be beside their collection; without one, such an index lives as long
-    as the collection is open. Raises :class:`EvaluatorError` with every broken line.
+    as the collection is open. So does that of a collection of at most ``small`` bytes, which is indexed in a moment: no file
+    appears in somebody's data. Raises :class:`EvaluatorError` with every broken line.
     """
     name = name or path.name
     try:
@@ -129,7 +132,7 @@ def open_collection(path: Path, *, name: str | None = None, cache: Path | None =
                 known = None
         if known is not None:
             return Collection(path, name, index)
-    for index in places:
+    for index in places if int(stamp.partition(":")[0]) > small else ():
         try:
             return Collection(path, name, _build(path, name, stamp, index))
         except OSError:

@@ -91,14 +91,17 @@ class Judging:
         """
         room = asyncio.Semaphore(REPORTS_AT_ONCE)
 
-        async def one(report: Report, bank: Bank, text: Text) -> JudgedReport | EvaluatorError:
+        async def one(report: Report, bank: Bank, text: Text) -> JudgedReport:
             async with room:
-                try:
-                    return await self.report(report, bank, text)
-                except EvaluatorError as error:
-                    return error
+                return await self.report(report, bank, text)
 
-        return await _all(one(*each) for each in wanted)
+        results = await asyncio.gather(*(one(*each) for each in wanted), return_exceptions=True)
+        found: list[JudgedReport | EvaluatorError] = []
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, EvaluatorError):
+                raise result
+            found.append(result)
+        return found
 
     async def report(self, report: Report, bank: Bank, text: Text) -> JudgedReport:
         """One judged report. Raises what the judge raises; nothing is half judged."""

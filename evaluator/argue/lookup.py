@@ -83,15 +83,21 @@ class Lookup:
 
 
 def open_lookup(
-    place: Path, collections: Iterable[str] | None = None, *, cache: Path | None = None, strict: bool = False
+    place: Path,
+    collections: Iterable[str] | None = None,
+    *,
+    cache: Path | None = None,
+    strict: bool = False,
+    small: int = 0,
 ) -> Lookup:
     """Open the collections of a folder, or the one file that ``place`` is.
 
     Without ``collections`` those of the default that are there, else every file of the folder. Named ones that are
     not there are in ``Lookup.missing``; they are an :class:`EvaluatorError` if ``strict``, or if none is there.
+    ``cache`` and ``small`` as for :func:`evaluator.argue.documents.open_collection`.
     """
     if not place.is_dir():
-        return Lookup([open_collection(place, cache=cache)])
+        return Lookup([open_collection(place, cache=cache, small=small)])
     named = tuple(dict.fromkeys(DEFAULT_COLLECTIONS if collections is None else collections))
     found: Mapping[str, Path | None] = {name: find(place, name) for name in named}
     files = list(dict.fromkeys(path for path in found.values() if path is not None))
@@ -101,7 +107,7 @@ def open_lookup(
         files = files or sorted(p for p in place.iterdir() if p.name.endswith(ENDINGS))
     if not files or (strict and missing):
         raise _nothing(place, missing or list(named))
-    return Lookup([open_collection(p, cache=cache) for p in files], missing=missing)
+    return Lookup([open_collection(p, cache=cache, small=small) for p in files], missing=missing)
 
 
 def find(folder: Path, collection: str) -> Path | None:

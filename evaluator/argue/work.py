@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evaluator.judges.replies import Replies
 
 LOOKUP_VARIABLE = "DOC_LOOKUP"
+SMALL = 16 << 20  # bytes of a collection whose index is not worth a file beside it
 Wanted = tuple[Report, Bank, Callable[[str], str | None]]
 
 
@@ -117,7 +118,7 @@ def documents(
         origin = "-C" if place is not None else LOOKUP_VARIABLE
         raise EvaluatorError(f"there is no folder {plain(named, 200)}", f"{origin} names it", usage=True)
     cache = env.get("CACHE_DIR", "").strip()
-    return open_lookup(path, collections or None, cache=Path(cache) if cache else None)
+    return open_lookup(path, collections or None, cache=Path(cache) if cache else None, small=SMALL)
 
 
 def load(path: Path, log: Log, topics: Sequence[str] = ()) -> list[Report]:

@@ -42,7 +42,7 @@ class HumanJudge:
     def __init__(self, annotators: Mapping[str, Sequence[JudgedReport]]) -> None:
         """``annotators``: a name and the reports that it has judged."""
         self.annotators = tuple(annotators)
-        self._votes: dict[Key, Counter[bool]] = {}
+        self._votes: dict[Key, dict[str, bool]] = {}  # one an annotator, however often it was asked
         self._looked: dict[Key, set[str]] = {}  # who has looked for matches
         self._matched: dict[Key, set[str]] = {}  # who has found this one
         for who, reports in annotators.items():
@@ -56,7 +56,7 @@ class HumanJudge:
                 base = (judgment.type.value, report.request_id, *_place(judgment, segment, before))
                 if judgment.type not in MATCHING:
                     assert judgment.value is not None
-                    self._votes.setdefault(base, Counter())[judgment.value] += 1
+                    self._votes.setdefault(base, {})[who] = judgment.value
                     continue
                 self._looked.setdefault(base, set()).add(who)
                 for match in judgment.matches:
@@ -77,7 +77,7 @@ class HumanJudge:
             yes = len(self._matched.get(found, ()))
             no = looked - yes
         else:
-            votes = self._votes.get(base, Counter())
+            votes = Counter(self._votes.get(base, {}).values())
             yes, no = votes[True], votes[False]
         if not yes + no:
             return None
@@ -98,9 +98,7 @@ class HumanJudge:
 
     def identity(self) -> Mapping[str, Any]:
         """The judgments themselves."""
-        votes = {
-            "\0".join(k): dict(sorted((str(b), n) for b, n in v.items())) for k, v in self._votes.items()
-        }
+        votes = {"\0".join(k): v for k, v in self._votes.items()}
         sets = [{"\0".join(k): sorted(v) for k, v in d.items()} for d in (self._looked, self._matched)]
         return {"judgments": f"sha256:{schemas.digest([votes, *sets])}"}
 

@@ -263,7 +263,7 @@ def no_gpu() -> PlatformError:
 def _check_network(name: str, facts: Mapping[str, Any]) -> None:
     """An engine without a bridge takes the word and gives nothing: find that out."""
     if not set(facts["NetworkSettings"].get("Networks") or {}) - {"none"}:
-        raise _no_network(name, "The engine started the container without a network.")
+        raise _no_network(name, "The engine gave the container none: it has no bridge.")
 
 
 def _no_network(name: str, why: str) -> PlatformError:
@@ -271,7 +271,7 @@ def _no_network(name: str, why: str) -> PlatformError:
     return PlatformError(
         f"this machine has no network {printable(name)} for the gateway",
         why=why,
-        fix="name one that 'docker network ls' shows (on an engine that the set-up started: host)",
+        fix="name one that it has in task.yaml; an engine without a bridge has services.gateway: {network: host}",
         code="E305",
     )
 

@@ -614,9 +614,14 @@ def _compare(
     if not against:
         # A figure over all answers at once, such as an F1, has no paired differences to test.
         return rows, [f"No significance test: {table.rank_by} has no values by topic."], None
-    others = [n for n in range(len(rows)) if n != base]
-    notes: list[str] = []
-    shared = {n: sorted(set(scores[n]) & set(against)) for n in others}
+    shared = {n: sorted(set(scores[n]) & set(against)) for n in range(len(rows)) if n != base}
+    notes = [
+        f"No significance test of {rows[n].team}/{rows[n].software}: it shares no topic with the baseline."
+        for n, keys in shared.items()
+        if not keys
+    ]
+    others = [n for n, keys in shared.items() if keys]
+    shared = {n: shared[n] for n in others}
     pairs = [[scores[n][key] - against[key] for key in shared[n]] for n in others]
     if any(len(keys) != len(against) for keys in shared.values()):
         notes.append("Some rows were compared with the baseline on the shared topics only.")

@@ -23,6 +23,7 @@ from runner.engines.base import Collected, Engine, Exit, Handle, Session
 from runner.errors import PlatformError
 from runner.jobs import Executed, Job
 from runner.verdicts import Facts, decide
+from runner.workflows.rooms import refusal
 from runner.workflows.servers import REPORT, SERVED, TURNS, USER_READY, Servers, wait_ready
 
 POLL = 0.25  # seconds between looks at the containers
@@ -53,6 +54,7 @@ class _Course:
     unhealthy: str | None = None
     ready: bool = False
     notes: tuple[str, ...] = ()
+    refusal: str | None = None  # what the organiser has to mend before the gateway can be asked
 
 
 def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Callable[[], bool]) -> Executed:
@@ -60,7 +62,7 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
 
     ``output/`` has the run file that the task names, ``turns.jsonl`` (one line for each answer) and
     ``served.jsonl`` (what the argument index served). Raises E301 when the engine is gone, as the batch
-    workflow does, and E402 when files of the task are not there.
+    workflow does, E305 when it lacks the gateway's network, and E402 when files of the task are not there.
     """
     started = stamp(SystemClock().now())
     (staging / "output").mkdir()
@@ -72,12 +74,16 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     except _Cancelled:
         course.exit = Exit(code=None, killed="cancel")
     except PlatformError as error:
-        if error.code == "E301":
+        if error.code in ("E301", "E305"):
+            # An engine that is gone, or can never give what the task asks for, says nothing about this run.
             raise
         platform = f"{error.what}. {error.why}".strip()
         if cancelled() or (course.exit is not None and course.exit.killed == "cancel"):
             # What a killed room looks like from inside is no failure of ours.
             platform, course.exit = None, Exit(code=None, killed="cancel")
+    if course.refusal is not None and course.disputed is None:
+        # Whatever it looked like from inside, the user could not go on: for a reason that the organiser has to mend.
+        platform = course.refusal
     run_file = job.task.output if job.task.output in course.collected.files else None
     facts = Facts(
         exit=course.exit,
@@ -121,7 +127,10 @@ def _in_the_room(
                 (staging / "logs" / f"{stream}.log").write_bytes(text)
         servers.keep_logs(staging / "logs")
         if servers.gateway is not None:
-            servers.gateway.finish(staging)
+            facts = servers.gateway.finish(staging)
+            course.refusal = refusal(
+                job.services["gateway"], facts, f"runner evaluate --run {job.run_id} --force"
+            )
 
 
 def _prepare(servers: Servers, cancelled: Callable[[], bool]) -> Handle:

@@ -9,24 +9,24 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from runner.engines.base import GIB, MIB, ContainerSpec, Handle, ImageRef, Mount, Session, Volume
 from runner.errors import PlatformError
-from runner.replies import Spent, charge, learn, snapshot, spent
+from runner.replies import learn, snapshot
 from runner.services import Service
+from runner.spending import CALLS, Spent, calls, charge, spent, used_by
 from runner.units import parse_duration
 
 KIB = 1024
 FOLDER = "/gateway"  # where clients find the socket
 SOCKET = f"{FOLDER}/gateway.sock"
-CALLS, REPLIES = "calls.jsonl", "replies.jsonl"
+REPLIES = "replies.jsonl"
 READY = 30.0
 _SLACK = 4 * MIB
-_MAX_LINE = 64 * KIB
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def gateway_config(service: Service, gone: Spent = Spent()) -> dict[str, Any]:
         "price": options.get("price"),
         "concurrency": options.get("concurrency", 10),
         "timeout": parse_duration(options.get("timeout", 60.0)),
-        **({"max_tokens": options["max_tokens"]} if "max_tokens" in options else {}),
+        **{key: options[key] for key in ("max_tokens", "retries") if key in options},
         "spent": asdict(gone),
     }
 
@@ -102,7 +102,8 @@ class GatewayRoom:
 
     def start(self) -> Handle:
         """Start the container. Raises :class:`PlatformError` when the engine cannot."""
-        gone = spent(self._known) if self._known is not None else Spent()
+        price = self._service.options.get("price")
+        gone = spent(self._known, price) if self._known is not None else Spent()
         told = json.dumps(gateway_config(self._service, gone)).encode()
         files: dict[str, Path | bytes] = {"gateway.json": told}
         command = ["python3", "-m", "sidecars.gateway", "serve", "--config", "/in/gateway.json"]
@@ -168,11 +169,12 @@ class GatewayRoom:
             max_bytes=self._log_bytes,
             max_files=16,
         )
-        facts = read_calls(staging / CALLS, replay=self.replay, price=self._service.options.get("price"))
+        price = self._service.options.get("price")
+        facts = read_calls(staging / CALLS, replay=self.replay, price=price)
         if self._known is not None:
             # Here, not when the work is done: what was paid for is kept also when the work is given up.
             learn(self._known, staging / REPLIES)
-            charge(self._known, facts.used)
+            charge(self._known, facts.used, price)
         return facts
 
     def _last_words(self) -> str:
@@ -199,40 +201,40 @@ def read_calls(path: Path, *, replay: bool, price: Mapping[str, float] | None = 
 
     ``price`` is what a million tokens cost, of questions (``input``) and replies (``output``).
     """
-    calls = asked = 0
+    count = asked = 0
     refused: Counter[str] = Counter()
     used = Spent()
-    for line in _lines(path):
-        calls += 1
-        try:
-            data = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if not isinstance(data, dict):
+    for data in calls(path):
+        count += 1
+        if data is None:
             continue
         code = data.get("code")
         if isinstance(code, str) and data.get("status") != 200:
             refused[code[:60]] += 1
         elif data.get("cached") is False:
             asked += 1
-        used += _used(data, price or {})
-    return GatewayFacts(calls, asked, dict(refused), replay, used)
+        used += used_by(data, price or {})
+    return GatewayFacts(count, asked, dict(refused), replay, used)
 
 
-def _used(line: Mapping[str, Any], price: Mapping[str, float]) -> Spent:
-    """What one line of the log used of the budget: nothing when the endpoint was not asked."""
-    counts = [line.get(name) for name in ("prompt_tokens", "completion_tokens", "retries")]
-    prompt, reply, retries = (n if type(n) is int and 0 <= n < 1 << 53 else 0 for n in counts)
-    if line.get("cached") is True or not ("upstream" in line or line.get("status") == 200 or retries):
-        return Spent()
-    cost = (prompt * price.get("input", 0.0) + reply * price.get("output", 0.0)) / 1_000_000
-    return Spent(1 + retries, prompt + reply, cost)
+def refusal(service: Service, facts: GatewayFacts, then: str) -> str | None:
+    """What the organiser has to mend when the gateway refused questions for a reason of theirs; None if it did not.
 
-
-def _lines(path: Path) -> Iterator[bytes]:
-    if not path.is_file():
-        return
-    with path.open("rb") as stream:
-        while line := stream.readline(_MAX_LINE):
-            if line.strip():
-                yield line
+    The words begin with the code of the error; ``then`` says how to do the work again.
+    """
+    if facts.unknown:
+        return (
+            f"E408: {facts.refused['unknown_reply']} of {facts.calls} questions to models have no kept reply, "
+            f"and there is no key to ask them: set {service.options['key']} in the runner's environment, then {then}"
+        )
+    if facts.key_refused:
+        return (
+            f"E408: the endpoint of services.gateway refuses the key: mend {service.options.get('key', 'it')}, "
+            f"then {then}"
+        )
+    if facts.over_budget:
+        return (
+            f"E409: the budget of services.gateway was used up after {facts.asked} calls of this work: raise calls, "
+            f"tokens or cost in task.yaml, then {then}; what was answered is kept and costs nothing again"
+        )
+    return None

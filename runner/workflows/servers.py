@@ -30,7 +30,15 @@ from runner.engines.base import (
 )
 from runner.errors import PlatformError, RunnerError
 from runner.jobs import Job
-from runner.services import DRIVER_LIMITS, RELAY_LIMITS, Interaction, Service, gateway_key, search_port
+from runner.services import (
+    DRIVER_LIMITS,
+    RELAY_LIMITS,
+    WATCH_LIMITS,
+    Interaction,
+    Service,
+    gateway_key,
+    search_port,
+)
 from runner.workflows.batch import inputs_volume, model_mounts
 from runner.workflows.rooms import GatewayRoom, prepare_gateway
 
@@ -42,7 +50,6 @@ SEARCH_READY = (
 )
 OURS_READY = 30.0
 POLL = 0.1
-WATCH_LIMITS = Limits(memory=64 * MIB, pids=16)
 USER_READY = 60.0  # what the driver gives the user before the first debate
 LINE_BYTES = 4 * KIB  # of one record beside what the software said
 RELAY_CHILDREN = 32

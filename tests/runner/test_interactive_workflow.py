@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from runner.archive import RunArchive
-from runner.engines.base import Exit
+from runner.engines.base import MIB, Exit, Limits
 from runner.engines.fake import Mounts
 from runner.errors import PlatformError, RunnerError
+from runner.outcomes import AttemptFacts, derive
 from runner.pipeline import execute as pipeline_execute
+from runner.services import Service
 from runner.workflows import workflow
 from tests.runner import interactive_jobs as jobs
 from tests.runner.interactive_jobs import execute, make_job, said, stays, waits, writes
@@ -298,6 +300,70 @@ def test_our_failures_are_not_the_softwares(tmp_path: Path, parts: Any, words: s
     assert done.verdict.detail.startswith(words)
 
 
+def asks_a_model(tmp_path: Path) -> dict[str, Any]:
+    """Services of a simulated user that is a language model."""
+    gateway = {"base_url": "https://models.example.org/v1", "models": ["m"], "calls": 9, "tokens": 9, "key": "NO_KEY"}
+    user = jobs.user(tmp_path / "data", options={"model": "base-user", "llm": {"model": "m"}})
+    return {
+        "search": jobs.search(tmp_path / "data"),
+        "user": user,
+        "gateway": Service("gateway", options=gateway, limits=Limits(memory=512 * MIB)),
+    }
+
+
+def refuses(code: str) -> Any:
+    """A gateway that refuses one of two questions."""
+
+    def gateway(mounts: Mounts) -> None:
+        lines = [{"status": 200, "cached": False}, {"status": 429, "code": code}]
+        (mounts["/log"] / "calls.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        stays(mounts)
+
+    return gateway
+
+
+@pytest.mark.parametrize(
+    ("code", "key", "words"),
+    [
+        ("unknown_reply", None, "E408: 1 of 2 questions to models have no kept reply"),
+        ("key_refused", "sk-x", "E408: the endpoint of services.gateway refuses the key: mend NO_KEY"),
+        ("budget_exceeded", "sk-x", "E409: the budget of services.gateway was used up after 1 calls"),
+    ],
+)
+@pytest.mark.parametrize("how", ["the user gives up", "the user goes on"])
+def test_what_the_gateway_refuses_is_the_organisers_to_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, key: str | None, words: str, how: str
+) -> None:
+    """Said by its cause, not as a failure of the user; and held at once, because a new try would end the same way."""
+    if key:
+        monkeypatch.setenv("NO_KEY", key)
+    failed = {"failure": {"part": "user", "message": "status 502"}} if "gives" in how else {}
+    parts = {"gateway": refuses(code), "driver": writes(**failed)}
+    done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
+    assert done.verdict.detail.startswith(words)
+    assert "runner evaluate --run team.one.00000000.dev --force" in done.verdict.detail
+    held = derive([AttemptFacts(1, "platform-error", done.verdict.detail)])
+    assert (held.name, held.todo, held.costs_quota) == ("held", "nothing", False)
+    assert derive([AttemptFacts(1, "platform-error", "the relay ended")]).todo == "run"
+
+
+def test_a_broken_index_is_disputed_whatever_the_gateway_says(tmp_path: Path) -> None:
+    """Else a software that breaks what it can reach would get another try when the organiser has paid."""
+    parts = {"gateway": refuses("budget_exceeded"), "search": after(0.6, 1), "driver": slow_driver}
+    done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
+    assert done.verdict.name == "disputed"
+
+
+def test_an_engine_without_the_gateways_network_says_nothing_about_the_run(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "task", services=asks_a_model(tmp_path))
+    engine = jobs.engine()
+    engine._faults["start"] = [PlatformError("this machine has no network bridge", code="E305")]
+    with pytest.raises(PlatformError) as caught:
+        execute(job, engine, tmp_path / "staging")
+    assert caught.value.code == "E305"
+
+
 def test_the_index_is_there_before_the_software(tmp_path: Path) -> None:
     """And when it is not, no software is started that could be blamed for it."""
     job = make_job(tmp_path / "task")
@@ -421,6 +487,24 @@ def test_a_foreign_index_gets_a_relay_of_its_own(tmp_path: Path) -> None:
     assert relay.command[2:] == (
         "sidecars.relay", "--listen-socket", "/search/search.sock", "--to-port", "9201",
     )  # fmt: skip
+
+
+# -- records ---------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_software_cannot_hand_in_records(tmp_path: Path) -> None:
+    """Only its run file is taken: nothing beside it could pass for what driver and index noted down."""
+    job = replace(make_job(tmp_path / "task"), workflow="batch", services={})
+
+    def software(mounts: Mounts) -> None:
+        for name in ("simulations.jsonl", "turns.jsonl", "served.jsonl", "driver.json", "replies.jsonl"):
+            (mounts["/tira-data/output"] / name).write_text("{}\n")
+
+    staging = tmp_path / "staging"
+    staging.mkdir()
+    done = workflow("batch")(job, jobs.engine(software), "a-1", staging, lambda: False)
+    assert (done.verdict.name, done.collected.files) == ("ok", ("simulations.jsonl",))
+    assert [path.name for path in (staging / "output").iterdir()] == ["simulations.jsonl"]
 
 
 # -- in the archive -------------------------------------------------------------------------------------------

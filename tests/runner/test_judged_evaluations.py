@@ -15,7 +15,8 @@ from runner.engines.fake import FakeEngine, Mounts
 from runner.errors import RunnerError
 from runner.evaluation import handed
 from runner.pipeline import Desk, Never, evaluate
-from runner.replies import Spent, replies_of, spent
+from runner.replies import replies_of
+from runner.spending import Spent, spent
 from runner.tasks import Task, load_task
 from runner.workflows.rooms import gateway_config, read_calls
 from tests.runner import definitions
@@ -279,6 +280,21 @@ def test_a_damaged_account_never_opens_the_budget_again(room: Room) -> None:
     assert [spec.role for spec in room.engine.started] == ["gateway", "evaluator"]  # only the first time
 
 
+def test_a_missing_account_is_counted_again_from_the_archive(room: Room) -> None:
+    """Also what an attempt's own gateway used; nothing that the archive knows can be spent a second time."""
+    room.calls = [{"status": 200, "cached": False, "prompt_tokens": 30, "completion_tokens": 4, "retries": 1}]
+    attempt = room.attempt()
+    room.evaluate(attempt)
+    room.evaluate(attempt)
+    assert spent(room.book) == Spent(calls=4, tokens=68)
+    room.book.with_suffix(".spent.json").unlink()
+    assert spent(room.book, {"input": 1e6, "output": 1e6}) == Spent(calls=4, tokens=68, cost=68.0)
+    room.evaluate(attempt)
+    assert room.seen["config"]["spent"] == {"calls": 4, "tokens": 68, "cost": 0.0}
+    assert spent(room.book) == Spent(calls=6, tokens=102)
+    assert room.book.with_suffix(".spent.json").is_file()
+
+
 def test_what_calls_cost(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     line = {"status": 200, "cached": False, "prompt_tokens": 1_000_000, "completion_tokens": 500_000}
@@ -334,5 +350,7 @@ def test_the_gateways_configuration_is_in_seconds(room: Room) -> None:
     from dataclasses import replace
 
     service = room.task.services["gateway"]
-    told = replace(service, options={**service.options, "timeout": "2min", "concurrency": 3})
-    assert (gateway_config(told)["timeout"], gateway_config(told)["concurrency"]) == (120.0, 3)
+    told = replace(service, options={**service.options, "timeout": "2min", "concurrency": 3, "retries": 0})
+    config = gateway_config(told)
+    assert (config["timeout"], config["concurrency"], config["retries"]) == (120.0, 3, 0)
+    assert "max_tokens" not in config  # the gateway's own default

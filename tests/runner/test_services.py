@@ -133,10 +133,15 @@ def test_the_gateway_of_an_evaluator(config: Config) -> None:
 
 def test_a_foreign_index(config: Config) -> None:
     image = f"elasticsearch@sha256:{'0' * 64}"
-    search = {"image": image, "server_port": 9200, "env": {"discovery.type": "single-node"}}
+    search = {
+        "image": image, "server_port": 9200, "env": {"discovery.type": "single-node"},
+        "command": ["elasticsearch", "-Ecluster.name=a b"], "health": "/_cluster/health?timeout=1s",
+    }  # fmt: skip
     write(config, changed(DEBATE, "services.search", search))
     task = load_task(config, "toy")
     assert (task.services["search"].image, task.services["search"].data) == (image, None)
+    assert task.services["search"].options["health"] == "/_cluster/health?timeout=1s"
+    assert task.services["search"].options["command"] == ["elasticsearch", "-Ecluster.name=a b"]
     assert task_problems(task, config) == []
 
 
@@ -166,6 +171,11 @@ def test_a_foreign_index(config: Config) -> None:
         ("services.search.data", "/etc", "a relative path"),
         ("services.search.port", 8080, "the software's own port is the same"),
         ("services.search.server_port", 9300, "another server than ours"),
+        ("services.search.command", ["x"], "command is for another server than ours"),
+        ("services.search.health", "/", "health is for another server than ours"),
+        ("services.search.health", "healthz", "a path such as /_cluster/health"),
+        ("services.search.health", "/a\r\nHost: b", "a path such as /_cluster/health"),
+        ("services.search.command", "elasticsearch", '"command" must be a list'),
         ("services.search.image", "elasticsearch:8", "named by its digest"),
         ("services.search.prefix", "arguments", "a path such as /arguments"),
         ("services.search.limits", {"memory": "0MiB"}, "more than nothing"),
@@ -433,7 +443,7 @@ def test_memory_of_the_whole_room_is_planned_with(config: Config) -> None:
     assert room == alone  # of an unknown bundle nothing is known
     bundle = Bundle(Path("nowhere"), {"runs": []}, "")
     room = room_of(task, bundle, "execute")
-    beside = sum(one.limits.memory for one in task.services.values())
+    beside = sum(one.limits.memory for one in task.services.values()) + 64 * MIB  # what watches the index
     assert room.memory == alone.memory + beside + DRIVER_LIMITS.memory + RELAY_LIMITS.memory
     assert (room.cpus, room.pids) == (alone.cpus, alone.pids)
     uploaded = Bundle(Path("nowhere"), {"runs": [{}]}, "")

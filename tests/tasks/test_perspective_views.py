@@ -52,7 +52,7 @@ def mounted(
     lock = {"digests": {"view": tasks.inputs_digest(task.datasets[dataset], chosen)}}
     # What the batch workflow asks of a job when it mounts the inputs.
     job: Any = SimpleNamespace(task=task, dataset=task.datasets[dataset], scenario=scenario, lock=lock)
-    volume = batch._inputs(job, engine)
+    volume = batch.inputs_volume(job, engine)
     with engine.session(attempt) as session:
         spec = ContainerSpec(
             role="software",

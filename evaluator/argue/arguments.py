@@ -1,0 +1,193 @@
+"""The arguments of ``evaluator argue``: those of Auto-ARGUE in both spellings, and what was added to them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, NoReturn
+
+from evaluator.errors import EvaluatorError
+from evaluator.findings import nearest, plain
+
+ACTIONS = ("annotate", "score")
+_EPILOG = """commands (first word):
+  annotate      judge only: the same arguments
+  score         score stored judgments: [INPUT] NUGGETS OUT_PREFIX [--judgments FILE]; no judge is needed
+  agreement     how far a judge agrees with people, by judgment type
+  correlation   whether two judges order the runs alike
+  consistency   whether a judge says the same again
+  canaries      whether a judge can be talked into something by what it reads
+
+examples:
+  evaluator argue reports.jsonl nuggets results/mine -p lexical -C lookup
+  evaluator argue reports.jsonl nuggets results/mine -p openai -a annotate score --validate-judgments
+  evaluator argue score nuggets results/mine --judgments people.jsonl
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Unknown and wrong arguments become one clear error, which names the options that begin like an unknown one."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        self.known: list[str] = []
+
+    def option(self, *names: str, **options: Any) -> None:
+        """Add an option; every name with hyphens has a twin with underscores, which the help leaves out."""
+        twins = [f"--{n[2:].replace('-', '_')}" for n in names if n.startswith("--") and "-" in n[2:]]
+        self.known += [*names, *twins]
+        action = self.add_argument(*names, **options)
+        # Not in option_strings, which is what the help shows.
+        self._option_string_actions.update(dict.fromkeys(twins, action))
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print, with the option that was probably meant."""
+        fix = f"see {self.prog} -h"
+        for word in message.split() if "unrecognized" in message else ():
+            if meant := self._meant(word.partition("=")[0]):
+                fix = f"did you mean {' or '.join(meant)}? See {self.prog} -h"
+                break
+        raise EvaluatorError(f"{self.prog}: {plain(message, 300)}", fix=fix, usage=True)
+
+    def _meant(self, word: str) -> list[str]:
+        if not word.startswith("-"):
+            return []
+        close = nearest(word, self.known)
+        begins = [name for name in self.known if len(word) > 2 and name.startswith(word)]
+        return [close] if close else [n for n in begins if n.replace("_", "-") == n or word.count("_")][:4]
+
+
+def whole_parser(name: str) -> Parser:
+    """The parser of ``evaluator argue`` itself, or of ``annotate``, which has no ``--actions``."""
+    parser = Parser(
+        prog=f"evaluator argue{' ' + name if name else ''}",
+        description="Judge reports with citations, and score the judgments: OUT_PREFIX.judgments.jsonl and OUT_PREFIX.scores.tsv.",
+        epilog=None if name else _EPILOG,
+    )
+    parser.add_argument("input", metavar="INPUT", help="reports as JSON Lines")
+    parser.add_argument(
+        "nuggets", metavar="NUGGETS", help="nuggets: a file such as nuggets_388.v3.json, or a folder"
+    )
+    parser.add_argument("prefix", metavar="OUT_PREFIX", help="beginning of the names of what is written")
+    if not name:
+        parser.option(
+            "-a",
+            "--actions",
+            nargs="+",
+            choices=ACTIONS,
+            default=list(ACTIONS),
+            help="what to do (default: both)",
+        )
+    add_judge_options(parser)
+    add_report_options(parser)
+    parser.option("--rerun", action="store_true", help="judge again, even if there are judgments already")
+    parser.option("--dry-run", action="store_true", help="only say what judging would take")
+    parser.option("--max-calls", type=_positive, metavar="N", help="do not begin if more calls may be needed")
+    _scoring(parser)
+    return parser
+
+
+def score_parser() -> Parser:
+    """The parser of ``evaluator argue score``."""
+    parser = Parser(
+        prog="evaluator argue score",
+        description="Score stored judgments: OUT_PREFIX.scores.tsv. No judge and no documents are needed.",
+    )
+    parser.add_argument("places", nargs="+", metavar="[INPUT] NUGGETS OUT_PREFIX")
+    parser.option("--judgments", type=Path, metavar="FILE", help="default: OUT_PREFIX.judgments.jsonl")
+    parser.option(
+        "-t", "--topics", nargs="+", action="extend", default=[], metavar="TOPIC", help="only these topics"
+    )
+    parser.option("-v", "--verbose", action="store_true", help="say more on stderr")
+    _scoring(parser)
+    return parser
+
+
+def add_judge_options(parser: Parser) -> None:
+    """Who judges."""
+    parser.option(
+        "-p", "--model-provider", "--provider", default=None, metavar="P",
+        help="openai, anthropic, together (default), huggingface, huggingface_local, from_env; lexical (offline, no key); human",
+    )  # fmt: skip
+    parser.option(
+        "-m", "--model-name", "--model", default=None, metavar="M", help="the provider's name of the model"
+    )
+    parser.option(
+        "-P", "--prompt-config", type=Path, metavar="FILE", help="prompts in the place of ours (JSON)"
+    )
+    parser.option(
+        "--max-tokens", type=_positive, default=10, metavar="N", help="tokens of a reply (default 10)"
+    )
+    parser.option(
+        "--human",
+        type=Path,
+        metavar="PLACE",
+        help="with -p human: judgments of people, a file or a folder of files",
+    )
+    parser.option(
+        "--disable-cache",
+        action="store_true",
+        help="keep no replies in OUT_PREFIX.replies.jsonl, and use none",
+    )
+    parser.option("--always-check-all-nuggets", action="store_true",
+                  help="ask the judge about relevance, and about all nuggets for every citation: many questions")  # fmt: skip
+    parser.option("--price", nargs=2, type=float, metavar=("IN", "OUT"),
+                  help="dollars per million tokens read and written, for the estimate")  # fmt: skip
+
+
+def add_report_options(parser: Parser) -> None:
+    """What is judged."""
+    parser.option(
+        "-C", "--collection-dir", metavar="DIR", help="folder with the documents (default: $DOC_LOOKUP)"
+    )
+    parser.option("-c", "--collection", "--collections", nargs="+", action="extend", default=[], metavar="ID",
+                  help="collections in it, such as neuclir/1/ru (default: the three of NeuCLIR, or what is there)")  # fmt: skip
+    parser.option(
+        "--report-documents", action="store_true", help="also use the documents that reports carry themselves"
+    )
+    parser.option(
+        "-t", "--topics", nargs="+", action="extend", default=[], metavar="TOPIC", help="only these topics"
+    )
+    parser.option(
+        "--truncate-reports", action="store_true", help="cut reports at their limit before they are judged"
+    )
+    parser.option("--max-report-length", type=_positive, default=2000, metavar="N",
+                  help="the limit in characters, where --requests gives none (default 2000)")  # fmt: skip
+    parser.option("--requests", type=Path, metavar="FILE", help="requests with limits")
+    parser.option("--do-nugget-alignment-check", "--nugget-alignment-check", action="store_true",
+                  help="stop unless reports and nuggets are of the same topics")  # fmt: skip
+    parser.option("-v", "--verbose", action="store_true", help="say more on stderr")
+
+
+def _scoring(parser: Parser) -> None:
+    parser.option(
+        "--validate-judgments",
+        action="store_true",
+        help="stop if judgments are missing or do not fit to the nuggets",
+    )
+    parser.option(
+        "--penalize-missing-topics",
+        action="store_true",
+        help="topics without a report count 0 (default: left out)",
+    )
+    parser.option("--credit", "--nugget-credit", choices=("citation", "sentence", "none"), default="citation",
+                  help="which nugget matches count (default: of citations that support their sentence)")  # fmt: skip
+    parser.option(
+        "--strict",
+        action="store_true",
+        help="ours: also measures for which wrong answers count against a nugget",
+    )
+    parser.option(
+        "--negative-assertions",
+        action="store_true",
+        help="ours: also measures of statements that something is not known",
+    )
+    parser.option("--leaderboard", "--leaderboard-format", nargs="+", action="extend", default=[], metavar="FORMAT",
+                  help="also write OUT_PREFIX.FORMAT.txt: ir_measures, tot, trec_eval, rag4reports, ranking, jsonl")  # fmt: skip
+    parser.option("--explain", action="store_true", help="print every reward and penalty")
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 10**9:
+        raise argparse.ArgumentTypeError("say a positive number")
+    return int(text)

@@ -1,0 +1,131 @@
+"""``evaluator argue consistency``: whether a judge says the same when it is asked the same again.
+
+Every question is asked several times and nothing is taken from a cache. ``same`` is the share of questions with the same reply every
+time, ``equal`` the mean share of equal replies over all pairs of repetitions, ``kappa`` Cohen's kappa, the mean over these pairs. A
+reply that cannot be read is a reply of its own. A deterministic judge has 1 everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import combinations
+from math import fsum
+from typing import TYPE_CHECKING, Any
+
+from evaluator.argue.asking import Judge, Question, Verdict
+from evaluator.argue.model_judge import ModelJudge
+from evaluator.argue.models import JudgmentType
+from evaluator.argue.progress import Progress
+from evaluator.argue.trust import putting, showing
+from evaluator.errors import EvaluatorError
+from evaluator.measures.agreement import kappa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = JudgmentType
+REPETITIONS = 3
+MOST = 100
+
+
+def run(words: Sequence[str]) -> int:
+    """Do what the words after ``evaluator argue consistency`` say. Raises :class:`EvaluatorError`."""
+    from evaluator.argue.cli import choice_of
+    from evaluator.argue.work import OpenJudge
+
+    parser = putting.parser_of(
+        "consistency", "Whether a judge says the same when it is asked again. No replies are kept or reused."
+    )
+    parser.option("-n", "--repetitions", type=int, default=REPETITIONS, metavar="N",
+                  help=f"how often everything is asked (default {REPETITIONS})")  # fmt: skip
+    showing.add_output(parser)
+    showing.add_reliability(parser)
+    args = parser.parse_args(words)
+    if not 2 <= args.repetitions <= MOST:
+        raise EvaluatorError(f"--repetitions is 2 to {MOST}", usage=True)
+    args.prefix, args.disable_cache = "", True
+    found = putting.questions(args)
+    if found is None:
+        return 1
+    asked = [put.question for put in putting.sample(found, args.sample)]
+    with OpenJudge(choice_of(args)) as judge:
+        if not putting.allow(args, judge, asked, args.repetitions):
+            return 0
+        with Progress(len(asked) * args.repetitions, "asking") as progress:
+            replies = asyncio.run(_closing(judge, asked, args.repetitions, progress.tick))
+        result = {"judge": putting.about(judge), **consistency(asked, replies)}
+    if args.reliability:
+        showing.put_reliability(args.reliability, result["judge"], reliability(result))
+    showing.show(result, lines(result), as_json=args.json)
+    return 0
+
+
+async def _closing(
+    judge: Judge, asked: Sequence[Question], times: int, tell: Callable[[], None]
+) -> list[list[Verdict]]:
+    try:
+        return await repeated(judge, asked, times, tell)
+    finally:
+        await judge.close()
+
+
+async def repeated(
+    judge: Judge, asked: Sequence[Question], times: int, tell: Callable[[], None] | None = None
+) -> list[list[Verdict]]:
+    """The replies to all questions, repetition by repetition. The judge forgets what it has said before each."""
+    rounds = []
+    for _ in range(times):
+        if isinstance(judge, ModelJudge):
+            from evaluator.judges.replies import Replies
+
+            judge.chat.replies = Replies()
+        elif hasattr(judge, "forget"):
+            judge.forget()
+        rounds.append(await putting.answers(judge, asked, tell))
+    return rounds
+
+
+def consistency(asked: Sequence[Question], rounds: Sequence[Sequence[Verdict]]) -> dict[str, Any]:
+    """The figures for each type and for ``all``, as data for ``--json``. ``rounds`` are the replies of each repetition."""
+    rows: dict[str, list[list[str]]] = {}
+    for i, question in enumerate(asked):
+        said = [_label(one[i]) for one in rounds]
+        rows.setdefault(question.type.value, []).append(said)
+    by_type = {kind.value: _figures(rows[kind.value]) for kind in T if kind.value in rows}
+    everything = [row for some in rows.values() for row in some]
+    return {"repetitions": len(rounds), "types": {**by_type, "all": _figures(everything)}}
+
+
+def _label(verdict: Verdict) -> str:
+    return "unreadable" if not verdict.readable else "yes" if verdict.value else "no"
+
+
+def _figures(rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+    pairs = list(combinations(range(len(rows[0])), 2)) if rows else []
+    kappas = [
+        k for a, b in pairs if (k := kappa([r[a] for r in rows], [r[b] for r in rows]).value) is not None
+    ]
+    equal = [sum(r[a] == r[b] for r in rows) / len(rows) for a, b in pairs]
+    return {
+        "questions": len(rows),
+        "same": sum(len(set(r)) == 1 for r in rows) / len(rows) if rows else None,
+        "equal": fsum(equal) / len(equal) if equal else None,
+        "kappa": fsum(kappas) / len(kappas) if kappas else None,
+        "unreadable": sum(label == "unreadable" for r in rows for label in r),
+    }
+
+
+def reliability(result: Mapping[str, Any]) -> dict[str, float]:
+    """The figure that stands beside scores."""
+    same = result["types"]["all"]["same"]
+    return {} if same is None else {"same reply again": same}
+
+
+def lines(result: Mapping[str, Any]) -> list[str]:
+    """The result for people."""
+    rows = [["", "questions", "same", "equal", "kappa", "unreadable"]]
+    for kind, row in result["types"].items():
+        figures = [showing.number(row[name]) for name in ("same", "equal", "kappa")]
+        rows.append([showing.titled(kind), f"{row['questions']:,}", *figures, f"{row['unreadable']:,}"])
+    return [*showing.table(rows), f"each question was asked {result['repetitions']:,} times"]

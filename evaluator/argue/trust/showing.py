@@ -1,0 +1,139 @@
+"""What all four commands print, and the file of figures that stand beside a judge's scores.
+
+Such a file is ``{"judge": {"model", "prompts" or "rules"}, "figures": {name: number}}``. It belongs to one judge: one model with
+one set of prompts. Figures of several commands add up in it, as long as they are about the same judge.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import schemas
+from evaluator.errors import EvaluatorError
+from evaluator.findings import plain
+
+if TYPE_CHECKING:
+    from evaluator.argue.arguments import Parser
+
+MAX_FIGURES = 20  # as in result.json
+_WHO = ("model", "prompts", "rules")
+
+
+def add_output(parser: Parser) -> None:
+    """Options that every command has."""
+    parser.option("--json", action="store_true", help="print everything as JSON")
+
+
+def add_reliability(parser: Parser) -> None:
+    """Where figures are put that stand beside scores."""
+    parser.option(
+        "--reliability",
+        type=Path,
+        metavar="FILE",
+        help="also put the main figures into FILE, beside those that are there about the same judge",
+    )
+
+
+def show(data: Mapping[str, Any], lines: Sequence[str], *, as_json: bool) -> None:
+    """Print the one or the other."""
+    print(json.dumps(data, indent=2, ensure_ascii=False) if as_json else "\n".join(lines))
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines: the first column to the left, the others to the right."""
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))] if rows else []
+    return [
+        "  ".join(
+            cell.ljust(width) if n == 0 else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def number(value: float | None) -> str:
+    """Four digits, a dash for what is not defined."""
+    return "–" if value is None else f"{value:.4f}"
+
+
+def titled(kind: str) -> str:
+    """A judgment type in words."""
+    return kind.lower().replace("_", " ")
+
+
+# --- the file of figures ---------------------------------------------------------------------------------------
+
+
+def who(identity: Mapping[str, Any]) -> dict[str, str]:
+    """What makes two judges the same one here: their model and prompts. Empty for judgments that do not say."""
+    return {key: str(identity[key]) for key in _WHO if identity.get(key)}
+
+
+def put_reliability(path: Path, identity: Mapping[str, Any], figures: Mapping[str, float]) -> None:
+    """Add figures to a file, in the place of those with the same names.
+
+    Raises :class:`EvaluatorError` if nobody knows which judge they are about, or the file is about another one.
+    """
+    judge = who(identity)
+    if not judge:
+        raise EvaluatorError(
+            "the figures cannot be kept: the judgments do not say which model and prompts made them",
+            fix="judge with this program, or leave --reliability out",
+        )
+    known = read_reliability(path, identity) if path.exists() else {}
+    merged = {**known, **{name: round(float(value), 4) for name, value in figures.items()}}
+    if len(merged) > MAX_FIGURES:
+        raise EvaluatorError(
+            f"{path.name} would hold {len(merged)} figures", f"{MAX_FIGURES} fit beside a score"
+        )
+    text = json.dumps({"judge": judge, "figures": merged}, indent=2, ensure_ascii=False) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:80]}.", dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except OSError as error:
+        raise EvaluatorError(
+            f"{path} cannot be written", (error.strerror or "").lower(), usage=True
+        ) from None
+
+
+def read_reliability(path: Path, identity: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a file, for ``judge.reliability`` of a result.
+
+    Raises :class:`EvaluatorError` for a file that is none, and for figures about another judge than ``identity``.
+    """
+    doc = schemas.load_json(path, path.name, max_bytes=1 << 20)
+    data = doc.data
+    problems = [str(p) for p in doc.problems]
+    figures = data.get("figures") if isinstance(data, dict) else None
+    judge = data.get("judge") if isinstance(data, dict) else None
+    if not problems and not (
+        isinstance(figures, dict)
+        and isinstance(judge, dict)
+        and len(figures) <= MAX_FIGURES
+        and all(isinstance(v, int | float) and not isinstance(v, bool) for v in figures.values())
+    ):
+        problems = ["it has to hold judge and figures, which are numbers"]
+    if problems:
+        raise EvaluatorError(
+            f"{path.name} holds no figures about a judge",
+            "; ".join(problems[:3]),
+            "make it with evaluator argue agreement, consistency or canaries: --reliability FILE",
+        )
+    assert isinstance(figures, dict) and isinstance(judge, dict)
+    if who(judge) != who(identity):
+        theirs, ours = (", ".join(f"{k} {v}" for k, v in who(one).items()) for one in (judge, identity))
+        raise EvaluatorError(
+            f"the figures in {path.name} are about another judge",
+            plain(f"they are about {theirs}, this is {ours}", 400),
+            "measure this judge, and name another file",
+        )
+    return {str(name): float(value) for name, value in figures.items()}

@@ -1,0 +1,257 @@
+"""What is asked about a sentence, what is not, in which order the answers stand, and what a judge's silence counts as."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from judging_play import BANK, DOCUMENTS, Recording, T, bank, judge, report
+
+from evaluator.argue.asking import Question
+from evaluator.argue.judging import FLOW, Flow, Judging, fingerprint, questions_at_most
+from evaluator.argue.judgments import as_json
+from evaluator.argue.models import DEFAULTS, JudgedReport
+from evaluator.argue.scoring import score_topic
+from evaluator.argue.validating import validate_judgments
+from evaluator.errors import EvaluatorError
+from evaluator.judges.chat import JudgeError
+
+CITED = ("The bridge was opened in 1901.", ["d1"])
+
+
+def test_a_cited_sentence_is_asked_about_the_answers_of_its_document_and_its_support() -> None:
+    recording = Recording()
+    made = judge(recording, CITED)
+    asked = [(q.type, q.nugget_question, q.nugget_answer, q.document) for q in recording.asked]
+    assert sorted(asked) == [
+        (T.SENTENCE_ANSWERS_QUESTION, "When?", "1901", DOCUMENTS["d1"]),
+        (T.SENTENCE_ANSWERS_QUESTION, "When?", "the start of the century", DOCUMENTS["d1"]),
+        (T.SENTENCE_ATTESTED, "", "", DOCUMENTS["d1"]),
+    ]
+    # Relevance was looked up, and the order is that of the files.
+    assert [(j.type, j.evaluator) for j in made.segments[0].judgments] == [
+        (T.CITED_DOCUMENT_RELEVANCE, "null"),
+        (T.SENTENCE_ANSWERS_QUESTION, "recording"),
+        (T.SENTENCE_ATTESTED, "recording"),
+    ]
+    [match] = made.segments[0].judgments[1].matches
+    assert (match.question, match.answers) == ("When?", ("1901", "the start of the century"))
+    assert made.segments[0].citations[0].text == DOCUMENTS["d1"]
+
+
+def test_each_citation_is_judged_for_itself_in_the_reports_order() -> None:
+    made = judge(Recording(backwards=True), ("Opened in 1901 for two million.", ["d2", "d1", "d9"]))
+    judgments = made.segments[0].judgments
+    assert [j.doc_id for j in judgments] == ["d2"] * 3 + ["d1"] * 3 + ["d9"] * 3
+    assert [j.value for j in judgments if j.type is T.CITED_DOCUMENT_RELEVANCE] == [True, True, False]
+    by_document = {j.doc_id: [(m.question, *m.answers) for m in j.matches] for j in judgments if j.matches}
+    assert by_document == {
+        "d2": [("When?", "the start of the century"), ("How much?", "two million")],
+        "d1": [("When?", "1901", "the start of the century")],
+    }
+
+
+def test_an_irrelevant_document_is_asked_about_support_only() -> None:
+    recording = Recording()
+    made = judge(recording, ("Bees make honey.", ["d9"]))
+    assert recording.types() == [T.SENTENCE_ATTESTED]
+    relevance, answers, _ = made.segments[0].judgments
+    assert (relevance.value, answers.matches, answers.evaluator) == (False, (), "null")
+
+
+def test_answers_are_asked_whether_or_not_the_document_supports_the_sentence() -> None:
+    recording = Recording(lambda q: q.type is not T.SENTENCE_ATTESTED)
+    made = judge(recording, CITED)
+    assert made.segments[0].judgments[1].matches and not made.segments[0].judgments[2].value
+    assert len(recording.asked) == 3
+    assert score_topic(made, BANK).values["correct_nuggets"] == 0  # no credit without support
+
+
+def test_a_document_that_nobody_has_supports_nothing_and_is_not_asked_about() -> None:
+    recording = Recording()
+    made = judge(recording, ("Ghosts.", ["nowhere"]))
+    assert recording.asked == []
+    assert [j.value for j in made.segments[0].judgments if j.value is not None] == [False, False]
+    assert made.segments[0].citations[0].text == ""
+    everything = judge(recording, ("Ghosts.", ["nowhere"]), flow=Flow(everything=True))
+    assert T.CITED_DOCUMENT_RELEVANCE not in recording.types()
+    assert everything.segments[0].judgments[0].value is False
+
+
+def test_a_sentence_without_citation_is_asked_whether_it_needs_one() -> None:
+    recording = Recording(False)
+    made = judge(recording, ("Here is a report.", []))
+    assert recording.types() == [T.REQUIRES_CITATION]
+    assert [j.type for j in made.segments[0].judgments] == [T.REQUIRES_CITATION]
+
+
+def test_the_first_sentence_says_everything_for_the_first_time() -> None:
+    recording = Recording()
+    made = judge(recording, ("The moon is made of cheese.", []))
+    assert recording.types() == [T.REQUIRES_CITATION]
+    last = made.segments[0].judgments[-1]
+    assert (last.type, last.value, last.evaluator) == (T.FIRST_INSTANCE, True, "null")
+
+
+def test_a_later_one_is_asked_with_all_sentences_before_it() -> None:
+    recording = Recording(lambda q: q.type is not T.FIRST_INSTANCE)
+    made = judge(recording, CITED, ("A second.", []), ("A third.", []))
+    firsts = {q.sentence: q.previous for q in recording.asked if q.type is T.FIRST_INSTANCE}
+    assert firsts == {
+        "A second.": CITED[0],
+        "A third.": f"{CITED[0]}\nA second.",
+    }
+    assert [s.judgments[-1].value for s in made.segments[1:]] == [False, False]
+
+
+def test_no_citation_no_question_about_documents_and_none_about_denials() -> None:
+    recording = Recording()
+    judge(recording, CITED, ("It is not known who built it.", []))
+    assert T.NEGATIVE_ASSERTION not in recording.types()
+    assert T.CITED_DOCUMENT_RELEVANCE not in recording.types()
+    assert not any(q.document for q in recording.asked if q.sentence.startswith("It is not"))
+
+
+def test_denials_are_asked_about_only_with_the_option() -> None:
+    recording = Recording()
+    made = judge(recording, ("It is not known who built it.", []), flow=Flow(negation=True))
+    assert sorted(recording.types()) == [
+        T.NEGATIVE_ASSERTION,
+        T.NEGATIVE_ASSERTION_CONFIRMED,
+        T.REQUIRES_CITATION,
+    ]
+    [confirmed] = [q for q in recording.asked if q.type is T.NEGATIVE_ASSERTION_CONFIRMED]
+    assert confirmed.nugget_question == "Who?"  # the question whose answers were filtered out
+    assert [j.type for j in made.segments[0].judgments][:2] == [
+        T.NEGATIVE_ASSERTION,
+        T.NEGATIVE_ASSERTION_CONFIRMED,
+    ]
+    plain = Recording(False)
+    judge(plain, ("It is not known who built it.", []), flow=Flow(negation=True))
+    assert T.NEGATIVE_ASSERTION_CONFIRMED not in plain.types()
+
+
+def test_denials_never_change_comparable_figures() -> None:
+    sentences = [CITED, ("It is not known who built it.", [])]
+    without = score_topic(judge(Recording(), *sentences), BANK).values
+    with_them = score_topic(judge(Recording(), *sentences, flow=Flow(negation=True)), BANK).values
+    assert without == with_them
+
+
+def test_wrong_answers_are_asked_about_only_with_the_option() -> None:
+    recording = Recording()
+    judge(recording, CITED, flow=Flow(strict=True))
+    wrong = [q.nugget_answer for q in recording.asked if q.type is T.SENTENCE_GIVES_WRONG_ANSWER]
+    assert wrong == ["1910"]
+
+
+def test_everything_asks_about_relevance_and_about_all_pairs() -> None:
+    recording = Recording()
+    made = judge(recording, ("Bees make honey.", ["d9"]), flow=Flow(everything=True))
+    assert sorted(recording.types()) == [
+        T.CITED_DOCUMENT_RELEVANCE,
+        T.SENTENCE_ANSWERS_QUESTION,
+        T.SENTENCE_ANSWERS_QUESTION,
+        T.SENTENCE_ANSWERS_QUESTION,
+        T.SENTENCE_ATTESTED,
+    ]
+    assert made.segments[0].judgments[0].value is True
+    assert made.segments[0].judgments[0].evaluator == "recording"
+    assert score_topic(made, BANK).values["nugget_coverage"] == 1.0
+
+
+def test_nuggets_without_any_documents_are_judged_as_if_everything_was_asked() -> None:
+    old = bank({"When?": ("OR", {"1901": []})})
+    if old.linked:  # the v3 form filters them; the old one cannot say
+        from dataclasses import replace
+
+        old = replace(old, linked=False, nuggets=tuple(replace(n, answers=n.wrong, wrong=()) for n in old.unanswerable))  # fmt: skip
+    recording = Recording()
+    judge(recording, CITED, nuggets=old)
+    assert sorted(recording.types()) == [
+        T.CITED_DOCUMENT_RELEVANCE,
+        T.SENTENCE_ANSWERS_QUESTION,
+        T.SENTENCE_ATTESTED,
+    ]
+
+
+def test_the_order_of_the_answers_changes_nothing() -> None:
+    sentences = [CITED, ("Bees.", ["d9", "d1", "d2"]), ("Uncited.", []), ("Again.", ["d2"])]
+    said = {str(as_json(judge(Recording(width=w, backwards=b), *sentences))) for w, b in ((1, False), (50, True), (3, True))}  # fmt: skip
+    assert len(said) == 1
+
+
+def test_as_many_questions_are_open_as_the_judge_wants() -> None:
+    narrow, wide = Recording(width=1, backwards=True), Recording(width=30, backwards=True)
+    sentences = [(f"Sentence {i}.", ["d1", "d2"]) for i in range(8)]
+    judge(narrow, *sentences)
+    judge(wide, *sentences)
+    assert narrow.most <= 2 < wide.most  # one more waits at the door, so that none is idle
+
+
+def test_replies_that_cannot_be_read_are_counted_and_noted() -> None:
+    kinds = [T.SENTENCE_ANSWERS_QUESTION, T.REQUIRES_CITATION]
+    judging = Judging(Recording(lambda q: DEFAULTS[q.type], unreadable=kinds))
+    made = asyncio.run(judging.report(report(CITED, ("Uncited.", [])), BANK, DOCUMENTS.get))
+    assert dict(judging.tally.defaults) == {T.SENTENCE_ANSWERS_QUESTION: 2, T.REQUIRES_CITATION: 1}
+    assert judging.tally.total == 5
+    assert made.segments[0].judgments[1].extra["defaulted"] == 2
+    assert "defaulted" not in made.segments[0].judgments[2].extra
+    assert made.segments[1].judgments[0].value is True and made.segments[1].judgments[0].extra["defaulted"] == 1
+
+
+def test_no_more_is_asked_after_an_error_that_will_not_go_away() -> None:
+    class Refusing(Recording):
+        async def decide(self, question: Question):  # type: ignore[no-untyped-def]
+            await super().decide(question)
+            raise JudgeError("the key is wrong", transient=False)
+
+    refusing = Refusing(width=1)
+    wanted = [(report(*[(f"{i}.", ["d1"])] * 5), BANK, DOCUMENTS.get) for i in range(6)]
+    results = asyncio.run(Judging(refusing).reports(wanted))
+    assert [type(r) for r in results] == [JudgeError] * 6
+    assert len(refusing.asked) <= 4
+
+
+def test_one_report_that_cannot_be_judged_does_not_stop_the_others() -> None:
+    class Sometimes(Recording):
+        async def decide(self, question: Question):  # type: ignore[no-untyped-def]
+            if question.sentence == "Bad.":
+                raise JudgeError("the endpoint is down", transient=True)
+            return await super().decide(question)
+
+    wanted = [(report((text, ["d1"])), BANK, DOCUMENTS.get) for text in ("Good.", "Bad.", "Fine.")]
+    results = asyncio.run(Judging(Sometimes()).reports(wanted))
+    assert [isinstance(r, JudgedReport) for r in results] == [True, False, True]
+    assert isinstance(results[1], EvaluatorError)
+
+
+@pytest.mark.parametrize("flow", [Flow(), Flow(True), Flow(False, True, True), Flow(True, True, True)])
+def test_no_more_is_asked_than_was_announced_and_everything_is_valid(flow: Flow) -> None:
+    recording = Recording()
+    sentences = [CITED, ("Both.", ["d1", "d2"]), ("Bees.", ["d9"]), ("None.", []), ("Not known.", [])]
+    made = judge(recording, *sentences, flow=flow)
+    assert len(recording.asked) <= questions_at_most(report(*sentences), BANK, flow)
+    assert validate_judgments(made, BANK, name="x") == []
+
+
+def test_a_fingerprint_changes_with_everything_that_judgments_depend_on() -> None:
+    one, recording = report(CITED, ("None.", [])), Recording()
+
+    class Other(Recording):
+        def identity(self):  # type: ignore[no-untyped-def]
+            return {"model": "other"}
+
+    base = fingerprint(one, BANK, DOCUMENTS.get, recording, Flow())
+    changed = [
+        fingerprint(report(("Other.", ["d1"]), ("None.", [])), BANK, DOCUMENTS.get, recording, Flow()),
+        fingerprint(report((CITED[0], ["d2"]), ("None.", [])), BANK, DOCUMENTS.get, recording, Flow()),
+        fingerprint(one, bank({"When?": ("OR", {"1901": ["d1"]})}), DOCUMENTS.get, recording, Flow()),
+        fingerprint(one, BANK, {"d1": "changed"}.get, recording, Flow()),
+        fingerprint(one, BANK, DOCUMENTS.get, Other(), Flow()),
+        fingerprint(one, BANK, DOCUMENTS.get, recording, Flow(everything=True)),
+        fingerprint(one, BANK, DOCUMENTS.get, recording, Flow(strict=True)),
+    ]
+    assert len({base, *changed}) == 1 + len(changed)
+    assert fingerprint(one, BANK, DOCUMENTS.get, Recording(width=1), Flow()) == base
+    assert judge(recording, CITED).judge["flow"] == FLOW

@@ -43,6 +43,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--word-limit", type=_positive, default=60, metavar="N")
     parser.add_argument("--turns-per-debate", type=_positive, metavar="N", help="default: what the file says")
     parser.add_argument("--by-debate", action="store_true", help="also print values by debate")
+    parser.add_argument("--transcript", action="store_true", help="print what was said first")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(call=debate)
 
@@ -94,6 +95,10 @@ def debate(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(log, rules.turns, values, judged)
     else:
+        if args.transcript:
+            from evaluator.transcript import lines
+
+            print("\n".join(lines(held, examined, records, rules)) + "\n", flush=True)
         _print_findings(log)
         if not log.invalid:
             _print_table(log, held, rules.turns, values, judged, by_debate=args.by_debate)

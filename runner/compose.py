@@ -1,8 +1,10 @@
 """``tasks/<task>/compose.yaml``: the task's limits in the words of Compose, for a participant's local test.
 
-The file is generated from task.yaml and committed; the top-level ``docker-compose.yml`` takes its two services by
-``extends``. Compose cannot enforce the wall clock, the size of the output directory, or our system call filter:
-``runner try`` does. ``python -m runner.compose`` writes the files, ``--check`` only compares.
+The file is generated from task.yaml and committed; the top-level ``docker-compose.yml`` takes its services by
+``extends``, and their profiles: a task of batch runs has the two that always start, a task of debates the room of
+:mod:`runner.composeroom` in the profile ``debate``. Compose cannot enforce the wall clock, the size of the output
+directory, or our system call filter: ``runner try`` does. ``python -m runner.compose`` writes the files, ``--check``
+only compares.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from runner import composeroom, tira
 from runner import config as configuration
-from runner import tira
+from runner.composeroom import bind
 from runner.engines.base import Limits
 from runner.errors import PlatformError, RunnerError
 from runner.evaluation import request
@@ -37,6 +40,12 @@ _HIDING = """\
 _SCENARIO = """\
 # The input is that of the scenario "{scenario}"; for the others use "runner try".
 """
+_ROOM = """\
+# The software is a server: "docker compose --profile debate up" holds debates with it.
+"""
+_NO_ROOM = """\
+# A software that is a server needs a room that Compose is not told of here: use "runner try".
+"""
 
 
 def shown_scenario(task: Task) -> Scenario | None:
@@ -51,8 +60,10 @@ def shown_scenario(task: Task) -> Scenario | None:
 
 
 def render(task: Task) -> str:
-    """The text of ``compose.yaml`` for a task: services ``software`` and ``evaluator`` with limits and data.
+    """The text of ``compose.yaml`` for a task: services ``software`` and ``evaluator``, or a debate's, with limits and data.
 
+    Every file has all of them, because ``docker-compose.yml`` names them all; those that the task has no use for are in
+    a profile that nobody asks for.
     Data are those of the first public dataset, by paths relative to the task's folder; a task without one gets
     the limits only. The text depends on task.yaml alone, except for scenarios that see a part of the inputs.
     A scenario that hides fields cannot be mounted: then the first one that does not is shown, and the head says so.
@@ -60,9 +71,16 @@ def render(task: Task) -> str:
     dataset = task.public_dataset()
     if dataset is not None and missing_sources(dataset):
         dataset = None
-    services = {"software": _software(task, dataset), "evaluator": _evaluator(task, dataset)}
+    batch = {"software": _software(task, dataset), "evaluator": _evaluator(task, dataset)}
+    room = composeroom.services(task, dataset, _sandbox) if dataset is not None else None
+    batch = {"prepare": {"network_mode": "none"}, **batch}
+    if "interactive" in task.workflows and "batch" not in task.workflows:
+        batch = dict.fromkeys(batch, composeroom.UNUSED)
+    services = batch | (room or dict.fromkeys(composeroom.NAMES, composeroom.UNUSED))
     head = _HEAD.format(wall=task.limits.wall_clock, output=task.limits.output)
     scenario = shown_scenario(task)
+    if "interactive" in task.workflows:
+        head += _NO_ROOM if room is None else _ROOM
     if dataset is not None and scenario is None:
         head += _HIDING
     elif dataset is not None and scenario is not None and len(task.scenarios) > 1:
@@ -89,8 +107,8 @@ def _evaluator(task: Task, dataset: Dataset | None) -> dict[str, Any]:
             del wanted["paths"][key]  # neither is there in Compose
         service["environment"]["EVALUATOR_REQUEST_JSON"] = json.dumps(wanted, sort_keys=True)
         service["volumes"] = [
-            _bind(_relative(task, dataset.inputs), "/inputs"),
-            _bind(_relative(task, dataset.truths), "/truths"),
+            bind(_relative(task, dataset.inputs), "/inputs"),
+            bind(_relative(task, dataset.truths), "/truths"),
         ]
     return service
 
@@ -141,25 +159,14 @@ def _sandbox(limits: Limits, user: int) -> dict[str, Any]:
 
 def _view(task: Task, dataset: Dataset, scenario: Scenario) -> list[dict[str, Any]]:
     if scenario.rules is None:
-        return [_bind(_relative(task, dataset.inputs), tira.INPUT)]
+        return [bind(_relative(task, dataset.inputs), tira.INPUT)]
     return [
-        _bind(_relative(task, path), f"{tira.INPUT}/{name}") for name, path in view_files(dataset, scenario)
+        bind(_relative(task, path), f"{tira.INPUT}/{name}") for name, path in view_files(dataset, scenario)
     ]
 
 
 def _relative(task: Task, path: Path) -> str:
     return "./" + path.relative_to(task.folder).as_posix()
-
-
-def _bind(source: str, target: str) -> dict[str, Any]:
-    # A missing folder is an error: Compose would otherwise create an empty one, owned by root.
-    return {
-        "type": "bind",
-        "source": source,
-        "target": target,
-        "read_only": True,
-        "bind": {"create_host_path": False},
-    }
 
 
 def _lines(value: Any, depth: int) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ class ModelJudge:
     """Asks a :class:`evaluator.judges.chat.Chat`. ``name`` is the provider's, as it stands in judgments.
 
     ``lacks`` is why nothing new can be asked (no key): it is raised for the first question that was not answered before.
+    ``begin`` is called once before such a question; it starts what is needed and gives the address to ask.
     """
 
     def __init__(
@@ -35,19 +37,29 @@ class ModelJudge:
         name: str = "llm",
         width: int = 10,
         lacks: EvaluatorError | None = None,
+        begin: Callable[[], str] | None = None,
     ) -> None:
         self.chat, self.prompts, self.name, self.width, self.lacks = chat, prompts, name, width, lacks
         self.chat.parameters.setdefault("max_tokens", MAX_TOKENS)
+        self._begin, self._beginning = begin, asyncio.Lock()
 
     async def decide(self, question: Question) -> Verdict:
         """See :class:`evaluator.argue.asking.Judge`. Raises :class:`evaluator.judges.chat.JudgeError`."""
         prompt = self.prompts.of(question.type)
         messages = prompt.messages(question)
-        if self.lacks is not None and not self.knows(messages):
-            raise self.lacks
+        if (self.lacks or self._begin) and not self.knows(messages):
+            await self._ready()
         reply = await self.chat.ask(messages)
         said = reading(reply.text)
         return Verdict(prompt.default, False) if said is None else Verdict(said)
+
+    async def _ready(self) -> None:
+        if self.lacks is not None:
+            raise self.lacks
+        async with self._beginning:
+            if self._begin is not None:
+                self.chat.base_url = await asyncio.to_thread(self._begin)
+                self._begin = None
 
     def key(self, messages: list[dict[str, str]]) -> str:
         """Under which a reply is kept."""

@@ -83,21 +83,28 @@ class OpenJudge:
 
         prompts = read_prompts(choice.prompts)
         found = providers.endpoint(choice.provider, model=choice.model, env=self._env)
-        base_url = found.base_url
+        model, lacks, begin = found.model, found.lacks, None
         replies: Replies = self._stack.enter_context(Replies(choice.replies))
-        if found.provider == "huggingface_local" and base_url is None:
-            from evaluator.judges.local_server import LocalServer
+        if found.provider == "huggingface_local" and found.base_url is None:
+            from evaluator.judges.local_server import LocalServer, lacking, served_name
 
-            base_url = self._stack.enter_context(LocalServer(found.model)).base_url
+            # A server takes minutes to load a model: not before there is a question that was never answered.
+            model, lacks = served_name(found.model), lacking(found.model)
+
+            def begin() -> str:
+                return self._stack.enter_context(LocalServer(found.model)).base_url
+
         chat = Chat(
-            model=found.model,
-            base_url=base_url,
-            api_key=found.key or ("none" if base_url else None),
+            model=model,
+            base_url=found.base_url,
+            api_key=found.key or ("none" if found.base_url else None),
             concurrency=found.concurrency,
             replies=replies,
             parameters={"max_tokens": choice.max_tokens, **choice.parameters},
         )
-        return ModelJudge(chat, prompts, name=found.provider, width=found.concurrency, lacks=found.lacks)
+        return ModelJudge(
+            chat, prompts, name=found.provider, width=found.concurrency, lacks=lacks, begin=begin
+        )
 
 
 def documents(

@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING
 
 from evaluator.argue.asking import Question
 from evaluator.argue.models import JudgmentType
-from evaluator.judges.wording import covered, digits, sentences, turned, wording
+from evaluator.judges.wording import (
+    Wording,
+    covered,
+    digits,
+    direction,
+    sentences,
+    stem,
+    turned,
+    wording,
+)
 
 if TYPE_CHECKING:
     from evaluator.judges.embedding import Embedder
 
 T = JudgmentType
+_YES = stem("yes")
 BEST = 4  # passages of a document that are compared by meaning, those with the most words in common
 _ABOUT = re.compile(
     r"\b(this|the (present|following|next|last|preceding|previous|remaining|above)|our) "
@@ -34,7 +44,15 @@ _UNKNOWN = re.compile(
 )
 
 NAMES: dict[JudgmentType, tuple[str, ...]] = {
-    T.SENTENCE_ATTESTED: ("words", "passage", "numbers", "denial", "turned", "meaning"),
+    T.SENTENCE_ATTESTED: (
+        "words",
+        "passage",
+        "figures",
+        "denial",
+        "turned",
+        "direction",
+        "meaning",
+    ),
     T.SENTENCE_ANSWERS_QUESTION: (
         "words",
         "question",
@@ -56,13 +74,14 @@ def features(question: Question, embedder: Embedder | None) -> tuple[float, ...]
     if question.type is T.SENTENCE_ATTESTED:
         return against(question.sentence, question.document, embedder)
     if question.type is T.FIRST_INSTANCE:
-        words, passage, numbers, _, other, meaning = against(question.sentence, question.previous, embedder)
-        return words, passage, numbers, other, meaning
+        words, passage, _, _, other, _, meaning = against(question.sentence, question.previous, embedder)
+        said, before = wording(question.sentence), wording(question.previous)
+        return words, passage, _lacking(said.numbers, before), other, meaning
     if question.type is T.SENTENCE_ANSWERS_QUESTION:
         return answer(question.sentence, question.nugget_question, question.nugget_answer, embedder)
     if question.type is T.CITED_DOCUMENT_RELEVANCE:
         found = against(question.sentence, question.document, embedder)
-        return found[0], found[5]
+        return found[0], found[-1]
     return requires(question.sentence)
 
 
@@ -70,8 +89,8 @@ def against(claim: str, source: str, embedder: Embedder | None) -> tuple[float, 
     """How well a source covers a claim.
 
     ``words``: share of its content in the whole source; ``passage``: in the best passage (one sentence or two);
-    ``numbers``: share of its numbers that the source lacks; ``denial``: 1 if just one of claim and best passage denies;
-    ``turned``: words whose opposite stands in the best passage instead; ``meaning``: the highest cosine of a passage.
+    ``figures``: share of its numbers in digits that the source lacks; ``denial``: 1 if just one of claim and best passage denies; ``turned``: words whose opposite stands in the best passage instead; ``direction``: 1 if the
+    one says more and the other less; ``meaning``: the highest cosine of a passage.
     """
     said = wording(claim)
     parts = sentences(source) or [""]
@@ -79,29 +98,33 @@ def against(claim: str, source: str, embedder: Embedder | None) -> tuple[float, 
     ranked = sorted(passages, key=lambda p: (-covered(said, wording(p).weights), len(p), p))
     best = wording(ranked[0])
     whole = wording(source)
-    figures = said.numbers
-    lacking = len(figures - whole.numbers) / len(figures) if figures else 0.0
     return (
         covered(said, whole.weights),
         covered(said, best.weights),
-        lacking,
+        _lacking(digits(claim), whole),
         float((said.denials > 0) != (best.denials > 0)),
         float(min(turned(said, best), 2)),
+        float(direction(claim) * direction(ranked[0]) < 0),
         closest(claim, ranked[:BEST], embedder),
     )
+
+
+def _lacking(numbers: frozenset[str], source: Wording) -> float:
+    return len(numbers - source.numbers) / len(numbers) if numbers else 0.0
 
 
 def answer(sentence: str, question: str, known: str, embedder: Embedder | None) -> tuple[float, ...]:
     """How well a sentence gives a known answer; ``words``, ``numbers`` and so on of the answer in the sentence."""
     said, wanted, asked = wording(sentence), wording(known), wording(question)
     figures = digits(known) or wanted.numbers
-    lacking = len(figures - said.numbers) / len(figures) if figures else 0.0
-    own = {s: w for s, w in wanted.weights.items() if s not in asked.weights}
-    fresh = wanted._replace(weights=own) if own else wanted
+    # What the answer says beyond its question. A bare yes says what is asked; the word itself proves nothing.
+    content = {s: w for s, w in wanted.weights.items() if s != _YES}
+    own = {s: w for s, w in content.items() if s not in asked.weights} or content or asked.weights
+    fresh = wanted._replace(weights=own)
     return (
         covered(fresh, said.weights),
         covered(asked, said.weights),
-        lacking,
+        _lacking(figures, said),
         float((said.denials > 0) != (wanted.denials > 0)),
         float(min(turned(wanted, said) + turned(said, wanted), 2)),
         float(said.doubts > wanted.doubts),
@@ -111,10 +134,16 @@ def answer(sentence: str, question: str, known: str, embedder: Embedder | None) 
 
 
 def requires(sentence: str) -> tuple[float, ...]:
-    """Whether a sentence speaks about its report, asks, and holds figures."""
+    """Whether a sentence speaks only about its report, only asks, and holds figures.
+
+    Only: a claim with "Thank you." or a question behind it is still a claim.
+    """
+    parts = sentences(sentence) or [""]
+    asks = [part.rstrip().endswith("?") for part in parts]
+    about = [bool(_ABOUT.search(part)) for part in parts]
     return (
-        float(bool(_ABOUT.search(sentence))),
-        float(sentence.rstrip().endswith("?")),
+        float(all(a or q for a, q in zip(about, asks, strict=True)) and any(about)),
+        float(all(asks)),
         float(bool(digits(sentence))),
     )
 

@@ -91,6 +91,7 @@ class LocalServer:
 def command(model: str, port: int) -> list[str]:
     """How a server for ``model`` is started. Raises :class:`EvaluatorError` if none is installed."""
     where = ["--host", "127.0.0.1", "--port", str(port)]
+    named = ["--served-model-name", served_name(model)]
     if model.endswith(".gguf"):
         if not Path(model).is_file():
             raise EvaluatorError(f"there is no file {plain(model, 120)}", usage=True)
@@ -103,10 +104,24 @@ def command(model: str, port: int) -> list[str]:
             "llama.cpp", 'install llama.cpp (llama-server), or: pip install "llama-cpp-python[server]"'
         )
     if found := shutil.which("vllm"):
-        return [found, "serve", model, *where]
+        return [found, "serve", model, *named, *where]
     if _installed("vllm"):
-        return [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, *where]
+        return [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, *named, *where]
     raise _missing("vLLM", "pip install vllm; or give -m a .gguf file and install llama.cpp's llama-server")
+
+
+def served_name(model: str) -> str:
+    """What the server calls ``model``: of a file or folder its name alone, so that replies are known wherever it lies."""
+    return Path(model).name if Path(model).exists() else model
+
+
+def lacking(model: str) -> EvaluatorError | None:
+    """Why no server can be started for ``model``; None if one can."""
+    try:
+        command(model, 0)
+    except EvaluatorError as error:
+        return error
+    return None
 
 
 def _missing(name: str, fix: str) -> EvaluatorError:

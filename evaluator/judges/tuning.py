@@ -8,6 +8,7 @@ Analysis, ch. 16), so that a word that occurs in no pair keeps its meaning. The 
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import sys
@@ -26,7 +27,7 @@ RESULT = Path(__file__).with_name("data") / "lexical.json"
 STRENGTH = 4.0  # of the prior
 EXPECTED: Mapping[JudgmentType, tuple[float, tuple[float, ...]]] = {
     # type -> (constant, weights in the order of NAMES)
-    T.SENTENCE_ATTESTED: (-3.5, (1.0, 1.5, -2.0, -1.0, -2.0, 4.0)),
+    T.SENTENCE_ATTESTED: (-3.5, (1.0, 1.5, -3.0, -1.0, -2.0, -2.0, 4.0)),
     T.SENTENCE_ANSWERS_QUESTION: (-4.0, (2.0, 0.5, -2.5, -0.5, -1.5, -1.5, 3.0, 2.0)),
     T.REQUIRES_CITATION: (1.0, (-3.0, -3.0, 1.0)),
     T.FIRST_INSTANCE: (5.0, (-1.5, -1.5, 2.0, 1.0, -4.0)),
@@ -80,12 +81,20 @@ def fit(
     # Held in units of the spread of each number; the constant hardly at all.
     hold = np.r_[STRENGTH * np.maximum(x[:, :-1].std(axis=0), 0.1) ** 2, 0.01]
     w = prior.copy()
+
+    def loss(at: Any) -> float:
+        return float(np.logaddexp(0, -(2 * y - 1) * (x @ at)).sum() + (hold * (at - prior) ** 2).sum() / 2)
+
     for _ in range(200):
-        p = 1 / (1 + np.exp(-(x @ w)))
+        p = 1 / (1 + np.exp(-np.clip(x @ w, -500, 500)))
         step = np.linalg.solve((x.T * (p * (1 - p))) @ x + np.diag(hold), x.T @ (p - y) + hold * (w - prior))
-        w -= step
         if float(np.abs(step).max()) < 1e-10:
             break
+        # A whole step may lead too far: half of it then, and so on.
+        size = 1.0
+        while size > 1e-6 and loss(w - size * step) > loss(w):
+            size /= 2
+        w = w - size * step
     return round(float(w[-1]), 4), [round(float(v), 4) for v in w[:-1]]
 
 
@@ -151,8 +160,27 @@ def figures(pairs: Sequence[tuple[bool, bool]]) -> dict[str, Any]:
     }
 
 
-if __name__ == "__main__":
-    text = json.dumps(tune(), indent=1) + "\n"
-    if "--dry-run" not in sys.argv:
+def text_of(result: Mapping[str, Any]) -> str:
+    """The file's text."""
+    return json.dumps(result, indent=1) + "\n"
+
+
+def main(words: Sequence[str]) -> int:
+    """``python -m evaluator.judges.tuning [--check]``: write the file, or only say whether it is what comes out (0 if so)."""
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluator.judges.tuning", description="Tune the offline judge."
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; 1 if the file would change")
+    args = parser.parse_args(words)
+    text = text_of(tune())
+    if not args.check:
         RESULT.write_text(text, encoding="utf-8")
-    print(text)
+        print(text, end="")
+        return 0
+    same = RESULT.read_text("utf-8") == text
+    print(f"{RESULT.name} is {'what comes out' if same else 'not what comes out: run it without --check'}")
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -13,6 +13,8 @@ from evaluator.judges.embedding import ranks
 _TOKEN = re.compile(r"[a-z]+|\d+(?:[,.]\d+)*|\.\d+")
 _END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Za-z0-9])|\n\s*\n")
 _COMMA = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_BROKEN = re.compile(r"(?<![\d.])(\d)\. (\d\d)(?!\d)")  # "2. 01" for 2.01, as scanned texts have it
+_NUMBER_SIGN = re.compile(r"\bno\. ?(?=\d)", re.IGNORECASE)
 
 
 def _list(text: str) -> list[str]:
@@ -48,27 +50,41 @@ _ORDINALS = {
 _WORDS = {**_UNITS, **_ORDINALS, "half": "2", "twice": "2", "double": "2", "doubled": "2", "quarter": "4",
           "square": "2", "squared": "2", "cube": "3", "cubed": "3", "both": "2"}  # fmt: skip
 
-# Pairs of which one in the place of the other turns a statement round; by their stems.
+# Pairs of which one in the place of the other turns a statement round; all their forms, by their stems.
 _OPPOSITES = (
-    ("increas", "decreas"), ("increas", "reduc"), ("ris", "fall"), ("rais", "lower"), ("grow", "shrink"),
-    ("high", "low"), ("higher", "lower"), ("greater", "smaller"), ("larg", "small"), ("larger", "smaller"),
-    ("more", "less"), ("most", "least"), ("maximum", "minimum"), ("largest", "smallest"), ("greatest", "smallest"),
-    ("strong", "weak"), ("stronger", "weaker"), ("fast", "slow"), ("faster", "slower"), ("promot", "delay"),
-    ("promot", "prevent"), ("advanc", "delay"), ("accelerat", "decelerat"), ("stabil", "destabil"),
-    ("before", "after"), ("above", "below"), ("upstream", "downstream"), ("forward", "rearward"), ("forward", "aft"),
-    ("ahead", "behind"), ("front", "rear"), ("inner", "outer"), ("inside", "outside"), ("upper", "lower"),
-    ("favorab", "unfavorab"), ("favourab", "unfavourab"), ("favorab", "adver"), ("same", "different"),
-    ("always", "never"), ("sharp", "blunt"), ("cool", "heat"), ("cold", "hot"), ("thick", "thin"), ("thicker", "thinner"),
-    ("long", "short"), ("longer", "shorter"), ("wide", "narrow"), ("laminar", "turbulent"), ("subsonic", "supersonic"),
-    ("overestimat", "underestimat"), ("exceed", "below"), ("better", "worse"), ("best", "worst"), ("good", "poor"),
-    ("agree", "disagre"), ("stab", "unstab"), ("early", "late"), ("earlier", "later"), ("earlier", "delay"),
-    ("linear", "nonlinear"), ("insensitiv", "sensitiv"), ("steady", "unsteady"), ("gain", "loss"), ("attach", "separat"),
-    ("open", "clos"), ("begin", "end"), ("start", "stop"), ("win", "lose"), ("support", "oppos"), ("accept", "reject"),
+    ("increase", "decrease"), ("increase", "reduce"), ("increase", "reduction"), ("rise", "fall"), ("raise", "lower"),
+    ("grow", "shrink"), ("high", "low"), ("higher", "lower"), ("highest", "lowest"), ("greater", "smaller"), ("large", "small"),
+    ("larger", "smaller"), ("largest", "smallest"), ("greatest", "smallest"), ("more", "less"), ("most", "least"),
+    ("more", "fewer"), ("maximum", "minimum"), ("strong", "weak"), ("stronger", "weaker"), ("strongest", "weakest"),
+    ("fast", "slow"), ("faster", "slower"), ("fastest", "slowest"), ("promote", "delay"), ("promote", "prevent"),
+    ("advance", "delay"), ("accelerate", "decelerate"), ("acceleration", "deceleration"), ("stabilize", "destabilize"),
+    ("stabilise", "destabilise"), ("stable", "unstable"), ("stability", "instability"), ("before", "after"),
+    ("above", "below"), ("upstream", "downstream"), ("forward", "rearward"), ("forward", "aft"), ("ahead", "behind"),
+    ("front", "rear"), ("inner", "outer"), ("inside", "outside"), ("upper", "lower"), ("favorable", "unfavorable"),
+    ("favourable", "unfavourable"), ("favorable", "adverse"), ("favourable", "adverse"), ("same", "different"),
+    ("always", "never"), ("sharp", "blunt"), ("cool", "heat"), ("cold", "hot"), ("cooler", "hotter"), ("thick", "thin"),
+    ("thicker", "thinner"), ("long", "short"), ("longer", "shorter"), ("wide", "narrow"), ("wider", "narrower"),
+    ("laminar", "turbulent"), ("subsonic", "supersonic"), ("overestimate", "underestimate"), ("exceed", "below"),
+    ("better", "worse"), ("best", "worst"), ("good", "poor"), ("agree", "disagree"), ("early", "late"), ("earlier", "later"),
+    ("earlier", "delay"), ("linear", "nonlinear"), ("insensitive", "sensitive"), ("steady", "unsteady"), ("gain", "loss"),
+    ("attached", "separated"), ("open", "close"), ("begin", "end"), ("start", "stop"), ("win", "lose"),
+    ("support", "oppose"), ("accept", "reject"), ("rich", "poor"), ("young", "old"), ("younger", "older"),
+    ("majority", "minority"), ("legal", "illegal"), ("possible", "impossible"), ("necessary", "unnecessary"),
 )  # fmt: skip
-OPPOSITES: dict[str, frozenset[str]] = {}
-for _a, _b in _OPPOSITES:
-    OPPOSITES[_a] = OPPOSITES.get(_a, frozenset()) | {_b}
-    OPPOSITES[_b] = OPPOSITES.get(_b, frozenset()) | {_a}
+# Words that say which way something goes.
+UPWARDS = frozenset(
+    _list("""more most greater greatest higher highest larger largest increase increases increased increasing rise rises rose
+    rising raise raised raises exceed exceeds exceeded exceeding above maximum strong stronger strongest better best longer
+    longest faster fastest thicker wider improve improves improved many much gain gains grow grows grew growing enhance
+    enhanced promote promotes promoted easily easier overestimate overestimates overestimated considerable considerably
+    significant significantly appreciable appreciably""")
+)
+DOWNWARDS = frozenset(
+    _list("""less least fewer fewest smaller smallest lower lowest decrease decreases decreased decreasing reduce reduces reduced
+    reducing reduction fall falls fell falling drop drops dropped below minimum weak weaker weakest worse worst shorter
+    shortest slower slowest thinner narrower few hardly never little delay delays delayed scarcely loss losses shrink shrinks
+    insignificant negligible underestimate underestimates underestimated slight slightly""")
+)
 
 
 class Wording(NamedTuple):
@@ -84,7 +100,7 @@ class Wording(NamedTuple):
 @lru_cache(maxsize=20_000)
 def wording(text: str) -> Wording:
     """What is looked at in ``text``."""
-    tokens = _TOKEN.findall(_COMMA.sub("", text.lower().replace("n't", " not")))
+    tokens = _tokens(text.lower().replace("n't", " not"))
     weights: dict[str, float] = {}
     stems: set[str] = set()
     numbers: set[str] = set()
@@ -103,6 +119,11 @@ def wording(text: str) -> Wording:
     return Wording(weights, frozenset(stems), frozenset(numbers), denials, sum(t in DOUBT for t in tokens))
 
 
+def _tokens(text: str) -> list[str]:
+    found: list[str] = _TOKEN.findall(_BROKEN.sub(r"\1.\2", _COMMA.sub("", _NUMBER_SIGN.sub("", text))))
+    return found
+
+
 def _number(token: str) -> str:
     try:
         return f"{float(token.replace(',', '.') if token.count(',') == 1 and '.' not in token else token.replace(',', '')):g}"
@@ -112,7 +133,7 @@ def _number(token: str) -> str:
 
 def digits(text: str) -> frozenset[str]:
     """The numbers that are written in figures."""
-    found = _TOKEN.findall(_COMMA.sub("", text.lower()))
+    found = _tokens(text.lower())
     return frozenset(_number(t) for t in found if t[0].isdigit() or t[0] == ".")
 
 
@@ -144,6 +165,24 @@ def rarity(word: str) -> float:
     """From about 0.2 for the commonest words to 1 for those that the vocabulary does not have."""
     place = ranks().get(word)
     return 1.0 if place is None else 0.2 + 0.8 * log(max(place - 995, 2)) / log(30_000)
+
+
+def _opposites() -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for one, other in _OPPOSITES:
+        a, b = stem(one), stem(other)
+        found[a] = found.get(a, frozenset()) | {b}
+        found[b] = found.get(b, frozenset()) | {a}
+    return found
+
+
+OPPOSITES = _opposites()
+
+
+def direction(text: str) -> int:
+    """1 if a text only says that something is or gets more, -1 for less, 0 for both or neither."""
+    tokens = frozenset(_TOKEN.findall(text.lower()))
+    return (not tokens.isdisjoint(UPWARDS)) - (not tokens.isdisjoint(DOWNWARDS))
 
 
 def sentences(text: str) -> list[str]:

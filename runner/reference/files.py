@@ -145,7 +145,7 @@ archive/TASK/RUN/attempts/N/           one execution
     logs/stdout.log logs/stderr.log    the last bytes of each; beside them the logs of the containers around it
     calls.jsonl replies.jsonl          if a gateway was there: what was asked, and what models answered
     evaluations/K/                     one evaluation; a new one never replaces an old one
-        evaluation.json request.json result.json scores.jsonl findings.jsonl logs/ manifest.json
+        evaluation.json result.json scores.jsonl findings.jsonl logs/ manifest.json
         details.jsonl                  if the evaluator wrote it: what the scores are made of
         calls.jsonl replies.jsonl      as above, of this evaluation
 submissions/SUBMISSION/bundle/         what was registered

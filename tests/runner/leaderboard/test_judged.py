@@ -143,6 +143,20 @@ def test_a_figure_without_values_by_topic_is_not_tested(world: World) -> None:
     assert made.test is None and "No significance test: ndcg has no values by topic." in made.notes
 
 
+def test_a_row_that_shares_no_topic_with_the_baseline_is_not_tested(world: World) -> None:
+    scores = {"ndcg": {"1": 0.5, "2": 0.4}, "rr": {"1": 0.5, "2": 0.4}}
+    for team, more in (("baselines", None), ("alpha", None), ("beta", 0.9)):
+        submission = world.register(team, "bm25")
+        mean = {"value": more, "topics": 3, "covered": 3, "interval": None}
+        measures = {"measures": {"ndcg": mean, "rr": mean}} if more else None
+        world.evaluation(world.attempt(submission), None if more else scores, more=measures)
+    made = build(world.store, records.task(), None, ORGANISER)
+    assert [(r.team, r.comparison is None) for r in made.rows] == [
+        ("beta", True), ("alpha", False), ("baselines", True),
+    ]  # fmt: skip
+    assert "No significance test of beta/bm25: it shares no topic with the baseline." in made.notes
+
+
 # --- judges ------------------------------------------------------------------------------------------------
 
 

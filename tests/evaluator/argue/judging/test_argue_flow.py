@@ -197,7 +197,9 @@ def test_replies_that_cannot_be_read_are_counted_and_noted() -> None:
     assert judging.tally.total == 5
     assert made.segments[0].judgments[1].extra["defaulted"] == 2
     assert "defaulted" not in made.segments[0].judgments[2].extra
-    assert made.segments[1].judgments[0].value is True and made.segments[1].judgments[0].extra["defaulted"] == 1
+    assert (
+        made.segments[1].judgments[0].value is True and made.segments[1].judgments[0].extra["defaulted"] == 1
+    )
 
 
 def test_no_more_is_asked_after_an_error_that_will_not_go_away() -> None:

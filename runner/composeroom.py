@@ -47,7 +47,7 @@ def services(task: Task, dataset: Dataset, sandbox: Sandbox) -> dict[str, dict[s
         "user": _user(talk, user, _source(task, user.data)),
         "server": {"environment": {"HF_HUB_OFFLINE": "1", **service_env(talk, task.services), "HOME": HOME}},
         "driver": _driver(task, talk, user, _source(task, dataset.inputs)),
-        "transcript": _transcript(task, talk, dataset, _source(task, search.data)),
+        "transcript": _transcript(task, talk, dataset, search.data),
     }
     limits = {
         "relay": (RELAY_LIMITS, OUR_USER),
@@ -149,12 +149,24 @@ def _driver(task: Task, talk: Interaction, user: Service, inputs: str) -> dict[s
     }
 
 
-def _transcript(task: Task, talk: Interaction, dataset: Dataset, data: str) -> dict[str, Any]:
-    options = ["--transcript", "--word-limit", str(talk.word_limit), "--turns-per-debate", str(talk.turns)]
+def _transcript(task: Task, talk: Interaction, dataset: Dataset, data: Path) -> dict[str, Any]:
+    name = "arguments.jsonl" if (data / "arguments.jsonl").is_file() else "arguments.jsonl.gz"
+    options = [
+        "--index",
+        f"/arguments/{name}",
+        "--transcript",
+        "--word-limit",
+        str(talk.word_limit),
+        "--turns-per-debate",
+        str(talk.turns),
+    ]
     return {
         "network_mode": "none",
         "environment": {"HOME": HOME, "RUN": task.output, "OPTIONS": " ".join(options)},
-        "volumes": [bind(_source(task, dataset.inputs), "/inputs"), bind(data, "/arguments")],
+        "volumes": [
+            bind(_source(task, dataset.inputs), "/inputs"),
+            bind(_source(task, data), "/arguments"),
+        ],
         "healthcheck": {"disable": True},
     }
 

@@ -54,12 +54,15 @@ class ModelJudge:
         return Verdict(prompt.default, False) if said is None else Verdict(said)
 
     async def _ready(self) -> None:
-        if self.lacks is not None:
-            raise self.lacks
         async with self._beginning:
-            if self._begin is not None:
-                self.chat.base_url = await asyncio.to_thread(self._begin)
+            if self.lacks is None and self._begin is not None:
+                try:
+                    self.chat.base_url = await asyncio.to_thread(self._begin)
+                except EvaluatorError as error:
+                    self.lacks = error  # one attempt is enough
                 self._begin = None
+            if self.lacks is not None:
+                raise self.lacks
 
     def key(self, messages: list[dict[str, str]]) -> str:
         """Under which a reply is kept."""

@@ -51,6 +51,7 @@ _JUDGE: Mapping[str, Check] = {
     "parameters": (lambda v: isinstance(v, dict), "an object"),
     "max_tokens": (_positive, "a positive integer"),
     "labels": (_path, "a file or folder in the truths"),
+    "reliability": (_path, "a file in the truths"),
 }
 _OPTIONS: Mapping[str, Check] = {
     "judge": (lambda v: isinstance(v, dict), "an object with type"),
@@ -92,6 +93,7 @@ class ReportOptions:
         self.model: str | None = judge.get("model")
         self.prompts: str | None = judge.get("prompts")
         self.labels: str = judge.get("labels", LABELS)
+        self.reliability: str | None = judge.get("reliability")
         self.parameters: dict[str, Any] = dict(judge.get("parameters", {}))
         if "max_tokens" in judge:
             self.parameters["max_tokens"] = judge["max_tokens"]

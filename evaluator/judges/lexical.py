@@ -74,6 +74,10 @@ class LexicalJudge:
         weights = [rule["weights"][name] for name in NAMES[kind]]
         return decide(features(question._replace(type=kind), self._embedder), rule["constant"], weights)
 
+    def forget(self) -> None:
+        """Work everything out anew from here on."""
+        self._known.clear()
+
     def prepare(self, questions: Iterable[Question]) -> None:
         """Nothing to prepare."""
 

@@ -224,6 +224,11 @@ def _judge(
     options: ReportOptions,
 ) -> Outcome:
     judge, reason = _who(truths, request, options)
+    known: dict[str, float] = {}
+    if options.reliability is not None:
+        from evaluator.argue.trust.showing import read_reliability
+
+        known = read_reliability(truths / options.reliability, judge.identity())
     beside: _Beside | None = None
     if options.judge != "human" and (truths / options.labels).exists():
         from evaluator.judges.human import read_annotators
@@ -246,6 +251,8 @@ def _judge(
     judged = [r for r in results if isinstance(r, JudgedReport)]
     failed = [r for r in results if not isinstance(r, JudgedReport)]
     facts = judge.facts()
+    if known:
+        facts["reliability"] = {**facts.get("reliability", {}), **known}
     pairs = list(beside.pairs.values()) if beside is not None else []
     if failed:
         reason = _why(failed, len(results))

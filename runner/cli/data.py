@@ -154,6 +154,38 @@ def stage(
         )
 
 
+@data.command(
+    "convert-lookup",
+    epilog="Examples:  runner data convert-lookup doc_mapping_ru.pkl lookup/neuclir_1_ru.jsonl.gz",
+)
+def convert_lookup(
+    pickle: Annotated[Path, typer.Argument(help="A pickled dictionary of documents.")],
+    target: Annotated[Path, typer.Argument(help="The file to make: .jsonl or .jsonl.gz.")],
+    limit: Annotated[
+        str,
+        typer.Option(
+            "--limit", help="The most that the file may take; it is held in memory until it is complete."
+        ),
+    ] = "2GiB",
+    as_json: context.JsonOption = False,
+) -> None:
+    """Turn a pickled document look-up into JSON Lines, in the sandbox and without running what it holds."""
+    from runner.lookups import convert
+    from runner.setup.images import images
+    from runner.units import parse_size
+
+    try:
+        most = parse_size(limit)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--limit") from None
+    where = context.config()
+    engine = context.engine(where)
+    said = convert(engine, images(engine, where)["evaluator"], pickle, target, limit=most)
+    output.say(said)
+    if as_json:
+        output.as_json({"file": str(target), "bytes": target.stat().st_size})
+
+
 def _told(dataset: str, found: Fetched) -> dict[str, Any]:
     """Say what became of a file; the same for ``--json``."""
     name = output.printable(found.source.name)

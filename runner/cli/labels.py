@@ -171,7 +171,7 @@ def import_(
     if scores:
         output.say(f"{target}: {len(scores)} judged answers")
         result |= {"judgments": str(target), "judged": len(scores)}
-    output.say(f"next: runner evaluate --task {loaded.id} (evaluations on {chosen.id} are done again)")
+    output.say(f"next: runner reevaluate --task {loaded.id} --dataset {chosen.id}")
     if as_json:
         output.as_json(result)
 

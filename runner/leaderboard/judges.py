@@ -27,7 +27,7 @@ class Judge:
     def line(self) -> str:
         """The judge in one line for people."""
         facts = [f"model {self.model}"] if self.model else []
-        facts += [f"prompts {self.prompts[:12]}"] if self.prompts else []
+        facts += [f"prompts {_short(self.prompts)}"] if self.prompts else []
         facts += [f"{name} {value:.4g}" for name, value in self.reliability.items()]
         note = f" {self.note}" if self.note else ""
         return f"Judged by {self.label}: {', '.join(facts) or 'no measured reliability'}.{note}"
@@ -69,12 +69,17 @@ def _judge(data: Mapping[str, Any], taken: Iterable[str]) -> Judge:
     # Rows list labels with commas between them.
     label = (facts["name"] + (f" ({facts['model']})" if facts["model"] else "")).replace(",", ";")
     if label in taken and facts["prompts"]:
-        label = f"{label} {facts['prompts'][:8]}"
+        label = f"{label} {_short(facts['prompts'])[:8]}"
     base, n = label, 1
     while label in taken:
         n += 1
         label = f"{base} #{n}"
     return Judge(label, **facts)
+
+
+def _short(prompts: str) -> str:
+    """Enough of a hash to tell two apart."""
+    return prompts.removeprefix("sha256:")[:12]
 
 
 def _facts(data: Mapping[str, Any]) -> dict[str, Any]:

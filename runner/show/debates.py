@@ -26,6 +26,7 @@ FAILURES = (
     *("timeout", "connection", "status", "empty", "too-large", "not-json", "wrong-type", "no-content"),
     *("run-limit", "server-ended"),
 )  # the driver's own words; nothing else is ever counted under a name
+CRITERIA = ("quantity", "quality", "relation", "manner")
 # Measures of a turn that are said beside it in another way.
 SAID = ("answered", "within-word-limit", "words", "latency")
 
@@ -84,13 +85,14 @@ class Debates:
     """The debates of a run, for one audience. ``debates`` is None when it may see the counts only.
 
     ``counts``: ``debates``, ``turns``, ``answered``, ``failed`` and ``failures`` (by class). ``notes``: what could not be
-    compared or read.
+    compared or read. ``criteria``: which measures are one of the four criteria, and what to call them.
     """
 
     audience: Audience
     counts: Mapping[str, Any]
     debates: tuple[Debate, ...] | None
     notes: tuple[str, ...] = ()
+    criteria: Mapping[str, str] = field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
         """The same as JSON data."""
@@ -127,7 +129,17 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
         notes.append("The record of what the index returned ends too early.")
     topics = _Topics(found, task, dataset)
     debates = tuple(_debate(n, one, records, index, topics) for n, one in enumerate(raw, 1))
-    return Debates(audience, counts, debates, tuple(notes))
+    return Debates(audience, counts, debates, tuple(notes), _criteria(task))
+
+
+def _criteria(task: Task | None) -> dict[str, str]:
+    """``quality@human`` is ``quality (human)`` under whatever id the task measures it."""
+    found = {}
+    for measure in task.measures.values() if task is not None else ():
+        name, _, judge = measure.measure.partition("@")
+        if name in CRITERIA:
+            found[measure.id] = f"{name} ({judge.partition('?')[0]})" if judge else name
+    return found
 
 
 class _Raw:

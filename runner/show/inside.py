@@ -99,11 +99,11 @@ class Inside:
     def write_page(self, target: Path, view: RunView) -> None:
         """Write the run as one HTML page, as a whole or not at all, readable by its owner only. Raises E101.
 
-        Everything is on it, whatever was chosen. It replaces a file that is there.
+        What was chosen is on it, else everything as far as a page goes. It replaces a file that is there.
         """
         from runner.show.page import page
 
-        body = page(view, self.debates, self.reports)
+        body = page(view, self.debates, self.reports, self.wanted)
         try:
             with tempfile.NamedTemporaryFile(
                 "w", dir=target.parent, prefix=f".{target.name[:40]}-", delete=False, encoding="utf-8"

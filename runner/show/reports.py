@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from runner.audience import Audience, details, escape, not_for, sees_inside, sight
+from runner.labels import json_lines
 from runner.show.texts import MAX_ID, number, shown, whole
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MAX_TOPICS = 10_000
 MAX_SENTENCES = 2000  # of one report that are shown
 MAX_ITEMS = 200  # of one sentence or nugget, of each kind
+MAX_DOCUMENT_ID = 2 * MAX_ID
 KINDS = ("reward", "penalty", "none")
 
 
@@ -60,6 +62,11 @@ class Sentence:
         """The questions of the nuggets that it was rewarded for, each once."""
         return tuple(dict.fromkeys(e.question for e in self.effects if e.kind == "reward" and e.question))
 
+    def judged(self, document: str, type: str) -> bool | None:
+        """What the judge said of a cited document; None when it was not asked, or not by yes or no."""
+        said = (j.said for j in self.judgments if j.type == type and j.doc_id == document)
+        return {"yes": True, "no": False}.get(next(said, ""))
+
 
 @dataclass(frozen=True)
 class Nugget:
@@ -78,7 +85,7 @@ class Report:
     """The report on one topic. ``number`` counts from 1; ``answered`` is whether there is one.
 
     ``cut``: how many sentences were beyond the limit and were not judged. ``truncated``: the evaluator could not keep
-    what it has to say about it.
+    what it has to say about it. ``title`` and ``request``: what was asked for, as the dataset has it.
     """
 
     number: int
@@ -89,6 +96,8 @@ class Report:
     nuggets: tuple[Nugget, ...]
     cut: int = 0
     truncated: bool = False
+    title: str = ""
+    request: str = ""
 
     @property
     def penalties(self) -> int:
@@ -135,9 +144,10 @@ def read(found: RunDetail, audience: Audience, dataset: Dataset) -> Reports | No
         return Reports(audience, None)
     made: list[Report] = []
     left_out = 0
+    requests = _requests(dataset)
     for row in details(found, audience, dataset):
         if len(made) < MAX_TOPICS and _is_report(row):
-            made.append(_report(len(made) + 1, row))
+            made.append(_report(len(made) + 1, row, requests))
         else:
             left_out += 1
     notes = (f"{left_out:,} lines of the details are no report and are not shown.",) if left_out else ()
@@ -149,12 +159,31 @@ def _is_report(row: Mapping[str, Any]) -> bool:
     return isinstance(row.get("topic"), str) and there
 
 
-def _report(n: int, row: Mapping[str, Any]) -> Report:
+def _requests(dataset: Dataset) -> dict[str, tuple[str, str]]:
+    """Title and text of each request of a dataset; empty when there is no such file."""
+    path = dataset.inputs / (dataset.topics or "requests.jsonl")
+    found: dict[str, tuple[str, str]] = {}
+    if path.is_file():
+        for _, row in json_lines(path, []):
+            name = (
+                next((row[k] for k in ("request_id", "topic_id") if k in row), None)
+                if isinstance(row, dict)
+                else None
+            )
+            if isinstance(name, str | int):
+                asked = row.get("problem_statement", row.get("query"))
+                found.setdefault(escape(name, MAX_ID), (_text(row.get("title"), 300), _text(asked)))
+    return found
+
+
+def _report(n: int, row: Mapping[str, Any], requests: Mapping[str, tuple[str, str]]) -> Report:
     measures = row.get("measures")
+    topic = escape(row["topic"], MAX_ID)
+    title, request = requests.get(topic, ("", ""))
     sentences = [_sentence(k, s) for k, s in enumerate(_dicts(row.get("sentences"), MAX_SENTENCES), 1)]
     return Report(
         n,
-        escape(row["topic"], MAX_ID),
+        topic,
         row.get("answered") is not False,
         {
             escape(name, 80): value
@@ -165,6 +194,8 @@ def _report(n: int, row: Mapping[str, Any]) -> Report:
         tuple(_nugget(one) for one in _dicts(row.get("nuggets"), MAX_SENTENCES)),
         whole(row.get("cut")) or 0,
         row.get("truncated") is True,
+        title,
+        request,
     )
 
 
@@ -185,7 +216,7 @@ def _effect(row: Mapping[str, Any]) -> Effect:
         kind if kind in KINDS else "none",
         _text(row.get("code"), 60),
         _text(row.get("text")),
-        _text(row.get("doc_id"), MAX_ID),
+        _text(row.get("doc_id"), MAX_DOCUMENT_ID),
         _text(row.get("question")),
         tuple(_texts(row.get("answers"))),
     )
@@ -203,7 +234,10 @@ def _judgment(row: Mapping[str, Any]) -> Judgment:
         ]
         rest = {"answers": "; ".join(matched) or "no nugget", **rest}
     return Judgment(
-        _text(kind, 80), _text(row.get("doc_id"), MAX_ID), _said(rest), _text(row.get("evaluator"), 80)
+        _text(kind, 80),
+        _text(row.get("doc_id"), MAX_DOCUMENT_ID),
+        _said(rest),
+        _text(row.get("evaluator"), 80),
     )
 
 
@@ -243,7 +277,7 @@ def _dicts(value: Any, limit: int = MAX_ITEMS) -> list[Mapping[str, Any]]:
 
 
 def _texts(value: Any) -> list[str]:
-    return [escape(one, MAX_ID * 2) for one in _list(value, MAX_ITEMS) if isinstance(one, str)]
+    return [escape(one, MAX_DOCUMENT_ID) for one in _list(value, MAX_ITEMS) if isinstance(one, str)]
 
 
 def _text(value: Any, limit: int = 2000) -> str:

@@ -69,7 +69,7 @@ def _turn(turn: Turn) -> Iterator[str]:
         more = f", the first {len(turn.arguments)}" if turn.listed > len(turn.arguments) else ""
         yield f"    arguments: {turn.listed:,}{more}"
     for one in turn.arguments:
-        yield _cut(f"      {one.id or '(no id)'}  [{', '.join(marks_of(one))}]", width())
+        yield _cut(f"      {one.id or '(no id)'}  [{', '.join(words for _, words in marks(one))}]", width())
         yield from _quoted(_cut(_first(one.text or ""), ARGUMENT_TEXT), "        | ")
     if turn.scores:
         yield from _wrapped(f"scores: {_figures(turn.scores)}", "    ")
@@ -88,21 +88,21 @@ def facts_of(turn: Turn) -> str:
     return ", ".join(facts)
 
 
-def marks_of(one: Argument) -> list[str]:
-    """How an argument stands, in words."""
-    marks = []
+def marks(one: Argument) -> list[tuple[bool | None, str]]:
+    """How an argument stands: whether that is good, and in words."""
+    found: list[tuple[bool | None, str]] = []
     if one.found is not None:
-        marks.append("in the index" if one.found else "not in the index")
+        found.append((one.found, "in the index" if one.found else "not in the index"))
     if one.altered is not None:
-        marks.append("text altered" if one.altered else "text unchanged")
+        found.append((not one.altered, "text altered" if one.altered else "text unchanged"))
     if one.served is not None:
-        marks.append("served to this run" if one.served else "never served to this run")
-    return marks or ["not compared"]
+        found.append((one.served, "served to this run" if one.served else "never served to this run"))
+    return found or [(None, "not compared")]
 
 
 def faulty(one: Argument) -> bool:
     """Whether something is wrong with an argument."""
-    return one.found is False or one.altered is True or one.served is False
+    return any(good is False for good, _ in marks(one))
 
 
 def reports(found: Reports, wanted: Collection[int]) -> Iterator[str]:

@@ -74,3 +74,8 @@ def chosen(text: str, of: int) -> frozenset[int]:
 def counted(pairs: Iterable[tuple[str, int]]) -> str:
     """``timeout 2, status 1``."""
     return ", ".join(f"{name} {count:,}" for name, count in pairs)
+
+
+def plural(count: int, name: str) -> str:
+    """``1 debate``, ``1,000 debates``."""
+    return f"{count:,} {name}{'' if count == 1 else 's'}"

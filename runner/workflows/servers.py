@@ -48,6 +48,7 @@ SERVED, TURNS, REPORT, ENDED = "served.jsonl", "turns.jsonl", "driver.json", "so
 SEARCH_READY = (
     120.0  # seconds; an index of hundreds of thousands of arguments is prepared, or takes some of them
 )
+PATIENCE = 30.0  # seconds that the index may give no sign of health
 OURS_READY = 30.0
 POLL = 0.1
 USER_READY = 60.0  # what the driver gives the user before the first debate
@@ -104,7 +105,7 @@ class Servers:
             path = str(self.search.options.get("health", "/"))
             self._start_foreign_search(self.search, wait)
         command = ["sidecars.watch", "--socket", "/search/search.sock", "--path", path]
-        command += ["--ready", f"{SEARCH_READY:g}"]
+        command += ["--ready", f"{SEARCH_READY:g}", "--patience", f"{PATIENCE:g}"]
         mounts = [Mount(self.sockets["search"], "/search")]
         watch = self._start("watch", command, WATCH_LIMITS, mounts)
         wait(watch, "argument index", SEARCH_READY + 10)

@@ -14,7 +14,7 @@ from sidecars.search.errors import DataError, SearchError
 from sidecars.search.prepared import open_collection
 from sidecars.search.queries import Queries
 
-FIELD, HITS = "attacks", 10
+FIELD, TOPIC, HITS = "attacks", "topic", 10
 QUERY_WORDS = 300  # of an answer; each is a clause of the query
 LOOKED_AT = 50  # so many hits are put in order by score and id, of which the first are given
 CLAIMS = "claims.jsonl"
@@ -31,14 +31,18 @@ class Arguments:
         self.count = self._collection.text.count
         self._claims = _claims(folder / CLAIMS)
 
-    def against(self, answer: str) -> list[dict[str, Any]]:
+    def against(self, answer: str, claim: str = "") -> list[dict[str, Any]]:
         """The ten arguments that best attack ``answer``: a BM25 match on ``attacks``; score falling, then id rising.
 
-        Each is the argument without its vectors, with its ``score``.
+        Each is the argument without its vectors, with its ``score``. With a ``claim`` the score of its match on ``topic``
+        is added, so that arguments of the same words about something else come last.
         """
-        query = " ".join(tokens(answer)[:QUERY_WORDS])
+        query: dict[str, Any] = {"match": {FIELD: {"query": " ".join(tokens(answer)[:QUERY_WORDS])}}}
+        about = " ".join(tokens(claim)[:QUERY_WORDS])
+        if about and TOPIC in self._collection.text.fields:
+            query = {"bool": {"must": [query], "should": [{"match": {TOPIC: {"query": about}}}]}}
         try:
-            wanted = Queries(self._collection.text, ()).read({"match": {FIELD: {"query": query}}})
+            wanted = Queries(self._collection.text, ()).read(query)
         except SearchError:  # words that no index holds
             return []
         found, _ = self._collection.text.search(wanted, LOOKED_AT)

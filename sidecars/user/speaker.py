@@ -71,7 +71,7 @@ class OfflineSpeaker:
             claim = clean(dialogue.said[0].removeprefix(OPENING))
             return Utterance(framed(NO_ANSWER, claim), None, [])
         answer = dialogue.answers[target - 1]
-        retrieved = self.arguments.against(answer)
+        retrieved = self.arguments.against(answer, dialogue.said[0].removeprefix(OPENING))
         fresh = unsaid(retrieved, dialogue)
         frame = FRAMES[min(dialogue.turn - 2, len(FRAMES) - 1)]
         if target < len(dialogue.answers):

@@ -291,6 +291,21 @@ LEANS = re.compile(r"(?:he|his|she|her|they|their|them|this|that|these|those|it|
 NOISE = re.compile(r"(.)\1\1|\bdecember\b|\bstar wars\b|\b(my|your|you|argument\w*|arguing|argue|premise\w*|source\w*|topic|main point|as we can see|R\d+|etc|al\.|paragraph|he|she|him|his|her|i|i'm|i'll|i've|this|these|those|that's|conclusion|logically|ludicrous|lol)\b|\.\.|[;:]-|: ?-|\w\.[A-Z]|\d\.$|[\[\]<>{}|*_=]|\?|!|[^\x20-\x7e–—’“”]|''|^[A-Z][\w ]+: ", re.I)  # fmt: skip
 TALK = re.compile(r"\b(my opponent\w*|opponent\w*|pro|con|round \d|rounds?|debat\w*|vote for|voters?|resolution|resolved|thank\w*|forfeit\w*|rebut\w*|refut\w*|contention|http\S*|www\S*|i accept|voting|extend|instigator)\b|\[\d|\d\)|\(\d", re.I)  # fmt: skip
 
+# Words of the questions that say nothing of what they are about.
+PALE = {
+    "should", "allowed", "used", "be", "is", "are", "do", "does", "any", "a", "an", "the", "of", "in", "it",
+    "to", "for", "have", "become", "accepted", "been", "who", "remain", "stay", "get", "good", "our", "not",
+    "human", "humans", "improve", "process", "worth", "effectively", "people", "everyone", "required",
+    "lowered", "increased", "their", "completed", "wear", "over", "scientific", "commercial", "activity",
+    "responsible", "primarily", "directly", "made", "easier",
+}  # fmt: skip
+
+
+def on_the_question(question: str, sentence: str) -> bool:
+    """Whether a sentence names what the question is about: it shares the beginning of one of its telling words."""
+    telling = {w[:5] for w in re.findall(r"[a-z]+", question.lower()) if w not in PALE and len(w) > 2}
+    return bool(telling & {w[:5] for w in re.findall(r"[a-z]+", sentence.lower())})
+
 
 def real_sentences(path: Path) -> Iterator[tuple[str, str, str]]:
     """(question, id of the args.me argument, sentence) of every sentence that can stand alone as an argument."""
@@ -308,7 +323,7 @@ def real_sentences(path: Path) -> Iterator[tuple[str, str, str]]:
                 re.match(r"[A-Z][a-z' ,]", sentence) and sentence[-1] == "." and sentence.count('"') % 2 == 0
             )
             odd = any(p.search(sentence) for p in (RUDE, TALK, NOISE)) or LEANS.match(sentence)
-            if 9 <= len(words) <= 60 and whole and not odd:
+            if 9 <= len(words) <= 60 and whole and not odd and on_the_question(row["query"], sentence):
                 if sentence not in said:
                     yield row["query"], source, sentence
                 said.add(sentence)

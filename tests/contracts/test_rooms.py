@@ -42,6 +42,8 @@ name, path = sys.argv[1:]
 abstract = socket.socket(socket.AF_UNIX)
 abstract.bind("\\0" + ("other-session" if name == "other" else "beside"))
 abstract.listen()
+if name == "other":
+    loopback = socket.create_server(("127.0.0.1", 7777))  # as another team's software listens on its own
 class Handler(BaseHTTPRequestHandler):
     def address_string(self): return "unix"
     def log_message(self, *_): pass
@@ -243,6 +245,7 @@ def test_its_loopback_has_its_own_port_and_the_search(seen: dict[str, Any]) -> N
 
 
 def test_it_finds_no_socket_of_others(seen: dict[str, Any]) -> None:
+    assert 7777 not in seen["open_ports"]  # another session's loopback is another loopback
     assert seen["sockets"] == []
     assert seen["abstract"] == []
     assert seen["other_session"] == seen["beside"] == errno.ECONNREFUSED

@@ -171,14 +171,16 @@ def test_generated_pages_are_up_to_date() -> None:
 def command_lines(text: str) -> Iterator[str]:
     """Every command line of ours in a page: in plain fenced blocks, indented blocks and inline code."""
     for language, block in FENCE.findall(text):
-        if language in ("", "sh"):
+        if language in ("", "sh", "console"):
             yield from block.replace("\\\n", " ").splitlines()
     prose = FENCE.sub("", text)
     yield from re.findall(r"^    (\S.*)$", prose, re.M)
     yield from re.findall(r"`([^`\n]+)`", prose)
 
 
-OURS = re.compile(r"(?:[A-Z_]+=\S* )*(runner|evaluator|make|docker compose)(?: |$)(.*)")
+OURS = re.compile(
+    r"(?:[A-Z_]+=\S* )*(runner|evaluator|make|docker compose|python3? -m sidecars\.\w+)(?: |$)(.*)"
+)
 
 
 def check(line: str) -> bool:
@@ -190,6 +192,9 @@ def check(line: str) -> bool:
     if not rest.strip():
         return True
     words = shlex.split(rest)
+    if "sidecars" in match[1]:
+        _sidecar(match[1].rpartition(".")[2], words, line)
+        return True
     {"runner": _runner, "evaluator": _evaluator, "make": _make, "docker compose": _compose}[match[1]](
         words, line
     )
@@ -239,6 +244,25 @@ def _evaluator(words: list[str], line: str) -> None:
     for word in words[1:]:
         if word.startswith("-"):
             assert word in evaluator_options(words[0]), f"{line}: {word}"
+
+
+@cache
+def sidecar_options(name: str, command: str) -> frozenset[str]:
+    """The options of a sidecar's command, as its help names them."""
+    ended = subprocess.run(
+        [sys.executable, "-m", f"sidecars.{name}", *([command] if command else []), "--help"],
+        cwd=ROOT, text=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert ended.returncode == 0, f"there is no sidecars.{name} {command}: {ended.stderr}"
+    return frozenset(re.findall(r"(?<![\w*-])--?[a-zA-Z][\w-]*", ended.stdout))
+
+
+def _sidecar(name: str, words: list[str], line: str) -> None:
+    command = words[0] if not words[0].startswith("-") else ""
+    known = sidecar_options(name, command if command.islower() else "")
+    for word in words:
+        if re.match("--?[a-z]", word):
+            assert word in known, f"{line}: {word}"
 
 
 def _make(words: list[str], line: str) -> None:

@@ -17,7 +17,7 @@ from runner.engines.base import MIB, ImageRef, Limits
 from runner.engines.docker import DockerEngine
 from runner.jobs import Executed
 from runner.services import Service
-from runner.workflows import interactive
+from runner.workflows import interactive, servers
 from schemas.debates import digest_of_lines
 from tests.openai_server import OpenAIServer
 from tests.runner import interactive_jobs as jobs
@@ -201,6 +201,75 @@ def test_an_index_that_the_software_breaks_is_disputed(
     assert done.verdict.name == "disputed", (done.verdict, logs(tmp_path, "kills-the-index"))
     assert done.verdict.detail.startswith("the argument index ended while the run went on (exit code 9")
     assert (done.verdict.blame, done.run_file) == ("none", done.run_file)
+
+
+def test_an_index_that_the_software_starves_is_disputed(
+    held: Execute, tmp_path: Path, scratch_image: ImageRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It still runs, but answers nobody any more: not even whoever looks after its health."""
+    monkeypatch.setattr(servers, "PATIENCE", 3.0)
+    starving = FOREIGN.replace('print("boom", flush=True); os._exit(9)', "__import__('time').sleep(600)")
+    starving = starving.replace("ThreadingHTTPServer", "HTTPServer")  # one request at a time
+    options = {"server_port": 9333, "command": ["python3", "-c", starving]}
+    index = jobs.search(tmp_path / "data", image=scratch_image.id, data=None, options=options)
+    services = {"search": index, "user": jobs.user(tmp_path / "data")}
+    done = held("kills-the-index", claims=1, services=services, answer_time=20.0)
+    assert done.verdict.name == "disputed", (done.verdict, logs(tmp_path, "kills-the-index"))
+    assert done.verdict.detail.startswith("the argument index stopped answering: exit code 3")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "words"),
+    [
+        ("search", "disputed", "the argument index ended while the run went on"),
+        ("relay", "disputed", "the relay ended while the run went on"),
+        ("user", "platform-error", "the simulated user ended while the run went on"),
+        ("driver", "platform-error", "the driver failed"),
+    ],
+)
+def test_a_part_of_ours_that_ends_in_the_middle(
+    held: Execute, engine: DockerEngine, attempt: str, tmp_path: Path, part: str, name: str, words: str
+) -> None:
+    """What the software could have broken is disputed; what it cannot reach is our failure."""
+    killed = threading.Event()
+    killer = threading.Thread(target=kill_part, args=(engine, f"{attempt}-hangs", part, killed))
+    killer.start()
+    done = held("hangs", claims=1, turns=2, answer_time=30.0)
+    killer.join()
+    assert killed.is_set()
+    assert (done.verdict.name, done.verdict.detail[: len(words)]) == (name, words), logs(tmp_path, "hangs")
+    assert done.verdict.blame != "participant"
+
+
+def kill_part(engine: DockerEngine, attempt: str, part: str, killed: threading.Event) -> None:
+    """Kill a container of ours as soon as the software of the attempt has been asked something."""
+    api = engine.clients.get()
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        found = {}
+        for one in api.containers(filters={"label": [f"proctor.attempt={attempt}"]}):
+            command = api.inspect_container(one["Id"])["Config"]["Cmd"] or [""]
+            found[command[2].removeprefix("sidecars.") if len(command) > 2 else ""] = one["Id"]
+            if command[-1] == "hangs":
+                found["software"] = one["Id"]
+        if {"software", part} <= found.keys() and b"turn 1" in api.logs(found["software"], stderr=False):
+            api.kill(found[part])
+            killed.set()
+            return
+        time.sleep(0.2)
+
+
+def test_two_debates_on_one_claim_at_once(held: Execute, tmp_path: Path) -> None:
+    """The same claim under two ids and under one: debates that a stateless server cannot mix up."""
+    names = ("a", "b", "b")
+    text = "".join(json.dumps({"id": name, "claim": "Claim number 1 is right"}) + "\n" for name in names)
+    done = _with_claims(held, text)
+    assert (done.verdict.name, done.verdict.warnings) == ("ok", ()), logs(tmp_path, "good")
+    found = lines(tmp_path, "good", "simulations.jsonl")
+    assert [one["configuration"]["topic"]["id"] for one in (row["simulation"] for row in found)] == [*names]
+    assert len({digest_of_lines([row]) for row in found}) == 1
+    turns = lines(tmp_path, "good", "turns.jsonl")
+    assert [(turn["debate"], turn["turn"]) for turn in turns] == [(d, t) for d in (1, 2, 3) for t in (1, 2)]
 
 
 def test_a_user_that_cannot_start_is_our_failure(held: Execute, tmp_path: Path) -> None:

@@ -302,7 +302,13 @@ def test_our_failures_are_not_the_softwares(tmp_path: Path, parts: Any, words: s
 
 def asks_a_model(tmp_path: Path) -> dict[str, Any]:
     """Services of a simulated user that is a language model."""
-    gateway = {"base_url": "https://models.example.org/v1", "models": ["m"], "calls": 9, "tokens": 9, "key": "NO_KEY"}
+    gateway = {
+        "base_url": "https://models.example.org/v1",
+        "models": ["m"],
+        "calls": 9,
+        "tokens": 9,
+        "key": "NO_KEY",
+    }
     user = jobs.user(tmp_path / "data", options={"model": "base-user", "llm": {"model": "m"}})
     return {
         "search": jobs.search(tmp_path / "data"),
@@ -353,6 +359,13 @@ def test_a_broken_index_is_disputed_whatever_the_gateway_says(tmp_path: Path) ->
     parts = {"gateway": refuses("budget_exceeded"), "search": after(0.6, 1), "driver": slow_driver}
     done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
     assert done.verdict.name == "disputed"
+
+
+def test_a_gateway_that_ends_is_our_failure(tmp_path: Path) -> None:
+    parts = {"gateway": after(0.6, 1, "boom"), "driver": slow_driver}
+    done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
+    assert done.verdict.detail.startswith("the gateway ended while the run went on. exit code 1")
 
 
 def test_an_engine_without_the_gateways_network_says_nothing_about_the_run(tmp_path: Path) -> None:

@@ -162,6 +162,28 @@ def test_records_that_nobody_vouches_for_are_not_looked_at(world: World) -> None
     assert any("nobody measured them" in note for note in sink.notes)
 
 
+def test_two_debates_on_one_claim_are_scored_apart(tmp_path: Path) -> None:
+    """Under an id each, under one id, and without any: neither is taken for the other, and none is lost."""
+    for n, ids in enumerate((("a", "b"), ("a", "a"), ("", ""))):
+        claims = [{**({"id": id} if id else {}), "claim": "Cars should be banned."} for id in ids]
+        world = World(tmp_path / str(n), claims)
+        world.run(
+            [
+                debate(turn(GOOD, "1.1"), turn(GOOD), id=ids[0], claim="Cars should be banned."),
+                debate(turn(""), turn(GOOD), id=ids[1], claim="Cars should be banned."),
+            ]
+        )
+        sink = world.evaluate(["answered", "cites"])
+        assert sink.aggregates["answered"]["value"] == 3 / 4 and sink.aggregates["cites"]["value"] == 1 / 4
+        found = {
+            (topic, facets.get("turn")): value for m, topic, value, facets in sink._scores if m == "answered"
+        }
+        first, second = list(dict.fromkeys(topic for topic, _ in found))
+        assert first != second
+        turns = [found[topic, number] for topic in (first, second) for number in (1, 2)]
+        assert turns == [1.0, 1.0, 0.0, 1.0] and not sink.findings.counts.get("F204")
+
+
 def test_repetition(world: World) -> None:
     world.run([debate(turn(GOOD), turn("The night bus is RUNNING late."), turn(GOOD + "!"), id="c1"), {}])
     assert world.value("unrepeated", turns=3) == 2 / 6

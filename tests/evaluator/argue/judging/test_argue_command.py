@@ -184,7 +184,7 @@ def test_each_provider_names_its_key(
 
 MISTAKES = [
     (["-p", "lexicl", "-C", str(LOOKUP)], 2, "did you mean lexical?"),
-    (["--promt_config", "x"], 2, "did you mean --prompt-config?"),
+    (["--promt_config", "x"], 2, "did you mean --prompt_config?"),
     (["--val"], 2, "did you mean --validate-judgments?"),
     (["--max-t", "3"], 2, "did you mean --max-tokens?"),
     (["--m"], 2, "--max-tokens"),
@@ -260,7 +260,7 @@ def test_topics_alignment_and_missing_topics(tmp_path: Path, capsys: pytest.Capt
         (nuggets / f"nuggets_{topic}.v3.json").write_text(text, "utf-8")
     words = (REPORT, nuggets, tmp_path / "x", "-p", "lexical", "-C", LOOKUP)
     assert argue(*words, "--do-nugget-alignment-check") == 4
-    assert "no report on 400" in capsys.readouterr().err
+    assert 'no report on "400"' in capsys.readouterr().err
     assert argue(*words, "--do-nugget-alignment-check", "--topics", "388") == 0
     coverage = [score(tmp_path / "x", "nugget_coverage_macro")]
     assert argue(*words, "--penalize-missing-topics") == 0

@@ -154,12 +154,12 @@ CODES: dict[str, Code] = {
     "E408": Code(
         ORGANISER,
         "a model cannot be asked: the key is missing or refused",
-        "The environment variable that services.gateway.key names is not set where runner evaluate was started, and there is no kept reply to what was asked; or the endpoint refuses the key. The evaluation is held; it costs the team nothing.",
+        "The environment variable that services.gateway.key names is not set where runner evaluate was started, and there is no kept reply to what was asked; or the endpoint refuses the key. The run or the evaluation is held at once; it costs the team nothing.",
     ),
     "E409": Code(
         ORGANISER,
         "the budget for models is used up",
-        "The calls, tokens or cost that services.gateway allows the task, over all its runs and evaluations, were not enough. The evaluation is held; replies that came are kept and cost nothing again.",
+        "The calls, tokens or cost that services.gateway allows the task, over all its runs and evaluations, were not enough. The run or the evaluation is held at once; replies that came are kept and cost nothing again.",
     ),
     "E410": Code(
         ORGANISER,

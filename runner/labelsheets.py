@@ -28,6 +28,7 @@ QUESTIONS: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 COLUMNS = ("form", "annotator", "item", "turn", "user", "answer", "arguments", *CRITERIA, "comment")
 MAX_SHEET = 64 << 20
+MAX_CELL = 30_000  # characters; spreadsheets take at most 32,767
 MAX_COMMENT = 4000
 _VALUES: Mapping[str, int | None] = {
     "1": 1,
@@ -229,10 +230,14 @@ def sheet_csv(form: str, annotator: str, mine: Sequence[Item]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula."""
+    """A cell that no spreadsheet takes for a formula, or cuts without a word."""
     if not isinstance(value, str):
         return value
-    safe = "".join(c if c.isprintable() or c == "\n" else schemas.show(c) for c in value)
+    safe = "".join(c if c.isprintable() or c == "\n" else schemas.show(c) for c in value[:MAX_CELL])[
+        :MAX_CELL
+    ]
+    if len(value) > MAX_CELL:
+        safe += f"\n[cut here, of {len(value):,} characters: the page and the JSON Lines have them all]"
     return f"'{safe}" if safe.lstrip()[:1] in ("=", "+", "-", "@") or safe[:1] in ("\t", "\r") else safe
 
 

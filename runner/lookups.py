@@ -60,7 +60,7 @@ def convert(engine: Engine, evaluator: ImageRef, source: Path, target: Path, *, 
             )
         )
         exit_ = handle.wait(limits.wall_clock)
-        said = show(handle.logs("stderr", LOG).decode("utf-8", "replace").replace("\n", " ").strip(), 600)
+        said = show(" ".join(handle.logs("stderr", LOG).decode("utf-8", "replace").split()), 600)
         copied = session.copy_out(
             out, Path(staging), allowed={made}.__contains__, max_bytes=limit, max_files=8
         )
@@ -72,7 +72,7 @@ def convert(engine: Engine, evaluator: ImageRef, source: Path, target: Path, *, 
 
 def _refused(source: Path, exit_: Exit, said: str, limit: int, full: bool) -> RunnerError:
     name = show(source.name)
-    if full:
+    if full or "no space left on device" in said:
         return RunnerError(
             "E402",
             f"what {name} holds does not fit into {limit / MIB:,.0f} MiB",

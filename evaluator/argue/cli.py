@@ -13,9 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluator.argue.arguments import Parser as Parser
-from evaluator.argue.arguments import add_judge_options as add_judge_options
-from evaluator.argue.arguments import add_report_options as add_report_options
 from evaluator.argue.arguments import score_parser, whole_parser
 from evaluator.argue.models import COMPAT
 from evaluator.errors import EvaluatorError

@@ -147,7 +147,7 @@ def _nothing(place: Path, missing: Sequence[str]) -> EvaluatorError:
         return EvaluatorError(
             f"the look-up folder {place.name} holds pickled files, which are not loaded",
             f"such as {schemas.show(pickled[0])}",
-            "convert each of them once: evaluator convert-lookup FILE.pkl FILE.jsonl.gz",
+            "convert each of them once: runner data convert-lookup FILE.pkl FILE.jsonl.gz (evaluator convert-lookup: without a container)",
         )
     return EvaluatorError(
         f"the look-up folder {place.name} lacks the documents of {names}",

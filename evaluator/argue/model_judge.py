@@ -118,7 +118,7 @@ class Estimate:
             return f"{self.questions:,} questions at most; no model is asked"
         if not self.calls:
             return f"{self.questions:,} questions at most, all answered before: nothing is asked"
-        money = "" if self.cost is None else f", about ${self.cost:,.2f} at most"
+        money = "" if self.cost is None else f", about ${self.cost:,.{2 if self.cost >= 1 else 4}f} at most"
         tokens = f"about {self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
         return f"{self.questions:,} questions at most, {self.calls:,} calls, {tokens}{money}"
 

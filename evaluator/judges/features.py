@@ -98,13 +98,14 @@ def against(claim: str, source: str, embedder: Embedder | None) -> tuple[float, 
     ranked = sorted(passages, key=lambda p: (-covered(said, wording(p).weights), len(p), p))
     best = wording(ranked[0])
     whole = wording(source)
+    towards = direction(ranked[0])
     return (
         covered(said, whole.weights),
         covered(said, best.weights),
         _lacking(digits(claim), whole),
         float((said.denials > 0) != (best.denials > 0)),
         float(min(turned(said, best), 2)),
-        float(direction(claim) * direction(ranked[0]) < 0),
+        float(any(direction(part) * towards < 0 for part in sentences(claim))),
         closest(claim, ranked[:BEST], embedder),
     )
 

@@ -19,6 +19,7 @@ from evaluator.argue.models import JudgmentType
 T = JudgmentType
 NAME = "lexical"
 RULES = Path(__file__).with_name("data") / "lexical.json"
+CODE = ("features.py", "wording.py", "embedding.py")
 MEANS_THE_QUESTION = 0.45  # cosine from which a statement of ignorance is about an unanswerable question
 
 
@@ -31,8 +32,11 @@ def rules() -> dict[str, Any]:
 
 @cache
 def digest() -> str:
-    """The SHA-256 (hex) of the weights: the rules that judged."""
-    return hashlib.sha256(RULES.read_bytes()).hexdigest()
+    """The SHA-256 (hex) of the rules that judge: the weights, and the code that computes what they weigh."""
+    whole = hashlib.sha256()
+    for path in (RULES, *(Path(__file__).with_name(name) for name in CODE)):
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()
 
 
 class LexicalJudge:

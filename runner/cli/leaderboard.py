@@ -11,9 +11,11 @@ from runner.cli.app import app
 
 if TYPE_CHECKING:
     from runner.leaderboard.table import LeaderboardTable
+    from runner.store.connect import Store
     from runner.tasks import Task
 
 FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
+TREC = ("ir_measures", "tot", "trec_eval", "jsonl")  # for tools around TREC
 
 
 def print_table(table: LeaderboardTable, form: str = "table") -> None:
@@ -45,7 +47,9 @@ def leaderboard(
     how: Annotated[
         str | None, typer.Option("--how", help="Only rows of this way of taking part: executed or uploaded.")
     ] = None,
-    form: Annotated[str, typer.Option("--format", "-f", help=f"One of {', '.join(FORMATS)}.")] = "table",
+    form: Annotated[
+        str, typer.Option("--format", "-f", help=f"One of {', '.join((*FORMATS, *TREC))}.")
+    ] = "table",
     as_: context.AsOption = "organiser",
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
@@ -55,9 +59,11 @@ def leaderboard(
     from runner.rounds import board
 
     form = "json" if as_json else form
-    if form not in FORMATS:
+    if form not in (*FORMATS, *TREC):
         raise RunnerError(
-            "E101", f"there is no format {output.printable(form)}", fix=f"use one of {', '.join(FORMATS)}"
+            "E101",
+            f"there is no format {output.printable(form)}",
+            fix=f"use one of {', '.join((*FORMATS, *TREC))}",
         )
     where = context.config()
     loaded = context.one_task(where, task)
@@ -67,9 +73,31 @@ def leaderboard(
             built = build(store, loaded, table, context.audience(as_), running=running)
         else:
             built = board(store, loaded, round_, table, context.audience(as_), running=running)
-    print_table(filtered(built, method=method, how=how), form)
+        shown = filtered(built, method=method, how=how)
+        if form in TREC:
+            from runner.leaderboard.formats.trec import to_trec
+
+            # Scores by topic are not for everybody, a round has frozen none, and several cells may share topics.
+            alone = as_ == "organiser" and round_ is None and len(shown.cells) == 1
+            by_topic = _by_topic(store, loaded, shown) if alone else None
+            output.data(to_trec(shown, form, by_topic))
+            return
+    print_table(shown, form)
     if table is None and form == "table":
         _more(loaded, built)
+
+
+def _by_topic(store: Store, task: Task, table: LeaderboardTable) -> dict[tuple[str, str], dict[str, float]]:
+    """The scores by topic of the rows of a table with one cell."""
+    from runner.store import queries
+
+    runs = {run.id: run for run in queries.runs(store, [task], task=task.id)}
+    return {
+        (row.submission, column.id): queries.topic_scores(store, runs[name], column.id)
+        for row in table.rows
+        for name in row.runs
+        for column in table.columns
+    }
 
 
 def _more(task: Task, shown: LeaderboardTable) -> None:

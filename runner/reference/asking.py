@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# Runs a module until it would read its arguments, and looks at its parser: subcommands are followed at any depth.
+# Runs a module until it would read its arguments, and looks at its parser: subcommands are followed at any depth. Words
+# in FIRST lead to a command whose parser the module asks before its own.
 _PARSER = """
 import argparse, runpy, sys
 
@@ -45,7 +46,7 @@ def commands(name, parser, says):
         yield from commands(f"{name} {n}", p, about)
 
 argparse.ArgumentParser.parse_args = argparse.ArgumentParser.parse_known_args = stop
-sys.argv = [MODULE]
+sys.argv = [MODULE, *FIRST]
 try:
     runpy.run_module(MODULE, run_name="__main__", alter_sys=True)
 except Found as stopped:
@@ -67,7 +68,10 @@ def ask(text: str) -> Any:
     return json.loads(ended.stdout)
 
 
-def commands_of(module: str, name: str) -> list[dict[str, Any]]:
-    """The command line of a module, and of its commands: name, help, rows (options, value, help, many), words, group."""
-    found: list[dict[str, Any]] = ask(f"MODULE, NAME = {module!r}, {name!r}\n{_PARSER}")
+def commands_of(module: str, name: str, *first: str) -> list[dict[str, Any]]:
+    """The command line of a module, and of its commands: name, help, rows (options, value, help, many), words, group.
+
+    ``first`` are words that lead to a command with a parser of its own, which is asked before the module's.
+    """
+    found: list[dict[str, Any]] = ask(f"MODULE, NAME, FIRST = {module!r}, {name!r}, {first!r}\n{_PARSER}")
     return found

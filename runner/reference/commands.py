@@ -25,6 +25,11 @@ terminal, give plain lines. [Environment variables](environment.md) | [error cod
 | 130 | interrupted, after cleaning up |
 """
 
+# It reads its arguments by itself, since Auto-ARGUE's may be written in two ways. `annotate` has those of `argue`.
+_ARGUE = tuple(
+    ("argue", *rest)
+    for rest in ((), ("score",), ("agreement",), ("correlation",), ("consistency",), ("canaries",))
+)
 _BESIDE = ("search", "user", "gateway", "driver", "relay")
 _SIDECARS = """\
 The runner starts these in containers beside a software that is a server ([interactive software](interactive.md)). They also start
@@ -39,7 +44,12 @@ def command_lines() -> str:
     for name, command in runner_commands().items():
         parts += [f"## {name}\n", _command(name, command)]
     for entry in commands_of("evaluator", "evaluator"):
-        parts += _program(entry)
+        if entry["name"] != "evaluator argue":
+            parts += _program(entry)
+            continue
+        for words in _ARGUE:
+            for own in commands_of("evaluator", " ".join(("evaluator", *words)), *words):
+                parts += _program(own)
     parts += ["# Containers beside a software\n", _SIDECARS]
     for name in _BESIDE:
         for entry in commands_of(f"sidecars.{name}", f"python -m sidecars.{name}"):

@@ -15,7 +15,6 @@ from runner.show.debates import Debates
 from runner.show.markup import h, table
 from runner.show.reports import Reports
 from runner.show.style import STYLE, policy
-from runner.show.texts import plural
 
 MAX_INSIDE = 8_000_000  # characters of debates or reports: what browsers still open at once
 

@@ -10,6 +10,7 @@ from runner.show.debates import Argument, Debate, Debates, Turn
 from runner.show.reports import Nugget, Report, Reports, Sentence
 from runner.show.texts import counted
 
+LISTED = 200  # lines of an overview
 ARGUMENT_TEXT = 240  # characters of an argument that a terminal gets; --json and --html have all
 SIGNS = {"reward": "+", "penalty": "-", "none": "·"}
 
@@ -33,15 +34,21 @@ def debates(found: Debates, wanted: Collection[int]) -> Iterator[str]:
     for note in found.notes:
         yield f"note: {note}"
     if len(wanted) < len(found.debates):
-        for one in found.debates:
+        for one in found.debates[:LISTED]:
             yield _cut(
                 f"  {one.number:>3}  {one.answered}/{len(one.turns)} answered  {_first(one.claim)}", width()
             )
+        yield from _more(len(found.debates))
     for one in found.debates:
         if one.number in wanted:
             yield from debate(one, len(found.debates))
     if len(wanted) < len(found.debates):
         yield "\n--debate N shows another one (also 2-5, 1,4 or all); --html FILE writes a page of all"
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > LISTED:
+        yield f"  … and {count - LISTED:,} more, which --json lists"
 
 
 def debate(one: Debate, of: int) -> Iterator[str]:
@@ -114,8 +121,9 @@ def reports(found: Reports, wanted: Collection[int]) -> Iterator[str]:
     for note in found.notes:
         yield f"note: {note}"
     if len(wanted) < len(found.reports):
-        for one in found.reports:
+        for one in found.reports[:LISTED]:
             yield _cut(f"  {one.topic}: {summary_of(one)}", width())
+        yield from _more(len(found.reports))
     for one in found.reports:
         if one.number in wanted:
             yield from report(one)
@@ -139,6 +147,8 @@ def summary_of(one: Report) -> str:
 def report(one: Report) -> Iterator[str]:
     """One report in full."""
     yield f"\ntopic {one.topic}: {summary_of(one)}"
+    if one.title or one.request:
+        yield from _quoted(": ".join(filter(None, (one.title, one.request))), "    request | ")
     if one.measures:
         yield from _wrapped(f"measures: {_figures(one.measures)}", "    ")
     for sentence in one.sentences:

@@ -1,72 +1,247 @@
-"""Pages of runs in a real browser, which ``TEST_BROWSER`` names (Chromium): planted scripts stay words.
+"""Pages of runs in a real Chromium: planted scripts stay words, nothing is fetched, they fit a phone.
 
-``apt-get install chromium``, then ``TEST_BROWSER=/usr/bin/chromium pytest tests/e2e/test_pages_in_browser.py``. Without the
-variable these tests are not collected; tests/runner/test_show_page.py reads the same pages with a parser.
+``TEST_BROWSER`` names another browser of that family. Where there is none, root on Debian gets the package ``chromium``, as
+`make setup` brings the engine; elsewhere these tests fail and say what to install.
 """
 
 from __future__ import annotations
 
+import http.server
 import os
+import re
+import shutil
 import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from runner.audience import ORGANISER, redact_run
+from runner.setup.engine import can_install, install
 from runner.show import debates as debating
 from runner.show import reports as reporting
-from runner.show.page import page, policy
+from runner.show.page import page
+from runner.show.style import policy
 from tests.runner import records
 from tests.runner.records import World
 from tests.runner.shown import HOSTILE, INDEX, debate, debated, judged_line, record, reported, task
 
+pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
-def dom(path: Path, profile: Path) -> str:
-    """What the browser has made of a page after its scripts (if any ran), as HTML."""
+
+@pytest.fixture(scope="module")
+def browser() -> str:
+    named = os.environ.get("TEST_BROWSER") or found()
+    if named is None and can_install():
+        with FileLock(Path(tempfile.gettempdir()) / "install-browser-for-tests.lock", timeout=1000):
+            if found() is None:
+                install("chromium")
+        named = found()
+    if named is None:
+        pytest.fail(
+            "there is no browser. Fix: apt-get install chromium (or name one of that family in TEST_BROWSER)",
+            pytrace=False,
+        )
+    return named
+
+
+def found() -> str | None:
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+def chromium(browser: str, profile: Path, *options: str) -> str:
+    """What the browser prints; its scripts have had three seconds of its own time."""
     command = [
-        os.environ["TEST_BROWSER"], "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
-        f"--user-data-dir={profile}", "--virtual-time-budget=3000", "--dump-dom", path.as_uri(),
+        browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
+        f"--user-data-dir={profile}", "--virtual-time-budget=3000", *options,
     ]  # fmt: skip
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
 
-def written(folder: Path, text: str) -> Path:
+def dom(browser: str, folder: Path, text: str) -> str:
+    """What the browser has made of a page after its scripts (if any ran), as HTML."""
     path = folder / "page.html"
     path.write_text(text, encoding="utf-8")
-    return path
+    return chromium(browser, folder / "profile", "--dump-dom", path.as_uri())
 
 
-def hostile_page(tmp_path: Path, kind: str) -> str:
+def hostile_page(tmp_path: Path, kind: str, words: str = HOSTILE) -> str:
     if kind == "report":
-        found = reported(World.make(tmp_path), [judged_line()])
+        line = judged_line()
+        line["sentences"][0]["text"] = words
+        found = reported(World.make(tmp_path), [line])
         place = records.task().datasets["dev"]
         return page(redact_run(found, ORGANISER, place), None, reporting.read(found, ORGANISER, place))
     made = task(tmp_path, index=INDEX)
-    lines = [debate("c1", HOSTILE, (HOSTILE, HOSTILE, [{"id": HOSTILE, "text": HOSTILE}]), (HOSTILE, "", []))]
-    found = debated(World.make(tmp_path), made, lines, [record(1, 1), record(1, 2, ("status", HOSTILE))])
+    lines = [debate("c1", words, (words, words, [{"id": words[:150], "text": words}]), (words, "", []))]
+    found = debated(World.make(tmp_path), made, lines, [record(1, 1), record(1, 2, ("status", words))])
     place = made.datasets["dev"]
     return page(redact_run(found, ORGANISER, place), debating.read(found, made, ORGANISER, place))
 
 
+def slipped_through(text: str, words: str) -> str:
+    """A page into which words of a participant came as they are."""
+    return text.replace("</main>", f"<p>{words}</p></main>".replace("\x00", ""))
+
+
 @pytest.mark.parametrize("kind", ["debate", "report"])
-def test_planted_scripts_do_not_run(tmp_path: Path, kind: str) -> None:
-    text = hostile_page(tmp_path, kind)
-    seen = dom(written(tmp_path, text), tmp_path / "profile")
+def test_planted_scripts_do_not_run(browser: str, tmp_path: Path, kind: str) -> None:
+    seen = dom(browser, tmp_path, hostile_page(tmp_path, kind))
     assert "<title>alpha.x." in seen and "<title>pwned" not in seen
-    assert "<script" not in seen and "<img" not in seen
+    assert "<script" not in seen and "<img" not in seen and seen.count("<style") == 1
     assert "&lt;script&gt;" in seen and "zebra" in seen
 
 
-def test_the_policy_alone_would_stop_a_script_that_slipped_through(tmp_path: Path) -> None:
-    text = hostile_page(tmp_path, "debate").replace("</main>", f"<p>{HOSTILE}</p></main>".replace("\x00", ""))
-    seen = dom(written(tmp_path, text), tmp_path / "profile")
+def test_the_policy_alone_would_stop_a_script_that_slipped_through(browser: str, tmp_path: Path) -> None:
+    seen = dom(browser, tmp_path, slipped_through(hostile_page(tmp_path, "debate"), HOSTILE))
     assert "<script>" in seen and "<title>alpha.x." in seen
 
 
-def test_the_same_words_run_where_nothing_stops_them(tmp_path: Path) -> None:
+def test_the_same_words_run_where_nothing_stops_them(browser: str, tmp_path: Path) -> None:
     # Otherwise the tests above would prove nothing about this browser.
     text = f"<!doctype html><title>alpha.x.</title><main>{HOSTILE}</main>".replace("\x00", "")
     assert policy() not in text
-    assert "<title>pwned" in dom(written(tmp_path, text), tmp_path / "profile")
+    assert "<title>pwned" in dom(browser, tmp_path, text)
+
+
+# --- nothing leaves -------------------------------------------------------------------------------------------
+
+
+class Listener(http.server.ThreadingHTTPServer):
+    """Notes who asks for what."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        super().__init__(("127.0.0.1", 0), Noting)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Noting(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        assert isinstance(self.server, Listener)
+        self.server.asked.append(self.path)
+        self.send_response(204)
+        self.end_headers()
+
+    do_POST = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    with Listener() as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join(timeout=10)
+
+
+def asking(url: str) -> str:
+    """What in HTML asks a server for something by itself."""
+    return (
+        f'</style></p><img src="{url}/img"><link rel="stylesheet" href="{url}/css">'
+        f'<style>@import "{url}/import"; body {{background: url({url}/bg)}}</style>'
+        f'<p style="background: url({url}/inline)">p</p><script>fetch("{url}/fetch")</script>'
+    )
+
+
+def asking_more(url: str) -> str:
+    """The rest of it; a browser without a policy may wait for some of these without end."""
+    return (
+        f'<img srcset="{url}/srcset 1x"><link rel="prefetch" href="{url}/prefetch"><iframe src="{url}/frame"></iframe>'
+        f'<object data="{url}/object"></object><video src="{url}/video" autoplay></video><embed src="{url}/embed">'
+        f'<svg><image href="{url}/svg"/></svg><form action="{url}/form"><input autofocus onfocus="this.form.submit()"></form>'
+        f'<base href="{url}/base/"><script>new WebSocket("{url}/ws".replace("http", "ws"))</script>'
+    )
+
+
+@pytest.mark.parametrize("kind", ["debate", "report"])
+def test_nothing_is_asked_of_anybody(browser: str, tmp_path: Path, kind: str, listener: Listener) -> None:
+    words = (
+        asking(listener.url)
+        + asking_more(listener.url)
+        + f'<meta http-equiv="refresh" content="0;url={listener.url}/refresh">'
+    )
+    seen = dom(browser, tmp_path, hostile_page(tmp_path, kind, words))
+    assert f"{listener.url}/img" in seen  # as words
+    assert listener.asked == []
+
+
+def test_nor_by_words_that_slipped_through(browser: str, tmp_path: Path, listener: Listener) -> None:
+    words = asking(listener.url) + asking_more(listener.url)
+    seen = dom(browser, tmp_path, slipped_through(hostile_page(tmp_path, "debate"), words))
+    assert "<iframe" in seen and listener.asked == []
+
+
+def test_the_same_words_ask_where_nothing_stops_them(
+    browser: str, tmp_path: Path, listener: Listener
+) -> None:
+    dom(browser, tmp_path, f"<!doctype html><title>x</title><main><style>{asking(listener.url)}</main>")
+    assert {"/img", "/css", "/import", "/bg", "/inline", "/fetch"} <= {*listener.asked}
+
+
+# --- how it looks ---------------------------------------------------------------------------------------------
+
+MEASURE = """
+<script>
+addEventListener("load", () => {
+  document.querySelectorAll("details").forEach(one => one.open = true);
+  const inner = [...document.querySelectorAll("main *")].filter(one => !one.closest(".scroll"));
+  document.title = JSON.stringify({
+    width: innerWidth, fits: document.documentElement.scrollWidth <= innerWidth,
+    over: inner.filter(one => one.getBoundingClientRect().right > innerWidth + 1).length,
+    ground: getComputedStyle(document.body).backgroundColor, said: document.querySelectorAll(".said").length,
+  });
+});
+</script>
+"""
+
+
+@pytest.mark.parametrize("kind", ["debate", "report"])
+@pytest.mark.parametrize(("scheme", "ground"), [(1, "rgb(255, 255, 255)"), (0, "rgb(15, 19, 23)")])
+def test_it_fits_a_phone_in_light_and_dark(
+    browser: str, tmp_path: Path, kind: str, scheme: int, ground: str
+) -> None:
+    words = f"{HOSTILE} {'unbroken' * 300}"
+    path = tmp_path / "page.html"
+    text = hostile_page(tmp_path, kind, words)
+    # Only this copy may run the script that measures.
+    meta = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', text)
+    assert meta is not None
+    path.write_text(text.replace(meta[0], "").replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
+    options = ("--window-size=500,900", f"--blink-settings=preferredColorScheme={scheme}", "--dump-dom")
+    seen = chromium(browser, tmp_path / "profile", *options, path.as_uri())
+    title = re.search(r"<title>(.*?)</title>", seen)
+    assert title is not None
+    for fact in ('"width":500', '"fits":true', '"over":0', f'"ground":"{ground}"'):
+        assert fact in title[1], title[1]
+
+
+def test_the_policy_allows_this_style_sheet_and_no_other(browser: str, tmp_path: Path) -> None:
+    text = hostile_page(tmp_path, "debate")
+    other = text.replace("--ground: #fff", "--ground: #ffe")
+    pictures = []
+    for name, body in (
+        ("as it is", text),
+        ("changed", other),
+        ("without", re.sub("<style>.*?</style>", "", text, flags=re.S)),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "page.html").write_text(body, encoding="utf-8")
+        options = ("--window-size=500,400", f"--screenshot={folder / 'page.png'}")
+        chromium(browser, folder / "profile", *options, (folder / "page.html").as_uri())
+        pictures.append((folder / "page.png").read_bytes())
+    assert pictures[0] != pictures[1] == pictures[2]

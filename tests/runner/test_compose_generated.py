@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,26 @@ import pytest
 from definitions import project, write_task
 
 import schemas
-from runner import compose, tasks, tira
+from runner import compose, composeroom, tasks, tira
 from runner.config import Config
 from runner.engines.base import Limits
+from runner.services import DRIVER_LIMITS, RELAY_LIMITS, service_env
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Config(root=ROOT, home=ROOT / ".runner", truths=None)
 
 
 def services(task: tasks.Task) -> dict[str, Any]:
+    """Those that anything can start."""
     doc = schemas.load_yaml(compose.render(task), "compose.yaml")
     assert doc.problems == []
     found: dict[str, Any] = doc.data["services"]
-    return found
+    assert set(found) == {"prepare", "software", "evaluator", *composeroom.NAMES}
+    return {
+        name: one
+        for name, one in found.items()
+        if one != composeroom.UNUSED and one != {"network_mode": "none"}
+    }
 
 
 @pytest.mark.parametrize("name", tasks.task_ids(HERE))
@@ -117,6 +125,68 @@ def test_a_gpu_is_asked_for(task: tasks.Task) -> None:
     ]["devices"]
     assert asked == [{"driver": "nvidia", "count": 2, "capabilities": ["gpu"]}]
     assert "deploy" not in services(task)["software"]
+
+
+@pytest.fixture
+def room() -> dict[str, Any]:
+    return services(tasks.load_task(HERE, "rad-2025-debate"))
+
+
+def test_a_task_of_debates_has_a_room_and_no_batch_services(room: dict[str, Any], task: tasks.Task) -> None:
+    assert list(room) == list(composeroom.NAMES)
+    assert {tuple(one["profiles"]) for one in room.values()} == {("debate",)}
+    assert list(services(task)) == ["software", "evaluator"]
+    assert not any("profiles" in one for one in services(task).values()), "they start without being asked for"
+
+
+def test_the_room_is_sealed_and_has_the_graded_limits(room: dict[str, Any]) -> None:
+    task = tasks.load_task(HERE, "rad-2025-debate")
+    for name, service in room.items():
+        assert service.get("network_mode") == (None if name == "server" else "none")
+        assert service["read_only"] is True and service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["user"].split(":")[0] == {"server": "20000", "transcript": "20001"}.get(name, "20002")
+        assert "stop_signal" not in service, "a server ends when it is told to"
+    assert_limits(room["server"], task.limits)
+    assert_limits(room["transcript"], task.evaluator_limits)
+    for name in ("search", "user"):
+        assert_limits(room[name], task.services[name].limits)
+    assert_limits(room["relay"], RELAY_LIMITS)
+    assert_limits(room["driver"], DRIVER_LIMITS)
+
+
+def test_the_server_has_addresses_and_nothing_else(room: dict[str, Any]) -> None:
+    task = tasks.load_task(HERE, "rad-2025-debate")
+    assert task.interaction is not None
+    server = room["server"]
+    assert "volumes" not in server and "command" not in server
+    assert server["environment"] == {
+        "HF_HUB_OFFLINE": "1", "HOME": "/tmp", **service_env(task.interaction, task.services)
+    }  # fmt: skip
+
+
+def test_the_driver_is_told_what_the_graded_one_is(room: dict[str, Any]) -> None:
+    settings = json.loads(room["driver"]["environment"]["DRIVER_JSON"])
+    assert schemas.validate(settings, "driver") == []
+    assert (settings["turns"], settings["seed"], settings["concurrency"]) == (5, 2025, 4)
+    assert settings["deadline_seconds"] == 900 and settings["answer_seconds"] == 30
+    assert settings["user"] == {"socket": "/user/user.sock", "model": "any-user"}
+
+
+@pytest.mark.parametrize("change", ["image", "llm", "judge"])
+def test_a_room_that_needs_more_is_not_offered(change: str) -> None:
+    task = tasks.load_task(HERE, "rad-2025-debate")
+    assert task.interaction is not None
+    given = dict(task.services)
+    if change == "image":
+        given["search"] = replace(given["search"], image="elasticsearch@sha256:" + "0" * 64)
+    elif change == "llm":
+        given["user"] = replace(given["user"], options={**given["user"].options, "llm": {"model": "m"}})
+    else:
+        task = replace(task, interaction=replace(task.interaction, mode="judge"))
+    changed = replace(task, services=given)
+    assert services(changed) == {}
+    assert 'use "runner try"' in compose.render(changed)
 
 
 def test_writing_is_idempotent(task: tasks.Task) -> None:

@@ -248,9 +248,11 @@ def kill_part(engine: DockerEngine, attempt: str, part: str, killed: threading.E
     while time.monotonic() < end:
         found = {}
         for one in api.containers(filters={"label": [f"proctor.attempt={attempt}"]}):
-            command = api.inspect_container(one["Id"])["Config"]["Cmd"] or [""]
-            found[command[2].removeprefix("sidecars.") if len(command) > 2 else ""] = one["Id"]
-            if command[-1] == "hangs":
+            config = api.inspect_container(one["Id"])["Config"]
+            words = [*(config["Entrypoint"] or ()), *(config["Cmd"] or ())]
+            if f"sidecars.{part}" in words:
+                found[part] = one["Id"]
+            elif words[-1:] == ["hangs"]:
                 found["software"] = one["Id"]
         if {"software", part} <= found.keys() and b"turn 1" in api.logs(found["software"], stderr=False):
             api.kill(found[part])

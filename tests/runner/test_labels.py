@@ -279,6 +279,21 @@ def test_a_sheet_holds_no_formula() -> None:
     assert [row["answer"] for row in rows][1] == "'=1+1" and "\x1b" not in rows[0]["answer"]
 
 
+def test_no_cell_is_longer_than_spreadsheets_take() -> None:
+    """Ten thousand arguments, and characters that become longer when they are escaped: the sheet can be read again."""
+    arguments = [{"id": "1.1", "text": "\x1b" * 40} for _ in range(10_000)]
+    debate, _ = parse(line("claim", "=" + "a" * 200_000, "short", arguments=arguments))
+    assert debate is not None
+    text = sheet_csv("form", "a1", [Item("d-1", "r", "t", 1, debate)])
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    cells = [cell for row in rows for cell in row.values()]
+    assert max(map(len, cells)) < 32_767 and not [cell for cell in cells if cell.startswith("=")]
+    assert rows[0]["answer"].endswith(
+        "[cut here, of 200,001 characters: the page and the JSON Lines have them all]"
+    )
+    assert "cut here" in rows[0]["arguments"] and rows[1]["answer"] == "short"
+
+
 # --- back ---------------------------------------------------------------------------------------------------
 
 

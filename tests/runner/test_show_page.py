@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from runner.audience import ORGANISER, Audience, log_lines, may_take, redact_run, sidecar_logs
+from runner.audience import ORGANISER, Audience, RunView, log_lines, may_take, redact_run, sidecar_logs
 from runner.cli.app import _load_commands, app
 from runner.errors import RunnerError
 from runner.export import export_run
 from runner.show import debates as debating
 from runner.show import reports as reporting
-from runner.show.page import page, policy
+from runner.show import text as render
+from runner.show.inside import Inside
+from runner.show.page import page
+from runner.show.style import STYLE, policy
 from tests.runner import records
 from tests.runner.definitions import definition
 from tests.runner.records import World
@@ -90,14 +94,115 @@ def test_a_page_is_well_formed_and_holds_nothing_that_acts(
 
 def test_a_page_of_debates_says_it_all(tmp_path: Path) -> None:
     text = Read(debates_page(tmp_path)).text
-    for words in ("attacks answer 1", "No answer", "status: ", "2 arguments, 1 not in order", "in the index, text unchanged", "not in the index, never served"):  # fmt: skip
+    for words in (
+        "attacks answer 1",
+        "No answer",
+        "status: ",
+        "2 arguments: ✗ 1 not in order",
+        "✓ in the index✓ text unchanged✓ served to this run",
+        "✗ not in the index✗ never served to this run",
+    ):
         assert words in text, words
+
+
+def test_the_four_criteria_stand_beside_every_answer(tmp_path: Path) -> None:
+    made = task(tmp_path)
+    scores = [
+        {"measure": "quality", "topic": "c1", "value": 0.5},
+        {"measure": "quality", "topic": "c1", "value": 1, "facets": {"turn": 1}},
+        {"measure": "quality", "topic": "c1", "value": 0, "facets": {"turn": 2}},
+    ]
+    lines = [debate("c1", "C", ("u", "one", []), ("u", "two", []))]
+    found = debated(World.make(tmp_path), made, lines, scores=scores)
+    place = made.datasets["dev"]
+    text = page(redact_run(found, ORGANISER, place), debating.read(found, made, ORGANISER, place))
+    told = re.sub("<[^>]+>", "", text)
+    assert "quality (human) 0.5" in told and "✓ quality (human)" in told and "✗ quality (human)" in told
+    assert '<li class="good">✓ <bdi dir="auto">quality (human)' in text
 
 
 def test_a_page_of_reports_says_it_all(tmp_path: Path) -> None:
-    text = Read(reports_page(tmp_path)).text
-    for words in ("Bees fly.", "Cites d1", "reward: answers", "penalty: a citation is required", "Who flies?", "Bees (given); Wasps (not given)"):  # fmt: skip
-        assert words in text, words
+    text = reports_page(tmp_path)
+    told = Read(text).text
+    for words in (
+        "Bees fly.",
+        "✓ cites d1, supports it, relevant",
+        "✗ cites d2, does not support it, not relevant",
+        "+ reward: answers",
+        "− penalty: a citation is required",
+        "Who flies?",
+        "✓ Bees (given)✗ Wasps (not given)",
+    ):
+        assert words in told, words
+    assert '<a href="#r1n1">' in text and '<a href="#r1s1">' in text  # sentence to nugget, and back
+
+
+def test_a_report_stands_below_its_request(tmp_path: Path) -> None:
+    found = reported(World.make(tmp_path), [judged_line()])
+    place = replace(records.task().datasets["dev"], inputs=tmp_path, topics="requests.jsonl")
+    rows = [{"request_id": "t1", "title": "Flight", "problem_statement": f"Who? {HOSTILE}"}, 5, {"x": 1}]
+    (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
+    reports = reporting.read(found, ORGANISER, place)
+    told = Read(page(redact_run(found, ORGANISER, place), None, reports)).text
+    assert "Topic t1: Flight" in told and "Who? <script>" in told
+    assert reports is not None and reports.reports is not None
+    assert "request | Flight: Who? " in "\n".join(render.reports(reports, {1}))
+
+
+def view_of(tmp_path: Path) -> RunView:
+    found = reported(World.make(tmp_path / "plain"), [judged_line()])
+    return redact_run(found, ORGANISER, records.task().datasets["dev"])
+
+
+def many(tmp_path: Path, count: int) -> Inside:
+    made = task(tmp_path)
+    lines = [debate(f"c{n}", f"Claim {n}", ("u", "word " * 200, [])) for n in range(1, count + 1)]
+    found = debated(World.make(tmp_path), made, lines)
+    return Inside(found.run.id, debating.read(found, made, ORGANISER, made.datasets["dev"]))
+
+
+def test_a_page_of_many_debates_ends_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = many(tmp_path, 300)
+    monkeypatch.setattr("runner.show.page.MAX_INSIDE", 100_000)
+    view = view_of(tmp_path)
+    text = page(view, run.debates)
+    shown = re.findall(r'<section class="one" id="d(\d+)"', text)
+    assert 20 < len(shown) < 200 and len(text) < 200_000
+    assert f"the first {len(shown)} of 300 debates" in text
+    assert f"--debate {len(shown) + 1}-300 --html FILE" in text
+    assert {*re.findall(r'href="#d(\d+)"', text)} == {*shown} and "Claim 300" in text  # named, not linked
+    lines = list(run.lines())
+    assert len(lines) < 300 and "  … and 100 more, which --json lists" in lines
+    one = page(view, run.debates, None, {7})
+    assert (
+        re.findall(r'<section class="one" id="d(\d+)"', one) == ["7"] and "1 of the 300 debates were" in one
+    )
+
+
+def test_words_on_every_ground_can_be_read() -> None:
+    light, dark = (
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+);", block))
+        for block in re.findall(r":root \{([^}]+)\}", STYLE)
+    )
+    assert light.keys() == dark.keys()
+
+    def luminance(colour: str) -> float:
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+        parts = [int(digits[k : k + 2], 16) / 255 for k in (0, 2, 4)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for colours in (light, dark):
+        for front, grounds in {
+            "text": ("ground", "soft", "user", "bad-ground"),
+            "muted": ("ground", "soft", "user"),
+            "link": ("ground",),
+            "good": ("ground", "good-ground", "soft"),
+            "bad": ("ground", "bad-ground", "soft"),
+        }.items():
+            for ground in grounds:
+                high, low = sorted((luminance(colours[front]), luminance(colours[ground])), reverse=True)
+                assert (high + 0.05) / (low + 0.05) >= 4.5, (front, ground, colours[front])
 
 
 def test_a_blinded_page_for_a_team_has_counts_only(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,8 @@ from evaluator.findings import plain
 if TYPE_CHECKING:
     from evaluator.argue.arguments import Parser
 
-MAX_FIGURES = 20  # as in result.json
+MAX_FIGURES = 14  # result.json has room for 20, and some come from elsewhere
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.()'%/-]{0,79}")  # as in result.json
 _WHO = ("model", "prompts", "rules")
 
 
@@ -119,9 +122,11 @@ def read_reliability(path: Path, identity: Mapping[str, Any]) -> dict[str, float
         isinstance(figures, dict)
         and isinstance(judge, dict)
         and len(figures) <= MAX_FIGURES
-        and all(isinstance(v, int | float) and not isinstance(v, bool) for v in figures.values())
+        and all(_NAME.fullmatch(name) and _is_number(value) for name, value in figures.items())
     ):
-        problems = ["it has to hold judge and figures, which are numbers"]
+        problems = [
+            f"it has to hold judge and at most {MAX_FIGURES} figures, which are numbers under plain names"
+        ]
     if problems:
         raise EvaluatorError(
             f"{path.name} holds no figures about a judge",
@@ -137,3 +142,12 @@ def read_reliability(path: Path, identity: Mapping[str, Any]) -> dict[str, float
             "measure this judge, and name another file",
         )
     return {str(name): float(value) for name, value in figures.items()}
+
+
+def _is_number(value: object) -> bool:
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) < 1e12
+        and isfinite(value)
+    )

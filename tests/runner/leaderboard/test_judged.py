@@ -178,6 +178,15 @@ def test_a_judge_stands_beside_every_row_and_below_the_table(world: World) -> No
     assert row["judge_reliability"] == "accuracy=0.8125; kappa=0.5"
 
 
+def test_the_hash_of_the_prompts_is_shown_not_its_name(world: World) -> None:
+    """Two judges that differ in their prompts alone have to look different."""
+    for n, team in enumerate(("alpha", "beta")):
+        run(world, team, ndcg=0.5 - n / 10, judge={**LLM, "prompts": f"sha256:{n}" + "f" * 63})
+    made = table(world)
+    assert [r.judge for r in made.rows] == ["llm (small-1)", "llm (small-1) 1fffffff"]
+    assert "prompts 0fffffffffff," in text(made) and "prompts 1fffffffffff," in text(made)
+
+
 def test_a_table_without_judges_is_what_it_was(world: World) -> None:
     run(world, "alpha")
     made = table(world)

@@ -53,6 +53,6 @@ def test_a_real_model_judges_and_a_second_run_asks_nothing(
     replies = rows(tmp_path / "x.replies.jsonl")
     assert len(replies) == 22 and all(r["usage"]["prompt_tokens"] > 50 for r in replies)
     assert any(r["reply"] for r in replies)
-    assert main([*words, "--rerun"]) == 0
+    assert main([*words, "--validate-judgments", "--rerun"]) == 0
     assert "0 asked, 23 known before" in capsys.readouterr().err
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == first

@@ -1,0 +1,158 @@
+"""Debates from a server's submission to the board, in the graded room: baselines, broken servers, labels, and sub-task 2."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.base import ImageRef
+from schemas.debates import parse, transcript_digest
+from tests.e2e.mini import Project, call
+
+ROOT = Path(__file__).resolve().parents[2]
+TASK, JUDGING = "rad-2025-debate", "rad-2025-judging"
+STAGE = """\
+  - id: runs
+    visibility: blinded
+    topics: debates.jsonl
+    scores: public
+    from: {task: rad-2025-debate, dataset: train, file: simulations.jsonl, runs: scored, sample: {debates: 2, seed: 1}}
+"""
+
+
+def elastic(project: Project, name: str, **keys: Any) -> None:
+    """The Python baseline, its two modules given to an image that exists already."""
+    folder = ROOT / "submissions" / "baselines" / "rad-elastic-python"
+    code = "import sys, types\nm = types.ModuleType('debating')\n"
+    code += (
+        f"exec({(folder / 'debating.py').read_text('utf-8')!r}, m.__dict__)\nsys.modules['debating'] = m\n"
+    )
+    code += f"exec({(folder / 'elastic.py').read_text('utf-8')!r}, {{'__name__': '__main__'}})"
+    project.software(name, code, task=TASK, tag=name, workflow="interactive", **keys)
+
+
+def other(project: Project, team: str, name: str) -> None:
+    """A software that is one file: Perl's baseline, or a broken one."""
+    folder = ROOT / "submissions" / team / name
+    if team == "baselines":
+        command = ["perl", "-e", (folder / "elastic.pl").read_text("utf-8")]
+    else:
+        command = ["python3", "-c", (folder / "main.py").read_text("utf-8")]
+    project.software(name, command=command, task=TASK, tag=name, workflow="interactive")
+
+
+@pytest.fixture
+def held(live: Project, sidecars_image: ImageRef) -> Project:
+    """The task with two claims in its public dataset, without vectors; five servers have debated them."""
+    folder = live.root / "tasks" / TASK
+    shutil.copytree(ROOT / "tasks" / TASK, folder, ignore=shutil.ignore_patterns("*.npy"))
+    claims = folder / "datasets" / "train" / "inputs" / "claims.jsonl"
+    claims.write_text("".join(claims.read_text("utf-8").splitlines(keepends=True)[:2]))
+    definition = (folder / "task.yaml").read_text("utf-8")
+    assert "ready: 60s" in definition
+    (folder / "task.yaml").write_text(definition.replace("ready: 60s", "ready: 8s"))
+    elastic(live, "one")
+    elastic(live, "again", description="The same.")
+    other(live, "baselines", "rad-elastic-perl")
+    for name in ("rad-never-ready", "rad-dies-at-turn-3", "rad-html", "rad-floods"):
+        other(live, "broken", name)
+    call(live, "submit", "--team", "alpha", "--no-check", timeout=200)
+    done = call(live, "evaluate", "--task", TASK, "--dataset", "train", expect=None, timeout=400)
+    print(done.all)  # shown if what follows fails
+    return live
+
+
+def output(project: Project, run: str) -> Path:
+    return project.home / "archive" / TASK / run / "attempts" / "1" / "output"
+
+
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(600)
+def test_debates_in_the_room(held: Project) -> None:
+    runs = {
+        row["run"].split(".")[1]: row
+        for row in call(held, "runs", "--json").json
+        if row["run"].endswith(".train")
+    }
+    found = call(held, "leaderboard", TASK, "--table", "train", "--json").json
+    scores = {row["software"]: row["scores"] for row in found["rows"]}
+
+    # Every server has the outcome that it deserves.
+    assert {name: row["outcome"]["name"] for name, row in runs.items()} == {
+        **dict.fromkeys(("one", "again", "rad-elastic-perl"), "scored"),
+        **dict.fromkeys(("rad-dies-at-turn-3", "rad-html", "rad-floods"), "scored"),
+        "rad-never-ready": "failed",
+    }
+    assert "rad-never-ready" not in scores
+    answered = {name: one["answered"]["mean"] for name, one in scores.items()}
+    assert answered["one"] == 1 and answered["rad-html"] == 0
+    assert answered["rad-floods"] == pytest.approx(0.4), "two of five turns, then answers of megabytes"
+    assert 0 < answered["rad-dies-at-turn-3"] <= 0.4
+    assert scores["one"]["provenance"]["mean"] == scores["one"]["within_word_limit"]["mean"] == 1
+    assert scores["rad-floods"]["provenance"]["mean"] == 0, "nobody had retrieved what it cites"
+
+    # The same software, and the same behaviour in another language, have the same debates.
+    digests = set()
+    for name in ("one", "again", "rad-elastic-perl"):
+        debates = [parse(line)[0] for line in lines(output(held, runs[name]["run"]) / "simulations.jsonl")]
+        assert [len(debate.turns) for debate in debates if debate] == [5, 5]
+        digests.add(transcript_digest([debate for debate in debates if debate]))
+    assert len(digests) == 1
+
+    # Who is attacked, and how answers failed, is on record.
+    records = lines(output(held, runs["one"]["run"]) / "turns.jsonl")
+    assert [record["target"] for record in records[:2]] == [None, 1]
+    assert all(1 <= record["target"] < record["turn"] for record in records if record["turn"] > 1)
+    assert {
+        record["failure"]["class"] for record in lines(output(held, runs["rad-html"]["run"]) / "turns.jsonl")
+    } == {"not-json"}
+    died = lines(output(held, runs["rad-dies-at-turn-3"]["run"]) / "turns.jsonl")
+    assert "server-ended" in {record["failure"]["class"] for record in died if record["failure"]}
+
+    # A run reads as a debate.
+    shown = call(held, "show", runs["one"]["run"]).out
+    assert "Homework is beneficial." in shown and "served to this run" in shown
+
+    _labels(held, runs["one"]["run"])
+    _stage(held)
+
+
+def _labels(project: Project, run: str) -> None:
+    """People's labels of one run make its Score; the same answers in another run have them, too."""
+    positional = project.root / "labels.jsonl"
+    one = {"quantity": 1, "quality": 1, "relation": 0, "manner": None}
+    positional.write_text((json.dumps([one] * 5) + "\n") * 2)
+    about = ("--debates", str(output(project, run) / "simulations.jsonl"))
+    call(
+        project, "labels", "import", TASK, str(positional), "--dataset", "train", "--annotator", "a1", *about
+    )
+    call(project, "reevaluate", "--task", TASK, "--dataset", "train", timeout=300)
+    rows = call(project, "leaderboard", TASK, "--table", "train-score", "--json").json["rows"]
+    scores = {row["software"]: row["scores"] for row in rows}
+    for name in ("one", "again", "rad-elastic-perl"):
+        assert scores[name]["relation"]["mean"] == 0
+        assert scores[name]["quantity"]["mean"] == scores[name]["quality"]["mean"] == 1
+
+
+def _stage(project: Project) -> None:
+    """Sub-task 2's input is made from these runs: blinded, with provenance beside it."""
+    folder = project.root / "tasks" / JUDGING
+    shutil.copytree(ROOT / "tasks" / JUDGING, folder)
+    definition = (folder / "task.yaml").read_text("utf-8")
+    place = definition.index("\noutput: evaluations.jsonl")
+    (folder / "task.yaml").write_text(definition[:place].rstrip() + "\n" + STAGE + definition[place:])
+    call(project, "data", "stage", JUDGING, "runs")
+    (made,) = (project.home / "stages" / JUDGING / "runs").glob("*/inputs/debates.jsonl")
+    debates = lines(made)
+    assert len(debates) == 2 * 6, "two debates of each run that was scored"
+    text = made.read_text("utf-8")
+    assert not any(name in text for name in ("rad-elastic", "alpha", "127.0.0.1", "milliseconds"))
+    assert "one" in (made.parents[1] / "provenance.json").read_text("utf-8")

@@ -83,8 +83,20 @@ def local(text: str | None, path: Path | None) -> int:
             lines.append(
                 f"{measure.measure:<{width}}  {score['value']:7.4f}  {score['covered']} of {score['topics']} topics answered"
             )
+        lines += _judged_by(sink)
     print("\n".join(lines))
     return 1 if log.invalid else 0
+
+
+def _judged_by(sink: Sink) -> list[str]:
+    """Who judged, how reliable that is, and what else has to be known beside the scores."""
+    judge = sink.judge or {}
+    about = [str(judge["name"])] if judge.get("name") else []
+    if judge.get("model"):
+        about.append(f"model {judge['model']}")
+    about += [f"{name} {value:.4g}" for name, value in judge.get("reliability", {}).items()]
+    lines = [f"\njudged by: {', '.join(about)}"] if about else []
+    return lines + [f"note: {note}" for note in (*([judge["note"]] if judge.get("note") else []), *sink.notes)]
 
 
 def trec(args: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runner.audience import Audience
     from runner.config import Config
     from runner.events import Event
-    from runner.leaderboard.table import LeaderboardTable, Part
+    from runner.leaderboard.rows import LeaderboardTable, Part
     from runner.store.connect import Store
     from runner.store.queries import Run
     from runner.tasks import Task
@@ -233,7 +233,7 @@ def ends(task: Task, round_: Round, store: Store) -> Moment:
 
 def part(task: Task, round_: Round, store: Store) -> Part:
     """What of the store belongs to ``round_``: submissions received in time, on its datasets; not frozen (yet)."""
-    from runner.leaderboard.table import Part, RoundInfo
+    from runner.leaderboard.rows import Part, RoundInfo
 
     dates, later = calendar(task), granted(store, task.id)
 

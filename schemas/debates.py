@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +20,8 @@ from schemas import canonical
 MAX_TURNS = 1000  # of one debate; more are not looked at
 MAX_ARGUMENTS = 20_000  # of one answer; more are counted, not kept
 MAX_TEXT = 1 << 20  # characters of one text; what is beyond is cut
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Kind = Literal["form", "argument", "text", "differs", "size"]
 
@@ -75,8 +78,8 @@ FAILED = Debate("", "", ())
 
 
 def clean(text: str) -> str:
-    """``text`` without lone surrogates (JSON can hold them, UTF-8 cannot)."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    """``text`` with U+FFFD instead of lone surrogates, which JSON can hold and UTF-8 cannot (as the driver does)."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def parse(data: Any) -> tuple[Debate | None, list[Fault]]:

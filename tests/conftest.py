@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from runner import config
 from runner.engines.base import ImageRef
@@ -14,6 +15,10 @@ from runner.engines.docker import DockerEngine
 from tests.e2e.mini import Project, Said, call
 
 pytest_plugins = ["tests.engine_fixtures"]
+
+# How long an example takes says how busy the machine is, nothing about the code.
+settings.register_profile("proctor", deadline=None)
+settings.load_profile("proctor")
 
 _MACHINE = config.load(cwd=Path(__file__).parent)  # before anything is isolated
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -119,6 +120,14 @@ def add_judge_options(parser: Parser) -> None:
         "--max-tokens", type=_positive, default=10, metavar="N", help="tokens of a reply (default 10)"
     )
     parser.option(
+        "--parameter",
+        type=_parameter,
+        action="append",
+        default=[],
+        metavar="NAME=JSON",
+        help="goes with every question, such as max_completion_tokens=2000; null leaves one out (max_tokens, temperature)",
+    )
+    parser.option(
         "--human",
         type=Path,
         metavar="PLACE",
@@ -185,6 +194,21 @@ def _scoring(parser: Parser) -> None:
     parser.option("--leaderboard", "--leaderboard-format", nargs="+", action="extend", default=[], metavar="FORMAT",
                   help="also write OUT_PREFIX.FORMAT.txt: ir_measures, tot, trec_eval, rag4reports, ranking, jsonl")  # fmt: skip
     parser.option("--explain", action="store_true", help="print every reward and penalty")
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if (
+        not equals
+        or not name.isascii()
+        or not name.isidentifier()
+        or name in ("model", "messages", "stream", "n")
+    ):
+        raise argparse.ArgumentTypeError(f"{plain(text, 40)} is no NAME=JSON of a parameter that may be set")
+    try:
+        return name, json.loads(value, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return name, value  # text need not be in quotes
 
 
 def _positive(text: str) -> int:

@@ -109,7 +109,10 @@ def choice_of(args: argparse.Namespace) -> JudgeChoice:
     if name not in ("lexical", "human"):
         name = providers.provider(name).name
     replies = None if args.disable_cache else Path(f"{args.prefix}.replies.jsonl")
-    return JudgeChoice(name, args.model_name, args.prompt_config, args.max_tokens, replies, args.human)
+    parameters = dict(args.parameter)
+    return JudgeChoice(
+        name, args.model_name, args.prompt_config, args.max_tokens, replies, args.human, parameters
+    )
 
 
 def flow_of(args: argparse.Namespace) -> Flow:
@@ -235,7 +238,7 @@ def annotate(args: argparse.Namespace, banks: Mapping[str, Bank], out: Path) -> 
         _tell_judging(judge, tally)
     everything = {**kept, **made}
     write_judgments((everything[w[0].run_id, w[0].topic_id] for w in wanted), out)
-    say(f"wrote {out}")
+    say(f"wrote {plain(str(out), 300)}")
     return 0
 
 
@@ -307,7 +310,7 @@ def score(args: argparse.Namespace, banks: Mapping[str, Bank], source: Path) -> 
     write_scores(runs, path, judge=judge)
     for form in args.leaderboard:
         write_leaderboard(runs, Path(f"{args.prefix}.{form}.txt"), form, judge=judge)
-    say(f"wrote {path}")
+    say(f"wrote {plain(str(path), 300)}")
     _print(runs, args)
 
 

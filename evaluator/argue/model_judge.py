@@ -162,7 +162,9 @@ class Estimating:
     def estimate(self, price: tuple[float, float] | None) -> Estimate:
         """The sum. ``price`` is per million tokens read and written."""
         prompt = round(self._characters / CHARACTERS_PER_TOKEN)
-        most = 0 if self._judge is None else int(self._judge.chat.parameters.get("max_tokens") or MAX_TOKENS)
+        given: Mapping[str, Any] = {} if self._judge is None else self._judge.chat.parameters
+        limits = (given.get(name) for name in ("max_completion_tokens", "max_tokens"))
+        most = next((n for n in limits if type(n) is int and n > 0), MAX_TOKENS)
         said = len(self._seen) * most
         cost = None if price is None else (prompt * price[0] + said * price[1]) / 1e6
         return Estimate(self.questions, len(self._seen), prompt, said, cost, self._judge is None)

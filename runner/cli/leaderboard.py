@@ -10,7 +10,7 @@ from runner.cli import context, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
-    from runner.leaderboard.table import LeaderboardTable
+    from runner.leaderboard.rows import LeaderboardTable
     from runner.store.connect import Store
     from runner.tasks import Task
 

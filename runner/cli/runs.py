@@ -129,7 +129,8 @@ def show(
     page: Annotated[
         Path | None,
         typer.Option(
-            "--html", help="Write all of it as one page, which needs neither scripts nor a network."
+            "--html",
+            help="Write it as one page, which needs neither scripts nor a network: all, or what was chosen.",
         ),
     ] = None,
     as_: context.AsOption = "organiser",

@@ -75,6 +75,8 @@ def pack_one(
             if failures is None:
                 render.show(view)
             if not checked.good:
+                if checked.detail.run.outcome.blame == "platform":
+                    output.say("this says nothing about the software; --no-check packs it as it is")
                 if failures is not None:
                     name = f"{submission.team}/{submission.software}"
                     failures.append({"software": name, "submission": None, "check": dict(view)})

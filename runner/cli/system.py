@@ -145,9 +145,14 @@ def _old_folders(where: Config, dry_run: bool) -> list[str]:
     return [p.name for p in old]
 
 
-@app.command(epilog="Examples:  runner demo")
-def demo() -> None:
+@app.command(epilog="Examples:  runner demo  |  runner demo --task rad-2025-debate")
+def demo(
+    task: Annotated[
+        list[str] | None,
+        typer.Option("--task", help="Only this task; repeatable (default: all bundled ones)."),
+    ] = None,
+) -> None:
     """Submit the baselines and some broken softwares, run them on the hidden split, print the leaderboard."""
     from runner.cli.demo import run_demo
 
-    run_demo(context.config())
+    run_demo(context.config(), task or ())

@@ -20,7 +20,7 @@ from runner.leaderboard.formats.record import as_dict, from_dict, to_json
 from runner.leaderboard.formats.spreadsheet import to_csv
 from runner.leaderboard.formats.terminal import rich_table, text
 from runner.leaderboard.formats.tira import to_prototext
-from runner.leaderboard.table import LeaderboardTable
+from runner.leaderboard.rows import LeaderboardTable
 
 __all__ = ["FORMATS", "as_dict", "export", "from_dict", "print_table", "text", "to_prototext"]
 

@@ -58,8 +58,8 @@ one, `turns.jsonl` and `served.jsonl`, are the platform's own.
 - **The same question is asked once** for a task: replies are kept with the archive, keyed by model, messages and
   parameters. An evaluator that asks in the same words again gets the same bytes, without key and network. Set
   `temperature` to 0, and leave times and random numbers out of the questions.
-- A missing key (E408) or a spent budget (E409) is the organiser's: the evaluation is held. End with an exit code other
-  than 0 when a question stays without an answer; never guess.
+- A missing key (E408) or a spent budget (E409) is the organiser's: the evaluation is held. When a question stays without
+  an answer, leave its measures `pending` or end with an exit code other than 0; never guess.
 
 ## `/out/details.jsonl`
 

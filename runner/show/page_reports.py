@@ -60,20 +60,25 @@ def _report(one: Report) -> Iterator[str]:
     if rest:
         yield f'<details><summary>{plural(len(rest), "more figure")}</summary><p class="about">{h(figures(rest))}</p></details>'
     places = {nugget.question: k for k, nugget in reversed(list(enumerate(one.nuggets, 1)))}
+    # Numbers come from the evaluator's file and may repeat: the first of each has the place on the page.
+    numbered = {sentence.number: sentence for sentence in reversed(one.sentences) if sentence.number >= 0}
     if one.sentences:
         yield '<ol class="sentences">'
         for sentence in one.sentences:
-            yield from _sentence(one, sentence, places)
+            place = (
+                f' id="r{one.number}s{sentence.number}"' if numbered.get(sentence.number) is sentence else ""
+            )
+            yield from _sentence(one, sentence, place, places)
         yield "</ol>"
     if one.nuggets:
-        yield from _nuggets(one)
+        yield from _nuggets(one, numbered.keys())
     yield "</section>"
 
 
-def _sentence(report: Report, one: Sentence, places: Mapping[str, int]) -> Iterator[str]:
+def _sentence(report: Report, one: Sentence, place: str, places: Mapping[str, int]) -> Iterator[str]:
     kinds = {e.kind for e in one.effects}
     css = "penalty" if "penalty" in kinds else "reward" if "reward" in kinds else "none"
-    yield f'<li value="{one.number}"{_place(report, one)} class="{css}"><span class="words" dir="auto">{h(one.text)}</span>'
+    yield f'<li value="{one.number}"{place} class="{css}"><span class="words" dir="auto">{h(one.text)}</span>'
     yield from chips(_citations(one), "Cites")
     yield from chips(
         (
@@ -96,12 +101,6 @@ def _sentence(report: Report, one: Sentence, places: Mapping[str, int]) -> Itera
     yield "</li>"
 
 
-def _place(report: Report, one: Sentence) -> str:
-    """An id for the first sentence of that number: numbers come from the evaluator's file and may repeat."""
-    first = next(s for s in report.sentences if s.number == one.number)
-    return f' id="r{report.number}s{one.number}"' if first is one and one.number >= 0 else ""
-
-
 def _citations(one: Sentence) -> Iterator[Chip]:
     for document in one.citations:
         supports = one.judged(document, "SENTENCE_ATTESTED")
@@ -118,21 +117,20 @@ def _judgment(one: Judgment) -> str:
     return f'<li dir="auto">{h(one.type.lower().replace("_", " ") + of)}: {h(one.said + by)}</li>'
 
 
-def _nuggets(one: Report) -> Iterator[str]:
-    there = {sentence.number for sentence in one.sentences}
+def _nuggets(one: Report, there: Collection[int]) -> Iterator[str]:
     rows = []
     for k, nugget in enumerate(one.nuggets, 1):
         kind = ", ".join(part for part in (nugget.aggregator, nugget.importance) if part)
-        at = ", ".join(
-            link(f"r{one.number}s{n}", str(n)) if n in there and n >= 0 else h(n) for n in nugget.sentences
-        )
+        at = ", ".join(link(f"r{one.number}s{n}", str(n)) if n in there else h(n) for n in nugget.sentences)
         counted = Markup(
             '<span class="good">✓ yes</span>' if nugget.correct else '<span class="bad">✗ no</span>'
         )
         rows.append((str(k), counted, nugget.question, kind, _answers(nugget), Markup(at)))
     heads = ("nugget", "counted", "question", "kind", "answers", "sentences")
     ids = [f"r{one.number}n{k}" for k in range(1, len(rows) + 1)]
-    yield from table(f"Nuggets: {one.correct} of {len(one.nuggets)}", heads, rows, ids=ids)
+    yield from table(
+        f"Nuggets of {one.topic}: {one.correct} of {len(one.nuggets)} counted", heads, rows, ids=ids
+    )
 
 
 def _answers(nugget: Nugget) -> Markup:

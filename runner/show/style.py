@@ -83,8 +83,7 @@ pre { overflow-x: auto; background: var(--soft); padding: .75rem; border-radius:
   .user { margin-right: 6%; }
   .reply { margin-left: 6%; }
   section.one { padding: .75rem; }
-  dl.facts { grid-template-columns: 1fr; gap: 0; }
-  dl.facts dd { margin-bottom: .4rem; }
+  dl.facts { gap: .15rem .75rem; }
 }
 @media print {
   body { font-size: 11pt; }

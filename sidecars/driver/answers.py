@@ -13,6 +13,7 @@ from sidecars.http import Failure
 
 MAX_DEPTH = 32  # of an answer; it is put five levels deep into a line that readers take to 64
 MAX_DIGITS = 40
+EXACT = 2**53  # up to here a float holds every whole number
 SHOWN_IDS = 50  # argument ids kept in a turn's record
 ID_CHARACTERS = 200
 
@@ -152,7 +153,10 @@ def _refuser(body: bytes) -> Callable[[str], NoReturn]:
 def _float(refuse: Callable[[str], NoReturn]) -> Callable[[str], float]:
     def read(text: str) -> float:
         value = float(text)
-        return value if math.isfinite(value) else refuse(text)
+        if not math.isfinite(value):
+            refuse(text)
+        # GenIRSim, like all of JavaScript, writes 1.0 as 1; a reader may mind which type it gets.
+        return int(value) if value.is_integer() and abs(value) <= EXACT else value
 
     return read
 

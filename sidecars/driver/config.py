@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import schemas
+from sidecars.surrogates import mended
 
 MAX_LINE = 8 * 1024 * 1024  # bytes of one line of the inputs
 MAX_LINES = 100_000
@@ -134,7 +135,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                     raise InputError(f"{where}: longer than {MAX_LINE} bytes, or more than {MAX_LINES} lines")
                 if not line.strip():
                     continue
-                doc = schemas.load_json(line, where, max_bytes=MAX_LINE)
+                doc = schemas.load_json(mended(line), where, max_bytes=MAX_LINE)
                 if doc.problems or not isinstance(doc.data, dict):
                     raise InputError("; ".join(map(str, doc.problems)) or f"{where}: is not a JSON object")
                 yield where, doc.data

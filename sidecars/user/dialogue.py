@@ -9,6 +9,7 @@ from typing import Any
 
 import schemas
 from sidecars.search.analysis import tokens
+from sidecars.surrogates import mended
 
 MESSAGES, CHARACTERS = 200, 64 * 1024
 LAST, ANY = "base-user", "any-user"
@@ -62,7 +63,7 @@ class Dialogue:
 
 def read(body: bytes, models: Collection[str], max_bytes: int) -> Dialogue:
     """The dialogue in a request's body. Raises :class:`Malformed`; keys that nobody knows are passed over."""
-    doc = schemas.load_json(body, "the body", max_bytes=max_bytes)
+    doc = schemas.load_json(mended(body), "the body", max_bytes=max_bytes)
     if doc.problems:
         raise Malformed(400, str(doc.problems[0]))
     if not isinstance(doc.data, dict):

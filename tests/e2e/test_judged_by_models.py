@@ -144,3 +144,23 @@ def test_without_key_and_replies_it_is_held_for_the_organiser(
     mended = runner_cli("reevaluate", "--all", "--json", env={"EXAMPLE_KEY": CANARY})
     assert mended.json["done"][0]["outcome"]["name"] == "scored"
     _no_key(judged, checked, ran, mended)
+
+
+@pytest.mark.engine
+def test_a_network_that_the_engine_has_not_is_said_and_nothing_recorded(
+    judged: Project, runner_cli: Callable[..., Said], endpoint: OpenAIServer
+) -> None:
+    """Tried again it would end the same way: it is neither a failure of ours that is counted nor the team's."""
+    definition = judged.root / "tasks" / "mini" / "task.yaml"
+    good = definition.read_text()
+    task = json.loads(good)
+    task["services"]["gateway"]["network"] = "proctor-no-such-network"
+    definition.write_text(json.dumps(task))
+    runner_cli("submit", "--team", "alpha", "--no-check")
+    key = {"env": {"EXAMPLE_KEY": CANARY}}
+    ran = runner_cli("evaluate", "--all", expect=None, **key)
+    assert ran.code != 0 and "no network proctor-no-such-network" in ran.err and "network: host" in ran.err
+    assert _evaluations(judged) == [] and endpoint.chats == []
+    definition.write_text(good)
+    mended = runner_cli("evaluate", "--all", "--json", **key)
+    assert mended.json["done"][0]["outcome"]["name"] == "scored", mended.all

@@ -39,7 +39,7 @@ def browser() -> str:
     if named is None and can_install():
         with FileLock(Path(tempfile.gettempdir()) / "install-browser-for-tests.lock", timeout=1000):
             if found() is None:
-                install("chromium")
+                install("chromium", "fonts-dejavu-core")
         named = found()
     if named is None:
         pytest.fail(

@@ -18,7 +18,8 @@ from runner.audience import ORGANISER, PUBLIC
 from runner.clock import FixedClock
 from runner.errors import RunnerError
 from runner.leaderboard.export import FORMATS, export
-from runner.leaderboard.table import LeaderboardTable, build
+from runner.leaderboard.rows import LeaderboardTable
+from runner.leaderboard.table import build
 from runner.packing import write
 from runner.registry import Receipt, register
 from runner.rounds import board, calendar, due, freeze, problems, snapshot_path, states, verify

@@ -2,7 +2,8 @@
 
 Every question is asked several times and nothing is taken from a cache. ``same`` is the share of questions with the same reply every
 time, ``equal`` the mean share of equal replies over all pairs of repetitions, ``kappa`` Cohen's kappa, the mean over these pairs. A
-reply that cannot be read is a reply of its own. A deterministic judge has 1 everywhere.
+reply that cannot be read is a reply of its own. A deterministic judge has ``same`` and ``equal`` 1; kappa is not defined for one that
+only ever says one thing.
 """
 
 from __future__ import annotations

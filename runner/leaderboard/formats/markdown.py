@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 from runner.leaderboard.formats import parts
-from runner.leaderboard.table import (
-    LeaderboardTable,
-)
+from runner.leaderboard.rows import LeaderboardTable
 
 
 def to_markdown(table: LeaderboardTable) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import html
 
 from runner.leaderboard.formats import parts
-from runner.leaderboard.table import (
-    LeaderboardTable,
-)
+from runner.leaderboard.rows import LeaderboardTable
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8882; }

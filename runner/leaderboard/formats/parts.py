@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runner.leaderboard.choosing import cell_name
+from runner.leaderboard.comparing import CORRECTION
+from runner.leaderboard.rows import Column, LeaderboardTable, Row, Unranked
 from runner.leaderboard.significance import ALPHA, flips
 from runner.leaderboard.specs import AGGREGATES
-from runner.leaderboard.table import (
-    CORRECTION,
-    Column,
-    LeaderboardTable,
-    Row,
-    Unranked,
-    cell_name,
-)
 from runner.tasks import Cell
 
 BELOW = ("software", "tag", "outcome", "blame", "why")

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from runner.leaderboard.comparing import CORRECTION
 from runner.leaderboard.formats import parts
 from runner.leaderboard.judges import Judge
-from runner.leaderboard.significance import ALPHA
-from runner.leaderboard.specs import AGGREGATES
-from runner.leaderboard.table import (
-    CORRECTION,
+from runner.leaderboard.rows import (
     CellScore,
     Column,
     Comparison,
@@ -22,6 +20,8 @@ from runner.leaderboard.table import (
     Unranked,
     Value,
 )
+from runner.leaderboard.significance import ALPHA
+from runner.leaderboard.specs import AGGREGATES
 from runner.tasks import Cell
 
 SCHEMA_VERSION = 1

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.leaderboard.formats import parts
-from runner.leaderboard.table import (
-    LeaderboardTable,
-    Row,
-    Unranked,
-)
+from runner.leaderboard.rows import LeaderboardTable, Row, Unranked
 
 
 def to_csv(table: LeaderboardTable) -> str:

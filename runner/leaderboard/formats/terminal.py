@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import IO
 
 from runner.leaderboard.formats import parts
-from runner.leaderboard.table import (
-    LeaderboardTable,
-)
+from runner.leaderboard.rows import LeaderboardTable
 
 _GAP = 2  # spaces between the columns of a table on a terminal
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from runner.errors import RunnerError
-from runner.leaderboard.table import LeaderboardTable, Row
+from runner.leaderboard.rows import LeaderboardTable, Row
 
 ALL = "all"
 Topics = Mapping[tuple[str, str], Mapping[str, float]]

@@ -175,7 +175,7 @@ def test_lone_surrogates_are_replaced() -> None:
             '{"simulation": {"userTurns": [{"utterance": "a\\ud800", "systemResponse": {"utterance": "b\\udfff"}}]}}'
         )
     )
-    assert found.turns[0].user == "a?" and found.turns[0].answer == "b?"
+    assert found.turns[0].user == "a\ufffd" and found.turns[0].answer == "b\ufffd"
 
 
 def claims(*names: str) -> list[Claim]:

@@ -15,7 +15,8 @@ import schemas
 from runner.audience import ORGANISER, PUBLIC, Audience, redact_run
 from runner.errors import RunnerError
 from runner.leaderboard.export import FORMATS, export, print_table, to_prototext
-from runner.leaderboard.table import LeaderboardTable, build
+from runner.leaderboard.rows import LeaderboardTable
+from runner.leaderboard.table import build
 from runner.store import queries
 from tests.runner import records
 from tests.runner.records import World, with_scores

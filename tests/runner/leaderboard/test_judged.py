@@ -17,7 +17,8 @@ import schemas
 from runner.audience import ORGANISER, PUBLIC, Audience, redact_run
 from runner.bundle import Bundle
 from runner.leaderboard.export import FORMATS, as_dict, export, from_dict, text
-from runner.leaderboard.table import LeaderboardTable, build, filtered
+from runner.leaderboard.rows import LeaderboardTable
+from runner.leaderboard.table import build, filtered
 from runner.plan import Desktop, Selection, plan
 from runner.store.connect import open_store
 from runner.store.queries import Run, detail, pending_measures, run_id

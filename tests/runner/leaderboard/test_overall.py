@@ -18,7 +18,8 @@ from runner.audience import ORGANISER
 from runner.errors import RunnerError
 from runner.leaderboard import specs
 from runner.leaderboard.export import FORMATS, as_dict, export, from_dict, text
-from runner.leaderboard.table import LeaderboardTable, aggregated, build, filtered
+from runner.leaderboard.rows import LeaderboardTable
+from runner.leaderboard.table import aggregated, build, filtered
 from runner.tasks import Cell, Dataset, Scenario, Table, Task
 from tests.runner import records
 from tests.runner.records import World

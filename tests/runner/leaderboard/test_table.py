@@ -9,7 +9,8 @@ import pytest
 
 from runner.audience import ORGANISER, PUBLIC, Audience
 from runner.errors import RunnerError
-from runner.leaderboard.table import LeaderboardTable, build
+from runner.leaderboard.rows import LeaderboardTable
+from runner.leaderboard.table import build
 from runner.tasks import Cell, Measure, Task
 from tests.runner import records
 from tests.runner.records import World, per_topic, with_scores

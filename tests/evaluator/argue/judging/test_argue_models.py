@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -180,6 +187,22 @@ def test_other_prompts_models_and_lengths_are_asked_anew(serving: Callable[..., 
     assert server.chats[-1].json["model"] == "another"
 
 
+def test_parameters_that_a_model_wants_or_refuses(
+    serving: Callable[..., OpenAIServer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = serving()
+    words = ["--parameter", "max_completion_tokens=2000", "--parameter", "max_tokens=null",
+             "--parameter", "temperature=null", "--parameter", "reasoning_effort=low"]  # fmt: skip
+    assert judge("x", *words) == 0
+    assert f"+ {2000 * CALLS:,} tokens" in capsys.readouterr().err
+    sent = {k: v for k, v in server.chats[0].json.items() if k not in ("model", "messages")}
+    assert sent == {"max_completion_tokens": 2000, "reasoning_effort": "low"}
+    [judged] = rows(Path("x.judgments.jsonl"))
+    assert judged["judge"]["parameters"] == sent
+    for wrong in ("model=x", "messages=[]", "x", "=3", "a b=1"):
+        assert judge("y", "--parameter", wrong) == 2
+
+
 def test_without_cache_everything_is_asked_again(serving: Callable[..., OpenAIServer]) -> None:
     server = serving()
     assert judge("x", "--disable-cache") == 0
@@ -274,3 +297,52 @@ def test_a_bar_is_drawn_for_people_only(capsys: pytest.CaptureFixture[str]) -> N
     with Progress(3, "judging") as progress:  # stderr is a file here
         progress.tick()
     assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_shows_the_bar_and_loses_it_again() -> None:
+    ours, theirs = pty.openpty()
+    with tempfile.TemporaryDirectory() as folder:
+        words = [
+            sys.executable,
+            "-m",
+            "evaluator",
+            "argue",
+            REPORT,
+            NUGGETS,
+            f"{folder}/x",
+            "-p",
+            "lexical",
+            "-C",
+            LOOKUP,
+        ]
+        done = subprocess.run(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=theirs, timeout=120)
+    os.close(theirs)
+    drawn = b""
+    with contextlib.suppress(OSError):  # the terminal's end
+        while piece := os.read(ours, 4096):
+            drawn += piece
+    os.close(ours)
+    assert done.returncode == 0
+    assert b"judging [" in drawn and b"/23 at most" in drawn
+    assert drawn.rfind(b"\r" + b" " * 40) > drawn.rfind(b"judging [")
+
+
+def test_an_interruption_keeps_what_was_answered(serving: Callable[..., OpenAIServer]) -> None:
+    answered = threading.Event()
+
+    def slowly(request: Request) -> str:
+        if len(server.chats) > 5:
+            answered.set()
+            time.sleep(1)
+        return "YES"
+
+    server = serving(text=slowly)
+    words = [sys.executable, "-m", "evaluator", "argue", REPORT, NUGGETS, "x", "-p", "openai", "-C", LOOKUP]
+    env = {**os.environ, "ARGUE_MAX_CONCURRENCY": "2"}
+    running = subprocess.Popen(list(map(str, words)), stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+    assert answered.wait(60)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    assert b"Traceback" not in err and out == b""
+    assert rows(Path("x.replies.jsonl")) and not Path("x.judgments.jsonl").exists()

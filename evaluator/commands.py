@@ -96,7 +96,9 @@ def _judged_by(sink: Sink) -> list[str]:
         about.append(f"model {judge['model']}")
     about += [f"{name} {value:.4g}" for name, value in judge.get("reliability", {}).items()]
     lines = [f"\njudged by: {', '.join(about)}"] if about else []
-    return lines + [f"note: {note}" for note in (*([judge["note"]] if judge.get("note") else []), *sink.notes)]
+    return lines + [
+        f"note: {note}" for note in (*([judge["note"]] if judge.get("note") else []), *sink.notes)
+    ]
 
 
 def trec(args: argparse.Namespace) -> int:

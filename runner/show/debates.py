@@ -63,6 +63,11 @@ class Turn:
     arguments: tuple[Argument, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def telling(self) -> Mapping[str, float]:
+        """Its scores, where they tell more than that a failed answer counts 0."""
+        return {} if self.failed and not any(self.scores.values()) else self.scores
+
 
 @dataclass(frozen=True)
 class Debate:

@@ -75,7 +75,8 @@ def _debate(one: Debate, criteria: Mapping[str, str]) -> Iterator[str]:
 def _turn(turn: Turn, criteria: Mapping[str, str]) -> Iterator[str]:
     target = f", attacks answer {turn.target}" if turn.target else ""
     yield f"<h4>Turn {turn.number}</h4>"
-    yield f'<div class="said user"><span class="who">Simulated user{target}</span><span dir="auto">{h(turn.user)}</span></div>'
+    if turn.user:
+        yield f'<div class="said user"><span class="who">Simulated user{target}</span><span dir="auto">{h(turn.user)}</span></div>'
     yield '<div class="reply">'
     if turn.failed:
         yield f'<div class="said failed"><span class="who bad">✗ No answer</span><span dir="auto">{h(text.failure_of(turn))}</span></div>'
@@ -84,8 +85,8 @@ def _turn(turn: Turn, criteria: Mapping[str, str]) -> Iterator[str]:
     facts = text.facts_of(turn)
     if facts:
         yield f'<p class="about">{h(facts)}</p>'
-    yield from chips(_criteria(turn.scores, criteria), "Criteria")
-    yield from _behind(turn, {name: v for name, v in turn.scores.items() if name not in criteria})
+    yield from chips(_criteria(turn.telling, criteria), "Criteria")
+    yield from _behind(turn, {name: v for name, v in turn.telling.items() if name not in criteria})
     yield "</div>"
 
 

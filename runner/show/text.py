@@ -64,7 +64,8 @@ def debate(one: Debate, of: int) -> Iterator[str]:
 def _turn(turn: Turn) -> Iterator[str]:
     target = f", the user attacks answer {turn.target}" if turn.target else ""
     yield f"  turn {turn.number}{target}"
-    yield from _quoted(turn.user, "    user    | ")
+    if turn.user:
+        yield from _quoted(turn.user, "    user    | ")
     if turn.failed:
         yield from _wrapped(failure_of(turn), "    FAILED    ")
     else:
@@ -78,8 +79,8 @@ def _turn(turn: Turn) -> Iterator[str]:
     for one in turn.arguments:
         yield _cut(f"      {one.id or '(no id)'}  [{', '.join(words for _, words in marks(one))}]", width())
         yield from _quoted(_cut(_first(one.text or ""), ARGUMENT_TEXT), "        | ")
-    if turn.scores:
-        yield from _wrapped(f"scores: {_figures(turn.scores)}", "    ")
+    if turn.telling:
+        yield from _wrapped(f"scores: {_figures(turn.telling)}", "    ")
 
 
 def failure_of(turn: Turn) -> str:

@@ -126,7 +126,7 @@ def test_debates_in_the_room(held: Project) -> None:
 def _labels(project: Project, run: str, same: str) -> None:
     """People's labels of one run make its Score; the same answers in another run have them, too."""
     positional = project.root / "labels.jsonl"
-    one = {"quantity": 1, "quality": 1, "relation": 0, "manner": None}
+    one = {"quantity": 1, "quality": 1, "relation": 0, "manner": 1}
     positional.write_text((json.dumps([one] * 5) + "\n") * 2)
     about = ("--debates", str(output(project, run) / "simulations.jsonl"))
     call(
@@ -137,7 +137,7 @@ def _labels(project: Project, run: str, same: str) -> None:
     rows = call(project, "leaderboard", TASK, "--table", "train-score", "--json").json["rows"]
     scores = {row["software"]: row["scores"] for row in rows}
     for name in ("one", "rad-elastic-perl"):
-        assert scores[name]["relation"]["mean"] == 0
+        assert scores[name]["relation"]["mean"] == 0 and scores[name]["score"]["mean"] == 0.75
         assert scores[name]["quantity"]["mean"] == scores[name]["quality"]["mean"] == 1
 
 

@@ -13,6 +13,8 @@ import pytest
 from runner import doctor
 from runner.clock import FixedClock
 from runner.config import Config, load
+from runner.doctor import engine, home, tasks
+from runner.doctor.checks import Check
 from runner.engines import owner
 from runner.engines.base import GIB, EngineInfo
 from runner.setup import api, engine
@@ -37,7 +39,7 @@ def make_config(home: Path, root: Path = ROOT, truths: Path | None = None) -> Co
     return Config(root=root, home=home, truths=truths)
 
 
-def status(checks: list[doctor.Check], name: str) -> str:
+def status(checks: list[Check], name: str) -> str:
     return next(check.status for check in checks if check.name == name)
 
 
@@ -67,13 +69,13 @@ def test_a_machine_that_was_set_up_is_fine() -> None:
 def test_gateways_that_can_and_cannot_reach_their_endpoint(
     options: dict[str, str], networks: set[str], forwards: bool, key: bool, says: str
 ) -> None:
-    check = doctor.gateway_check("t", {"base_url": "https://x/v1", **options}, networks, forwards, key=key)
+    check = tasks.gateway_check("t", {"base_url": "https://x/v1", **options}, networks, forwards, key=key)
     assert check.status == ("CAUTION" if says else "PASS")
     assert says in check.detail and bool(check.fix) == bool(says)
 
 
 def test_tasks_without_a_gateway_need_no_check(tmp_path: Path) -> None:
-    assert doctor.gateway_checks(make_config(tmp_path), []) == []
+    assert tasks.gateway_checks(make_config(tmp_path), []) == []
 
 
 def test_without_an_engine_the_other_checks_still_come(
@@ -97,7 +99,7 @@ def test_no_engine_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_good_engine_passes_everything() -> None:
-    checks = doctor.limit_checks(GOOD, RAW, local=True)
+    checks = engine.limit_checks(GOOD, RAW, local=True)
     assert {check.status for check in checks} == {"PASS"}
     assert doctor.worst(checks) == "PASS"
     assert doctor.worst([]) == "PASS"
@@ -118,7 +120,7 @@ def test_a_good_engine_passes_everything() -> None:
 def test_what_an_engine_lacks_is_named(
     info: EngineInfo, raw: dict[str, object], local: bool, name: str, expected: str
 ) -> None:
-    checks = doctor.limit_checks(info, raw, local=local)
+    checks = engine.limit_checks(info, raw, local=local)
     assert status(checks, name) == expected
     assert [c.name for c in checks if c.status != "PASS"] == [name]
 
@@ -128,9 +130,9 @@ def test_containers_of_dead_processes_are_counted(monkeypatch: pytest.MonkeyPatc
     dead, living, elsewhere = f"{host}|another boot|1|2", owner.me(), "another-host|x|1|2"
     listed = [{"Labels": {"proctor.owner": who}} for who in (living, elsewhere)]
     monkeypatch.setattr(api, "get_list", lambda *_: listed)
-    assert doctor.leftover_check("unix:///x").status == "PASS"
+    assert engine.leftover_check("unix:///x").status == "PASS"
     listed.append({"Labels": {"proctor.owner": dead}})
-    check = doctor.leftover_check("unix:///x")
+    check = engine.leftover_check("unix:///x")
     assert check.status == "CAUTION" and check.detail.startswith("1 ")
 
 
@@ -146,27 +148,27 @@ def test_containers_of_dead_processes_are_counted(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_the_engines_clock(said: str, expected: str) -> None:
-    assert doctor.engine_clock_check(said, NOW).status == expected
+    assert engine.engine_clock_check(said, NOW).status == expected
 
 
 def test_time_may_not_go_back_behind_the_last_event(tmp_path: Path) -> None:
     config = make_config(tmp_path)
-    assert doctor.clock_check(config, NOW).status == "PASS"
+    assert home.clock_check(config, NOW).status == "PASS"
     config.events.write_text('{"time": "2026-11-21T11:59:00Z"}\n{"time": "2026-11-21T12:10:00Z"}\n{"torn')
-    assert doctor.clock_check(config, NOW).status == "FAIL"
+    assert home.clock_check(config, NOW).status == "FAIL"
     config.events.write_text('{"time": "2026-11-21T12:00:30Z"}\n')
-    assert doctor.clock_check(config, NOW).status == "PASS"
+    assert home.clock_check(config, NOW).status == "PASS"
     config.events.write_bytes(b"\xff\n[]\n7\n")
-    assert doctor.clock_check(config, NOW).status == "PASS"
-    assert doctor.clock_check(config, NOW.replace(year=1970)).status == "FAIL"
+    assert home.clock_check(config, NOW).status == "PASS"
+    assert home.clock_check(config, NOW.replace(year=1970)).status == "FAIL"
 
 
 @pytest.mark.parametrize(
     ("free", "expected"), [(100 * GIB, "PASS"), (3 * GIB, "CAUTION"), (GIB // 2, "FAIL")]
 )
 def test_room_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, expected: str) -> None:
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free}))
-    check = doctor.disk_check("disk", tmp_path / "not" / "yet", "make room")
+    monkeypatch.setattr(home.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free}))
+    check = home.disk_check("disk", tmp_path / "not" / "yet", "make room")
     assert (check.status, check.fix) == (expected, "" if expected == "PASS" else "make room")
 
 
@@ -174,21 +176,21 @@ def test_the_database_needs_a_folder_that_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = make_config(tmp_path / "home")
-    assert doctor.database_check(config).status == "PASS"
+    assert home.database_check(config).status == "PASS"
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert doctor.database_check(config).status == "FAIL"
+    assert home.database_check(config).status == "FAIL"
     monkeypatch.setenv("RUNNER_DATABASE", "postgresql://host/db")
-    assert doctor.database_check(config).status == "PASS"
+    assert home.database_check(config).status == "PASS"
 
 
 def test_damaged_records_are_found_with_their_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
     config = make_config(tmp_path / "home")
-    assert doctor.records_check(config).status == "PASS"
+    assert home.records_check(config).status == "PASS"
     assert not config.home.exists()
 
-    def records() -> doctor.Check:
+    def records() -> Check:
         return next(check for check in doctor.diagnose(config) if check.name == "records")
 
     config.home.mkdir()
@@ -203,22 +205,22 @@ def test_where_hidden_truths_lie_and_who_may_read_them(tmp_path: Path) -> None:
     root, private = tmp_path / "project", tmp_path / "private"
     root.mkdir()
     home = tmp_path / "home"
-    assert doctor.truths_check(make_config(home, root), []).status == "PASS"
-    unset = doctor.truths_check(make_config(home, root), ["t/test"])
+    assert tasks.truths_check(make_config(home, root), []).status == "PASS"
+    unset = tasks.truths_check(make_config(home, root), ["t/test"])
     assert unset.status == "CAUTION" and "t/test" in unset.detail
     config = make_config(home, root, private)
-    assert doctor.truths_check(config, []).status == "FAIL"
+    assert tasks.truths_check(config, []).status == "FAIL"
     private.mkdir(mode=0o755)
     private.chmod(0o755)
-    assert doctor.truths_check(config, []).fix == f"chmod 700 {private}"
+    assert tasks.truths_check(config, []).fix == f"chmod 700 {private}"
     private.chmod(0o700)
-    assert doctor.truths_check(config, []).status == "PASS"
-    assert doctor.truths_check(config, ["t/test"]).status == "CAUTION"
+    assert tasks.truths_check(config, []).status == "PASS"
+    assert tasks.truths_check(config, ["t/test"]).status == "CAUTION"
     (private / "t" / "test").mkdir(parents=True)
-    assert doctor.truths_check(config, ["t/test"]).status == "PASS"
+    assert tasks.truths_check(config, ["t/test"]).status == "PASS"
     inside = root / "truths"
     inside.mkdir(mode=0o700)
     for place in (inside, root, tmp_path):
-        assert doctor.truths_check(make_config(home, root, place), []).status == "FAIL"
+        assert tasks.truths_check(make_config(home, root, place), []).status == "FAIL"
     (tmp_path / "link").symlink_to(inside)
-    assert doctor.truths_check(make_config(home, root, tmp_path / "link"), []).status == "FAIL"
+    assert tasks.truths_check(make_config(home, root, tmp_path / "link"), []).status == "FAIL"

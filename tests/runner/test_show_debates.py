@@ -110,6 +110,20 @@ def test_words_of_a_participant_never_begin_a_line(tmp_path: Path) -> None:
     assert not any(line.startswith("scores: quality 1") for line in text.splitlines())
 
 
+def test_a_failed_answer_is_not_followed_by_zeros(tmp_path: Path) -> None:
+    made = task(tmp_path)
+    scores = [{"measure": "quality", "topic": "c1", "value": 0, "facets": {"turn": n}} for n in (1, 2)]
+    lines = [debate("c1", "C", ("u", "s", []), ("", "", []))]
+    turns = [record(1, 1), record(1, 2, ("server-ended", "it has ended before"))]
+    found = debated(World.make(tmp_path), made, lines, turns, scores=scores)
+    run = inside(found, made, ORGANISER, made.datasets["dev"])
+    text = "\n".join(run.lines())
+    assert (
+        text.count("scores: quality 0") == 1 and text.count("user    |") == 1
+    )  # the server was not asked any more
+    assert run.data()["debates"]["debates"][0]["turns"][1]["scores"] == {"quality": 0.0}
+
+
 def test_json_has_the_same_and_only_what_was_chosen(tmp_path: Path) -> None:
     run = shown_run(tmp_path)
     data = json.loads(json.dumps(run.data(), allow_nan=False))

@@ -32,7 +32,7 @@ def table(tmp_path: Path) -> LeaderboardTable:
 
 def topics(table: LeaderboardTable) -> dict[tuple[str, str], dict[str, float]]:
     first = table.columns[0].id
-    return {(row.submission, first): {"a": 0.1 + 0.2, "b c\n": 0.5} for row in table.rows}
+    return {(row.submission, first): {"a": 0.1 + 0.2, "b c": 0.5} for row in table.rows}
 
 
 def test_every_format_has_the_same_values_and_the_evaluator_reads_them(

@@ -1,0 +1,61 @@
+"""What is wrong with this machine, and the command that mends it: ``runner doctor``.
+
+Every check looks at one thing and never changes anything. PASS is fine; CAUTION works, but a person should
+know; FAIL means that runs will be refused or cannot be trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+from runner.doctor.checks import DRIFT, GIB, Check, Status, guarded, one_line
+from runner.doctor.engine import base_check, engine_checks
+from runner.doctor.home import clock_check, database_check, disk_check, records_check
+from runner.doctor.tasks import task_checks
+from runner.errors import RunnerError
+
+if TYPE_CHECKING:
+    from runner.clock import Clock
+    from runner.config import Config
+    from runner.engines.base import EngineInfo
+    from runner.tasks import Task
+
+
+def diagnose(config: Config, clock: Clock | None = None) -> list[Check]:
+    """Every check of this machine, in the order in which faults build on one another. Never raises RunnerError.
+
+    ``clock`` is the clock that deadlines are judged by (default: this machine's).
+    """
+    from runner.clock import SystemClock
+
+    now = (clock or SystemClock()).now()
+    checks = [*engine_checks(config, now)]
+    checks += guarded("base image", lambda: [base_check(config)])
+    checks += [
+        disk_check(
+            "disk of the data directory",
+            config.home,
+            "delete what is not needed (runner gc), or set RUNNER_HOME",
+        ),
+        database_check(config),
+        clock_check(config, now),
+    ]
+    checks += guarded("records", lambda: [records_check(config)])
+    checks += guarded("tasks", lambda: list(task_checks(config)))
+    return checks
+
+
+def worst(checks: Sequence[Check]) -> Status:
+    """The worst status among ``checks``; PASS for none."""
+    order: tuple[Status, ...] = ("FAIL", "CAUTION", "PASS")
+    return next((status for status in order if any(check.status == status for check in checks)), "PASS")

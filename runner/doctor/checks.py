@@ -1,0 +1,45 @@
+"""One line of the report of ``runner doctor``, and how a look that fails becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from runner.errors import RunnerError
+
+Status = Literal["PASS", "CAUTION", "FAIL"]
+
+GIB = 1024**3
+DRIFT = timedelta(seconds=60)  # clocks further apart than this make deadlines a matter of dispute
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report: what was looked at, what was seen, and how to mend it (empty when fine)."""
+
+    status: Status
+    name: str
+    detail: str
+    fix: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """The check as ``runner doctor --json`` prints it."""
+        return {"status": self.status, "name": self.name, "detail": self.detail, "fix": self.fix}
+
+
+def guarded(name: str, look: Callable[[], list[Check]]) -> list[Check]:
+    """What ``look`` found, or its error as a failed check: one broken part must not hide the others."""
+    try:
+        return look()
+    except RunnerError as error:
+        return [Check("FAIL", name, one_line(f"{error.what}. {error.why}"), error.fix)]
+    except OSError as error:
+        return [Check("FAIL", name, one_line(str(error)), "see that the file system works and may be read")]
+
+
+def one_line(text: str) -> str:
+    """``text`` on one line, without control characters, of bearable length."""
+    flat = " ".join(text.split())
+    return "".join(c if c.isprintable() else "?" for c in flat)[:400]

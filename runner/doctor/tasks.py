@@ -1,0 +1,141 @@
+"""Checks of what the organiser brings: tasks, remote files, ways to models, and where truths lie."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runner.doctor.checks import Check, guarded, one_line
+
+if TYPE_CHECKING:
+    from runner.config import Config
+    from runner.tasks import Task
+
+
+def task_checks(config: Config) -> Iterator[Check]:
+    from runner.tasks import load_tasks
+
+    tasks, errors = load_tasks(config)
+    for error in errors:
+        yield Check("FAIL", "tasks", one_line(f"{error.what}. {error.why}"), error.fix or "runner task check")
+    if not errors:
+        yield Check("PASS", "tasks", ", ".join(sorted(tasks)) or "none yet")
+    yield from guarded("gateways", lambda: gateway_checks(config, tasks.values()))
+    yield sources_check(tasks.values())
+    hidden = sorted(
+        f"{task.id}/{dataset.id}"
+        for task in tasks.values()
+        for dataset in task.datasets.values()
+        if dataset.visibility == "blinded" and not task.demo
+    )
+    yield truths_check(config, hidden)
+
+
+def sources_check(tasks: Iterable[Task]) -> Check:
+    """Whether the files that have to be fetched or brought (``sources`` in task.yaml) are all there."""
+    from runner.tasks import missing_sources
+
+    missing = {
+        (task.id, dataset.id): missing_sources(dataset)
+        for task in tasks
+        for dataset in task.datasets.values()
+        if missing_sources(dataset)
+    }
+    if not missing:
+        return Check("PASS", "remote files", "nothing has to be fetched")
+    words = [
+        f"{'/'.join(at)} lacks {', '.join(source.name for source in sources)}"
+        for at, sources in missing.items()
+    ]
+    fetch = list(dict.fromkeys(f"runner data pull {task}" for task, _ in missing))
+    return Check("CAUTION", "remote files", one_line("; ".join(words)), "; ".join(fetch))
+
+
+def gateway_checks(config: Config, tasks: Iterable[Task]) -> list[Check]:
+    """Whether the tasks that ask models can: the engine's network and the key. Nothing when no task has a gateway."""
+    from runner.services import gateway_key
+    from runner.setup import api
+    from runner.setup.engine import docker_host
+
+    gateways = {task.id: task.services["gateway"] for task in tasks if "gateway" in task.services}
+    host = docker_host(config) if gateways else None
+    if host is None or not api.answers(host):
+        return []
+    forwards = bool((api.get(host, "/info") or {}).get("IPv4Forwarding", True))
+    networks = {str(one.get("Name")) for one in api.get_list(host, "/networks")}
+    return [
+        gateway_check(name, gateway.options, networks, forwards, key=gateway_key(gateway) is not None)
+        for name, gateway in sorted(gateways.items())
+    ]
+
+
+def gateway_check(
+    task: str, options: Mapping[str, Any], networks: Collection[str], forwards: bool, *, key: bool
+) -> Check:
+    """Whether the gateway of a task can reach its endpoint. ``forwards``: the engine lets containers leave the machine."""
+    name, network, wanted = f"gateway of {task}", str(options.get("network", "bridge")), options.get("key")
+    if network not in networks:
+        return Check(
+            "CAUTION",
+            name,
+            one_line(f"the engine has no network {network}"),
+            "name one that it has under services.gateway.network in task.yaml: "
+            + one_line(", ".join(sorted(set(networks) - {"none"}))),
+        )
+    if network != "host" and not forwards:
+        return Check(
+            "CAUTION",
+            name,
+            one_line(f"the engine forwards nothing: its network {network} reaches this machine only"),
+            "write network: host under services.gateway in task.yaml, unless the endpoint is on this machine",
+        )
+    if wanted and not key:
+        return Check(
+            "CAUTION",
+            name,
+            one_line(f"{wanted} is not set: only known replies can be used"),
+            one_line(f"export {wanted}=…"),
+        )
+    return Check("PASS", name, one_line(f"{options.get('base_url')} through the network {network}"))
+
+
+def truths_check(config: Config, hidden: Sequence[str]) -> Check:
+    """Where the truths of blinded datasets (``task/dataset``) lie, and who may read them."""
+    name = "truths"
+    if config.truths is None:
+        if hidden:
+            return Check(
+                "CAUTION",
+                name,
+                f"RUNNER_TRUTHS is not set; needed to evaluate {', '.join(hidden)}",
+                "export RUNNER_TRUTHS=/a/private/folder",
+            )
+        return Check("PASS", name, "no dataset needs a private folder")
+    folder = config.truths
+    if not folder.is_dir():
+        return Check(
+            "FAIL", name, "the folder that RUNNER_TRUTHS names is not there", f"mkdir -m 700 {folder}"
+        )
+    real, root = folder.resolve(), config.root.resolve()
+    if real == root or root in real.parents or real in root.parents:
+        return Check(
+            "FAIL",
+            name,
+            "RUNNER_TRUTHS and the project's tree lie in one another",
+            "move the truths outside the tree that participants get",
+        )
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & 0o077:
+        return Check(
+            "CAUTION",
+            name,
+            f"other users of this machine may enter the folder (mode {mode:04o})",
+            f"chmod 700 {folder}",
+        )
+    missing = [pair for pair in hidden if not (folder / pair).is_dir()]
+    if missing:
+        return Check(
+            "CAUTION", name, f"not there: {', '.join(missing)}", "put them at RUNNER_TRUTHS/<task>/<dataset>/"
+        )
+    return Check("PASS", name, "outside the tree, and private")

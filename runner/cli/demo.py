@@ -47,7 +47,8 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
     failed = _hand_in(where, tasks)
     with context.store(where) as store, coordinator(where):
         adopt(store)
-        desk = context.desktop(where, store, own_profile=context.engine(where).info().seccomp)
+        profile = context.engine(where).info().seccomp
+        desk = context.desktop(where, store, own_profile=profile, sidecars=context.sidecars(where))
         parts = [plan(desk, Selection(task=name, dataset=SHOWN[name])) for name in tasks]
         todo = Plan(
             tuple(p for part in parts for p in part.work), tuple(s for part in parts for s in part.skipped)

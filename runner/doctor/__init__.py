@@ -6,29 +6,17 @@ know; FAIL means that runs will be refused or cannot be trusted.
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import stat
-import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from runner.doctor.checks import DRIFT, GIB, Check, Status, guarded, one_line
+from runner.doctor.checks import Check, Status, guarded
 from runner.doctor.engine import base_check, engine_checks
 from runner.doctor.home import clock_check, database_check, disk_check, records_check
 from runner.doctor.tasks import task_checks
-from runner.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.clock import Clock
     from runner.config import Config
-    from runner.engines.base import EngineInfo
-    from runner.tasks import Task
 
 
 def diagnose(config: Config, clock: Clock | None = None) -> list[Check]:

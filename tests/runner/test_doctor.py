@@ -13,7 +13,8 @@ import pytest
 from runner import doctor
 from runner.clock import FixedClock
 from runner.config import Config, load
-from runner.doctor import engine, home, tasks
+from runner.doctor import engine as doctor_engine
+from runner.doctor import home, tasks
 from runner.doctor.checks import Check
 from runner.engines import owner
 from runner.engines.base import GIB, EngineInfo
@@ -99,7 +100,7 @@ def test_no_engine_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_good_engine_passes_everything() -> None:
-    checks = engine.limit_checks(GOOD, RAW, local=True)
+    checks = doctor_engine.limit_checks(GOOD, RAW, local=True)
     assert {check.status for check in checks} == {"PASS"}
     assert doctor.worst(checks) == "PASS"
     assert doctor.worst([]) == "PASS"
@@ -120,7 +121,7 @@ def test_a_good_engine_passes_everything() -> None:
 def test_what_an_engine_lacks_is_named(
     info: EngineInfo, raw: dict[str, object], local: bool, name: str, expected: str
 ) -> None:
-    checks = engine.limit_checks(info, raw, local=local)
+    checks = doctor_engine.limit_checks(info, raw, local=local)
     assert status(checks, name) == expected
     assert [c.name for c in checks if c.status != "PASS"] == [name]
 
@@ -130,9 +131,9 @@ def test_containers_of_dead_processes_are_counted(monkeypatch: pytest.MonkeyPatc
     dead, living, elsewhere = f"{host}|another boot|1|2", owner.me(), "another-host|x|1|2"
     listed = [{"Labels": {"proctor.owner": who}} for who in (living, elsewhere)]
     monkeypatch.setattr(api, "get_list", lambda *_: listed)
-    assert engine.leftover_check("unix:///x").status == "PASS"
+    assert doctor_engine.leftover_check("unix:///x").status == "PASS"
     listed.append({"Labels": {"proctor.owner": dead}})
-    check = engine.leftover_check("unix:///x")
+    check = doctor_engine.leftover_check("unix:///x")
     assert check.status == "CAUTION" and check.detail.startswith("1 ")
 
 
@@ -148,7 +149,7 @@ def test_containers_of_dead_processes_are_counted(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_the_engines_clock(said: str, expected: str) -> None:
-    assert engine.engine_clock_check(said, NOW).status == expected
+    assert doctor_engine.engine_clock_check(said, NOW).status == expected
 
 
 def test_time_may_not_go_back_behind_the_last_event(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluator.argue import Report, length, read_requests
+from evaluator.argue import Report, length, load_nuggets, read_requests
+from evaluator.argue.judging import Flow, questions_at_most
 
 ROOT = Path(__file__).parents[2]
 BASELINES = ROOT / "submissions" / "baselines"
@@ -75,6 +76,17 @@ def test_reports_answer_every_request_within_its_limit(name: str, split: str, tm
         assert len(texts) >= 5 and len({*texts}) == len(texts)
         assert limit is not None and length(texts) <= limit
         assert report.run_id == f"report-{name}" and report.references == report.cited
+
+
+def test_judging_a_report_takes_far_fewer_questions_than_are_allowed(tmp_path: Path) -> None:
+    allowed = yaml.safe_load((DATASETS.parent / "task.yaml").read_text("utf-8"))["options"]["max_questions"]
+    banks = load_nuggets(DATASETS / "test" / "truths" / "nuggets")
+    made = [
+        Report.model_validate(row)
+        for row in run("extractive", DATASETS / "test" / "inputs", tmp_path / "out")
+    ]
+    most = max(questions_at_most(one, banks[one.topic_id], Flow(strict=True)) for one in made)
+    assert 10 < most < allowed / 5
 
 
 def test_the_extractive_one_cites_the_documents_that_its_sentences_are_from(tmp_path: Path) -> None:

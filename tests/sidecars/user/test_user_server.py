@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.sidecars.gateway.running import Running, serving
@@ -44,6 +45,18 @@ def test_a_debate_as_the_official_client_holds_it(user: Running) -> None:
             assert again.content == follow_up.content
             messages.append({**follow_up.json()["message"], "extra": [1]})
     assert [message["role"] for message in messages] == ["assistant", "user"] * 4 + ["assistant"]
+
+
+def test_half_a_character_in_an_answer_does_not_end_the_debate(user: Running) -> None:
+    """GenIRSim sends on what the software said; JavaScript that cuts an emoji in two writes half a surrogate pair."""
+    with user.client() as client:
+
+        def said(answer: str) -> httpx2.Response:
+            messages = [{"role": "assistant", "content": CLAIM}, {"role": "user", "content": answer}]
+            return client.post(CHAT, content=json.dumps({"model": "base-user", "messages": messages}))
+
+        whole, half = said(f"{ANSWERS[0]} \ufffd"), said(f"{ANSWERS[0]} \ud83d")
+        assert whole.status_code == half.status_code == 200 and whole.content == half.content
 
 
 def test_a_debate_without_a_claim_begins_with_one_of_its_own(user: Running) -> None:

@@ -136,11 +136,11 @@ def test_what_keeps_failing_leaves_no_half_judged_report(
 def test_slow_replies_are_waited_for(
     serving: Callable[..., OpenAIServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    serving("slow", delay=0.3)
+    serving("slow", delay=1.0)
     monkeypatch.setenv("ARGUE_MAX_CONCURRENCY", "30")
     begun = time.monotonic()
     assert judge("x") == 0
-    assert time.monotonic() - begun < 0.3 * CALLS / 2  # at the same time
+    assert time.monotonic() - begun < CALLS / 2  # at the same time
 
 
 @pytest.mark.parametrize("number", [1, 4])

@@ -1,0 +1,51 @@
+"""Halves of surrogate pairs in JSON: mended exactly where they are, and nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecars.surrogates import mended
+
+PIECES = ["\\", "u", "d83d", "\\ud83d", "\ud83d", "\ude00", "\U0001f600", '"', "\n", "é"]
+TEXT = st.lists(st.sampled_from(PIECES)).map("".join)
+JSON = st.recursive(
+    st.one_of(TEXT, st.integers(), st.none()),
+    lambda inner: st.one_of(st.lists(inner), st.dictionaries(TEXT, inner)),
+)
+
+
+def replaced(text: str) -> str:
+    """What a reader should find, worked out on the text instead of on its escapes."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
+@given(JSON)
+def test_only_halves_are_replaced(data: Any) -> None:
+    written = json.dumps(data)
+    plain = json.dumps(json.loads(written), ensure_ascii=False)  # whole pairs joined, halves as characters
+    assert json.loads(mended(written.encode()), object_pairs_hook=list) == json.loads(
+        replaced(plain), object_pairs_hook=list
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b'"\\',
+        b'"\\u',
+        b'"\\ud8',
+        b"\\u\xff\xff",
+        b'{"a": "\\\\ud83d"}',
+        '{"a": "ü\\u00fc"}'.encode(),
+    ],
+)
+def test_everything_else_stays(body: bytes) -> None:
+    assert mended(body) == body

@@ -97,7 +97,7 @@ class LexicalJudge:
             "prompts": f"sha256:{digest()}",
             "reliability": reliability(),
             "note": "Counts words and compares embeddings. The figures are its accuracy on labelled pairs that it was not "
-            "tuned on: in English, about aerodynamics, half of them right.",
+            "tuned on: in English, about aerodynamics, half of them with the answer YES.",
         }
 
     async def close(self) -> None:

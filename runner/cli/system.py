@@ -149,7 +149,7 @@ def _old_folders(where: Config, dry_run: bool) -> list[str]:
 def demo(
     task: Annotated[
         list[str] | None,
-        typer.Option("--task", help="Only this task; repeatable (default: all bundled ones)."),
+        typer.Option("--task", help="This task; repeatable (default: the three of batch runs)."),
     ] = None,
 ) -> None:
     """Submit the baselines and some broken softwares, run them on the hidden split, print the leaderboard."""

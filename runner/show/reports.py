@@ -84,8 +84,9 @@ class Nugget:
 class Report:
     """The report on one topic. ``number`` counts from 1; ``answered`` is whether there is one.
 
-    ``cut``: how many sentences were beyond the limit and were not judged. ``truncated``: the evaluator could not keep
-    what it has to say about it. ``title`` and ``request``: what was asked for, as the dataset has it.
+    ``cut``: how many sentences were beyond the limit and were not judged. ``left_out``: how many were judged, but are
+    not kept in the details. ``truncated``: the evaluator could not keep what it has to say about it. ``title`` and
+    ``request``: what was asked for, as the dataset has it.
     """
 
     number: int
@@ -95,6 +96,7 @@ class Report:
     sentences: tuple[Sentence, ...]
     nuggets: tuple[Nugget, ...]
     cut: int = 0
+    left_out: int = 0
     truncated: bool = False
     title: str = ""
     request: str = ""
@@ -193,6 +195,7 @@ def _report(n: int, row: Mapping[str, Any], requests: Mapping[str, tuple[str, st
         tuple(sentences),
         tuple(_nugget(one) for one in _dicts(row.get("nuggets"), MAX_SENTENCES)),
         whole(row.get("cut")) or 0,
+        whole(row.get("left_out")) or 0,
         row.get("truncated") is True,
         title,
         request,

@@ -139,6 +139,8 @@ def summary_of(one: Report) -> str:
     if not one.answered:
         return "no report"
     cut = f", {one.cut} more beyond the limit" if one.cut else ""
+    if one.left_out:
+        cut += f", {one.left_out} more judged but not kept in the details"
     return (
         f"{len(one.sentences)} sentences{cut}, {one.correct} of {len(one.nuggets)} nuggets, "
         f"{one.rewards} rewards, {one.penalties} penalties"

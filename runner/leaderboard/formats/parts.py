@@ -115,7 +115,7 @@ def rules(table: LeaderboardTable) -> list[str]:
 def legend(table: LeaderboardTable) -> list[str]:
     """What the numbers mean: topics, intervals, the test with its correction, level and n; then the notes."""
     lines = [
-        f"Means over {table.topics} judged topics; a topic without an answer counts, it is not left out."
+        f"Figures over {table.topics} judged topics; a topic without an answer counts, it is not left out."
         if table.rows
         else ("Nothing is ranked with this filter." if table.filters else "Nothing is ranked yet.")
     ]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import schemas
@@ -40,6 +40,7 @@ T = JudgmentType
 FLOW = "argue-flow 1"  # changes whenever other questions are asked
 REPORTS_AT_ONCE = 8
 MAX_QUESTIONS = 20_000  # about one report
+MAX_READ = 4_000_000  # characters of one report in all questions about it: hundreds of times a long one
 Text = Callable[[str], str | None]  # the text of a document as a judge sees it, None for one that nobody has
 R = TypeVar("R")
 
@@ -273,6 +274,20 @@ def questions_at_most(report: Report, bank: Bank, flow: Flow) -> int:
             total += 2 + pairs if everything else 1 + len(bank.by_document.get(doc_id, ()))
         if not sentence.citations:
             total += 2 + ((1 + len(bank.unanswerable)) if flow.negation else 0)
+    return total
+
+
+def characters_at_most(report: Report, bank: Bank, flow: Flow) -> int:
+    """How many characters of a report the questions about it hold in all; those of documents do not count.
+
+    A sentence without citations may be compared with all before it, so a report that is ten times as long takes a
+    hundred times as much.
+    """
+    total = before = 0
+    for sentence in report.sentences:
+        total += len(sentence.text) * questions_at_most(replace(report, sentences=(sentence,)), bank, flow)
+        total += 0 if sentence.citations else before
+        before += len(sentence.text) + 1
     return total
 
 

@@ -16,7 +16,7 @@ from evaluator.argue import measuring
 from evaluator.argue.asking import Judge, Question, Unjudged, Verdict
 from evaluator.argue.checking import Rules, load_reports
 from evaluator.argue.details import detail
-from evaluator.argue.judging import Flow, Judging, questions_at_most
+from evaluator.argue.judging import MAX_READ, Flow, Judging, characters_at_most, questions_at_most
 from evaluator.argue.lookup import Lookup
 from evaluator.argue.measuring import ReportMeasure, parse_measure
 from evaluator.argue.models import COMPAT, Bank, JudgedReport, Report, ReportRequest, Segment
@@ -169,15 +169,15 @@ def _affordable(
         if topic not in banks:
             continue
         count = questions_at_most(one.report, banks[topic], flow)
+        size = characters_at_most(one.report, banks[topic], flow)
         if count > options.max_questions:
-            log.add(
-                "F340",
-                one.report.line,
-                f"the report takes {count:,} questions to judge, {options.max_questions:,} are allowed",
-                topic.encode(),
-            )
+            why = f"{count:,} questions to judge, {options.max_questions:,} are allowed"
+        elif size > MAX_READ:
+            why = f"questions that repeat {size:,} of its characters, {MAX_READ:,} are allowed"
         else:
             kept.append(one)
+            continue
+        log.add("F340", one.report.line, f"the report takes {why}", topic.encode())
     return kept
 
 

@@ -148,7 +148,7 @@ _TABLE = (
     Code("F336", "documents of the report cannot be read", "warning", 'write documents as {"ID": {"id": "ID", "text": "..."}}, or leave them out.'),
     Code("F337", "sentences under another key", "warning", "use the key of the track: responses or answer."),
     Code("F338", "references are not a list of ids", "error", "write references as a list of document ids, as text."),
-    Code("F340", "report takes too many questions to judge", "defect", "cite fewer documents: the whole report scores 0."),
+    Code("F340", "report takes too many questions to judge", "defect", "write a shorter report that cites fewer documents: the whole report scores 0."),
     Code("F341", "reply of the judge could not be read", "warning", "nothing to mend in the run; the default of the judgment was taken."),
 )  # fmt: skip
 CODES: dict[str, Code] = {c.code: c for c in _TABLE}

@@ -40,7 +40,7 @@ T = JudgmentType
 FLOW = "argue-flow 1"  # changes whenever other questions are asked
 REPORTS_AT_ONCE = 8
 MAX_QUESTIONS = 20_000  # about one report
-MAX_READ = 4_000_000  # characters of one report in all questions about it: hundreds of times a long one
+MAX_READ = 10_000_000  # characters of one report in all questions about it: many times a long one
 Text = Callable[[str], str | None]  # the text of a document as a judge sees it, None for one that nobody has
 R = TypeVar("R")
 

@@ -156,3 +156,15 @@ def test_lines_that_break_parsers(world: World, line: str) -> None:
     assert said.result["status"] == "invalid" and {
         f["line"] for f in said.findings if f["severity"] == "error"
     } == {1}
+
+
+def test_the_questions_about_a_report_without_a_limit_do_not_grow_with_its_square(world: World) -> None:
+    """Each sentence without citations is compared with all before it: a long report would hold the judge for hours."""
+    started = time.monotonic()
+    quadratic = [(f"Sentence {n} " + "is about as long as sentences may be. " * 50, []) for n in range(900)]
+    giant = [("The bridge was opened in 1901. " * 200_000, ["bridge", "cost"])]
+    said = world.evaluate([report("1", quadratic), report("2", giant), report("3", [("Four.", ["crew"])])])
+    assert said.codes == ["F340"] and said.result["status"] == "valid"
+    assert {f["topic"] for f in said.findings} == {"1", "2"}
+    assert all("characters" in f["message"] for f in said.findings)
+    assert time.monotonic() - started < 60

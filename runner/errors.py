@@ -126,7 +126,9 @@ CODES: dict[str, Code] = {
         "The file breaks the schema of task.yaml; every problem is listed with its line.",
     ),
     "E402": Code(
-        ORGANISER, "the task's files are wrong", "Files that task.yaml names are missing or unsuitable."
+        ORGANISER,
+        "the task's files are wrong",
+        "Files that task.yaml names are missing or unsuitable. A run whose argument index, simulated user or driver cannot use them is held at once; it costs the team nothing.",
     ),
     "E403": Code(
         ORGANISER,

@@ -28,6 +28,9 @@ RESULT_FILES = ("result.json", "scores.jsonl", "findings.jsonl")
 # What an evaluator may leave beside them: one line a topic with what its scores are made of.
 DETAILS = "details.jsonl"
 MAX_HANDED_FILES = 64
+# For what the platform itself noted down beside an interactive run: a software whose run file fills the limit must not get
+# rid of the record of what it retrieved.
+RECORDS = 64 * MIB
 MAX_RESULT_BYTES = 256 * MIB
 MAX_RESULT_JSON = 4 * MIB
 FINDING_KEYS = {"code", "severity", "file", "line", "message", "fix", "topic"}
@@ -147,7 +150,7 @@ def evaluate(
     asked = json.dumps(request(task, dataset, scenario, run_file, records=records)).encode()
     (staging / "logs").mkdir()
     limits = task.evaluator_limits
-    files = handed(run_folder, run_file, task.limits.output)
+    files = handed(run_folder, run_file, task.limits.output + (RECORDS if records else 0))
     size = sum(path.stat().st_size for path in files.values())
     inputs = engine.data_volume(digests["inputs"], lambda: view_files(dataset))
     truths = engine.data_volume(digests["truths"], lambda: folder_files(dataset.truths))

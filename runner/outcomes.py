@@ -17,7 +17,7 @@ Todo = Literal["run", "evaluate", "nothing"]
 # A failure of ours is tried again twice by itself; then the organiser has to look.
 TRIES = 3
 # Except for these, which begin a detail: only the organiser can mend them, and until then it would end the same way.
-MENDED_FIRST = ("E408: ", "E409: ")
+MENDED_FIRST = ("E402: ", "E408: ", "E409: ")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,6 +18,7 @@ from runner.services import INPUT_OF, OUTPUT_OF, SERVICES
 Found = tuple[tuple[str | int, ...], str, str]  # place, what, fix
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 ARGUMENTS = ("arguments.jsonl", "arguments.jsonl.gz")
+MAX_DIMENSIONS = 4096
 
 
 def problems(data: Mapping[str, Any], folder: Path) -> Iterator[Found]:
@@ -224,6 +227,65 @@ def data_problem(name: str, files: Collection[str]) -> str:
     """What is wrong with the files of a service's data; empty when nothing is."""
     there = any(file in files for file in ARGUMENTS)
     return "" if there else f"the data of {name} hold no {ARGUMENTS[0]} (or .gz)"
+
+
+def vector_problems(name: str, files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """What is wrong with the vectors in a service's data, and what to do: read from their headers alone.
+
+    ``files`` are all files of the folder by their names in it. The rules are those of ``sidecars.search``.
+    """
+    vectors = {file: path for file, path in sorted(files.items()) if re.fullmatch(r"[^/]+\.npy", file)}
+    arguments = next((file for file in ARGUMENTS if file in files), None)
+    if not vectors or arguments is None:
+        return
+    try:
+        count = _lines(files[arguments])
+    except (OSError, EOFError, zlib.error) as error:
+        yield (
+            f"{arguments} of {name} cannot be read: {schemas.show(str(error), 200)}",
+            "make or fetch the file again",
+        )
+        return
+    for file, path in vectors.items():
+        for wrong, fix in _matrix(path, arguments, count):
+            yield f"{schemas.show(file)} of {name}: {wrong}", fix
+
+
+def _matrix(path: Path, arguments: str, count: int) -> Iterator[tuple[str, str]]:
+    from numpy.lib.format import open_memmap
+
+    again = f"write it with numpy.save: one row an argument, in the order of {arguments}"
+    try:
+        rows = open_memmap(path, mode="r")  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TypeError, OverflowError, EOFError) as error:
+        yield f"not a whole .npy file ({schemas.show(str(error), 200)})", again
+        return
+    if rows.dtype.str not in ("<f2", "<f4"):
+        yield (
+            f"its numbers are {schemas.show(str(rows.dtype), 40)}, not float16 or float32",
+            "convert them: vectors.astype(numpy.float16)",
+        )
+    if rows.ndim != 2 or not rows.flags.c_contiguous:
+        yield (
+            f"it has the shape {schemas.show(str(rows.shape), 80)}, not rows of vectors one after another",
+            again,
+        )
+        return
+    if not 1 <= rows.shape[1] <= MAX_DIMENSIONS:
+        yield f"its vectors have {rows.shape[1]} dimensions; 1 to {MAX_DIMENSIONS} are possible", again
+    if rows.shape[0] != count:
+        yield f"{rows.shape[0]} rows, but {arguments} holds {count} arguments", again
+
+
+def _lines(path: Path) -> int:
+    """How many lines of a file (plain or gzip) hold anything; no line is ever held whole that is longer than 1 MiB."""
+    count, held = 0, False
+    with gzip.open(path) if path.name.endswith(".gz") else path.open("rb") as stream:
+        while piece := stream.readline(1 << 20):
+            held = held or bool(piece.strip())
+            if piece.endswith(b"\n"):
+                count, held = count + held, False
+    return count + held
 
 
 def input_problem(names: Collection[str], mode: str) -> str:

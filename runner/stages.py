@@ -31,6 +31,9 @@ from runner.tasks import Dataset, Stage, Task
 from schemas.debates import Debate, parse, transcript_digest
 
 MAX_LINE = 64 * MIB
+# Of a debate as judges are given it: a judge is asked many times about each, with all of it in every question, so that one
+# debate of tens of megabytes would stop other teams' judges.
+MAX_DEBATE = MIB
 PROVENANCE = "provenance.json"
 
 
@@ -54,7 +57,7 @@ class Gathered:
 class Built:
     """A version of a stage's dataset: its name, where it lies, whether it is new, and how much is in it.
 
-    ``skipped`` counts lines that hold no debate (failed ones, and what cannot be read).
+    ``skipped`` counts lines that hold no debate (failed ones, and what cannot be read), and debates beyond 1 MiB.
     """
 
     version: str
@@ -132,6 +135,7 @@ def build(config: Config, store: Store, tasks: Mapping[str, Task], task: Task, d
     assert dataset.stage is not None
     stage = dataset.stage
     gathered = gather(store, tasks, stage)
+    _stays_hidden(dataset, tasks[stage.task], stage)
     home = stage_folder(config, task.folder.name, dataset.id)
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -147,6 +151,17 @@ def build(config: Config, store: Store, tasks: Mapping[str, Task], task: Task, d
             fix="make the data directory writable",
             code="E306",
         ) from error
+
+
+def _stays_hidden(dataset: Dataset, source: Task, stage: Stage) -> None:
+    """Runs on hidden inputs repeat them: what is made of such runs must not be open to those who may not see these."""
+    if source.datasets[stage.dataset].visibility == "blinded" and dataset.visibility != "blinded":
+        raise RunnerError(
+            "E410",
+            f"{dataset.id} is public, and would be made from the blinded {stage.task}/{stage.dataset}",
+            why="Its debates repeat the hidden claims, and hold answers that no other team may see.",
+            fix=f"write visibility: blinded for {dataset.id} in task.yaml, or take runs on a public dataset",
+        )
 
 
 def _write(home: Path, staging: Path, stage: Stage, gathered: Gathered) -> Built:
@@ -211,6 +226,9 @@ def _taken(
             continue
         where = {"run": source.run.id, "debate": number, "transcript": transcript_digest([debate])}
         line = json.dumps(blinded(debate), ensure_ascii=False).encode() + b"\n"
+        if len(line) > MAX_DEBATE:
+            lost += 1
+            continue
         taken.append((_draw(stage.seed, "order", source.run.id, number), where, line))
     facts = {
         "run": source.run.id,

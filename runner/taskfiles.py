@@ -11,7 +11,7 @@ import schemas
 from runner.config import Config
 from runner.datafiles import file_digest, files_digest, folder_files, matches, within
 from runner.errors import Problem, RunnerError
-from runner.servicechecks import data_problem, input_problem
+from runner.servicechecks import data_problem, input_problem, vector_problems
 from runner.taskchecks import Coded, gravest
 from runner.taskmodel import Dataset, Model, Scenario, Source, Task, Workflow
 from runner.views import Shown, Sight, address, materialise, seen, sight, view_digest
@@ -233,6 +233,9 @@ def _deep(task: Task, config: Config, wanted: Sequence[str] | None) -> list[Code
             )
             if key == "data" and listed and (wrong := data_problem(name, {str(n) for n, _ in listed})):
                 add(spot, wrong, "make the data; the task's README says how")
+            if key == "data":
+                for wrong, fix in vector_problems(name, {str(n): path for n, path in listed}):
+                    add(spot, wrong, fix)
             shown += [(f"service {name}", n, path) for n, path in listed]
     public = {d.id for d in task.datasets.values() if d.visibility == "public"}
     found += [("E403", p) for p in _leaks(doc, hidden, shown, public)]

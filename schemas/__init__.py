@@ -2,8 +2,9 @@
 
 Everything here takes hostile input and answers with a list of :class:`Problem`, each with its place; there is
 no exception for a bad file. The schemas (``*.schema.json``, ``kinds/*.schema.json``) are also the source of the
-reference pages, so every field of theirs has a ``description``. Two keywords are ours: ``x-says`` is what a
-``pattern`` or a combination means in words, and ``x-fix`` is what the reader does about a value that breaks it.
+reference pages, so every field of theirs has a ``description``. Three keywords are ours: ``x-says`` is what a
+``pattern`` or a combination means in words, ``x-fix`` is what the reader does about a value that breaks it, and
+``x-counts`` of a kind names its measures that count something, so that a table says 78 and not 78.0000.
 
 This package imports none of the others, and no library before it is needed.
 """

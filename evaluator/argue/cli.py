@@ -148,6 +148,8 @@ def wanted_of(args: argparse.Namespace, banks: Mapping[str, Bank]) -> list[Wante
         cut = sum(len(a.sentences) != len(b.sentences) for a, b in zip(whole, reports, strict=True))
         if cut:
             say(f"{count(cut, 'report')} cut at the limit; what comes after it is not judged")
+    elif args.requests is not None:
+        say("--requests says nothing without --truncate-reports: reports are judged in full")
     lookup = work.documents(args.collection_dir, args.collection)
     if lookup is None and not args.report_documents and any(r.cited for r in reports):
         raise EvaluatorError(
@@ -195,8 +197,10 @@ def annotate(args: argparse.Namespace, banks: Mapping[str, Bank], out: Path) -> 
         if args.verbose:
             say(f"judge: {', '.join(f'{k} {v}' for k, v in judge.facts().items() if isinstance(v, str))}")
         kept: Mapping[tuple[str, str], JudgedReport] = {}
-        if out.is_file() and not args.rerun:
-            reused = work.reusable(load_judgments(out), wanted, judge, flow)
+        chosen = topics(args)
+        stored = load_judgments(out) if out.is_file() and (chosen or not args.rerun) else []
+        if stored and not args.rerun:
+            reused = work.reusable(stored, wanted, judge, flow)
             kept = reused.kept
             say(
                 f"{len(kept):,} of {count(len(wanted), 'report')} judged already in {out.name} (--rerun judges again)"
@@ -237,7 +241,9 @@ def annotate(args: argparse.Namespace, banks: Mapping[str, Bank], out: Path) -> 
             return 0
         _tell_judging(judge, tally)
     everything = {**kept, **made}
-    write_judgments((everything[w[0].run_id, w[0].topic_id] for w in wanted), out)
+    # Of the topics that --topics leaves out, judgments stay as they are.
+    others = [j for j in stored if chosen and j.request_id not in chosen]
+    write_judgments([*(everything[w[0].run_id, w[0].topic_id] for w in wanted), *others], out)
     say(f"wrote {plain(str(out), 300)}")
     return 0
 
@@ -278,6 +284,17 @@ def score(args: argparse.Namespace, banks: Mapping[str, Bank], source: Path) -> 
         )
     chosen = topics(args)
     judged = [j for j in load_judgments(source) if not chosen or j.request_id in chosen]
+    skipped = sum(j.request_id not in banks or not banks[j.request_id].nuggets for j in judged)
+    if skipped == len(judged):
+        raise EvaluatorError(
+            f"{plain(source.name, 200)} has no judgments on a topic that has nuggets",
+            fix="check --topics, and that topic ids are the same",
+            usage=True,
+        )
+    if skipped:
+        say(
+            f"{skipped:,} of {count(len(judged), 'judged report')} left out: there are no nuggets for the topic"
+        )
     problems = [
         str(p)
         for j in judged

@@ -35,7 +35,8 @@ _FIELDS: Mapping[str, str] = {
 }
 _VARIABLE = re.compile(r"\{(" + "|".join(_FIELDS) + r")\}")
 _WORD = re.compile(r"(?<![a-z])(yes|no)(?![a-z])", re.IGNORECASE)
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
+# Up to its last end, whose beginning some servers leave out; and one that was cut off before its end.
+_THOUGHT = re.compile(r"^.*</think(?:ing)?>|<think(?:ing)?>.*$", re.IGNORECASE | re.DOTALL)
 
 _DEFAULTS = {"YES": True, "NO": False}
 

@@ -227,8 +227,9 @@ def reusable(stored: Sequence[JudgedReport], wanted: Sequence[Wanted], judge: Ju
         if one is None:
             continue
         made = one.judge.get("fingerprint")
-        if made is None and [(s.text, s.doc_ids) for s in one.segments] == [
-            (s.text, s.citations) for s in report.sentences
+        # Auto-ARGUE holds citations as a set, so its files have them in any order.
+        if made is None and [(s.text, set(s.doc_ids)) for s in one.segments] == [
+            (s.text, set(s.citations)) for s in report.sentences
         ]:
             kept[key], foreign = one, foreign + 1
         elif made is not None and made == fingerprint(report, bank, text, judge, flow):

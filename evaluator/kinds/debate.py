@@ -242,7 +242,11 @@ class Sources:
         """Judges of the task of judging."""
         if judge not in self._software:
             scores = [s for path in label_files(self.truths / "judgments") for s in read_scores(path)]
-            self._software[judge] = criteria.software(scores, self._transcripts, judge)
+            found = criteria.software(scores, self._transcripts, judge)
+            # Which softwares judged is part of who judged: rows of other ones cannot be compared.
+            names = found.facts.get("note")
+            facts = {"name": "software", "model": names[:200] if names else None}
+            self._software[judge] = found._replace(facts=facts)
         return self._software[judge]
 
     @cached_property
@@ -365,6 +369,10 @@ class _Report:
             return judged.pending[criterion]
         places = [a.place for a in self.sources.examined.answers]
         looked = sum(p in judged.looked for p in places)
+        if measure.source in ("human", "software") and not places and not judged.looked:
+            # All its turns count 0, but as long as nobody has judged anything that would be the first place.
+            who = "nobody has labelled" if measure.source == "human" else "no judge has scored"
+            return f"{who} this run: it has no answer"
         if measure.source in ("human", "software") and places:
             who = "people" if measure.source == "human" else "judges"
             if looked == 0:
@@ -403,7 +411,7 @@ class _Report:
                 facts["reliability"] = figures
             if self.sink.judge is None and judged.values:
                 self.sink.judge = facts
-            if source in ("human", "software"):
+            if source in ("human", "software") and self.sources.examined.answers:
                 who = "People" if source == "human" else "Judges"
                 looked = sum(a.place in judged.looked for a in self.sources.examined.answers)
                 notes.append(

@@ -20,8 +20,9 @@ in all and, for turn t, w_t words of the answer and the list A_t of its argument
     mean over all T turns of |C(answer) ∩ C(arguments)| / |C(answer)|, where C is the set of content words: words of
     letters and digits without the most frequent English function words and modal verbs, in lower case, without a
     plural ending (the S stemmer of Harman, How effective is suffixing?, 1991). The arguments' words are taken from the
-    index, so that texts made up by the system ground nothing; where there is no index, from the run. 0 for a turn
-    without arguments or without content words.
+    index, so that texts made up by the system ground nothing; where there is no index, from the run. Only the first
+    ``max_arguments`` (50) of an answer's arguments count: whoever lists the whole index does not ground everything. 0
+    for a turn without arguments or without content words.
 ``unrepeated``
     share of turns whose answer does not repeat an earlier one of its debate: the Jaccard index of their content words
     is below 0.8 for all of them.

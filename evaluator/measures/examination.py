@@ -159,7 +159,8 @@ class _Look:
                 log.add("F222", line, f"turn {n} of {show(topic)} lists {show(argument.id)} again", key)
             known = None if rules.texts is None else rules.texts.get(argument.id)
             text = argument.text if rules.texts is None else known
-            if text is not None and argument.id not in seen:
+            # An answer that lists the whole index rests on none of it.
+            if text is not None and argument.id not in seen and len(texts) < rules.max_arguments:
                 texts.append(text)
             if argument.id:
                 seen.add(argument.id)

@@ -137,7 +137,7 @@ def stage(
             return
         made = stages.build(where, store, tasks, loaded, chosen)
     state = "was made" if made.new else "is in force; nothing has changed in it"
-    lost = f"; {made.skipped} lines hold no debate" if made.skipped else ""
+    lost = f"; {made.skipped} lines hold no debate, or one of over 1 MiB" if made.skipped else ""
     output.say(
         f"{loaded.id}/{chosen.id}: version {made.version[:12]} {state}: {made.debates} debates of {made.runs} runs{lost}"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from runner.cli import context, output
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from runner.config import Config
     from runner.store.connect import Store
@@ -61,11 +61,16 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
             _board(store, task)
     for name, why in {**failed, **unsettled}.items():
         output.say(f"not done: {name}: {why}")
-    output.say(
-        "next: runner runs · runner show RUN · runner leaderboard vaswani --as public --format html > board.html"
-    )
+    output.say(_next(tasks))
     if failed or unsettled:
         raise typer.Exit(PLATFORM)
+
+
+def _next(tasks: Mapping[str, Task]) -> str:
+    """What to try now, on the first task that was run."""
+    hints = ["runner runs", "runner show RUN"]
+    hints += [f"runner leaderboard {name} --as public --format html > board.html" for name in [*tasks][:1]]
+    return f"next: {' · '.join(hints)}"
 
 
 def _hand_in(where: Config, tasks: dict[str, Task]) -> dict[str, str]:

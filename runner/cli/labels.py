@@ -48,6 +48,7 @@ def export(
     from runner.archive import write_json
     from runner.errors import RunnerError
     from runner.labelsheets import page, sheet_csv, sheet_jsonl
+    from runner.show.texts import plural
 
     where = context.config()
     loaded = context.one_task(where, task)
@@ -83,8 +84,8 @@ def export(
         "annotators": {name: len(mine) for name, mine in lists.items()},
     }
     output.say(
-        f"{result['debates']} debates of {result['runs']} runs for {len(lists)} annotators in {out}, "
-        f"{result['doubled']} of them for two"
+        f"{plural(result['debates'], 'debate')} of {plural(len(by_run), 'run')} for "
+        f"{plural(len(lists), 'annotator')} in {out}, {result['doubled']} of them for two"
     )
     output.say(f"the key stays here: {result['key']}")
     output.say(f"next: runner labels import {loaded.id} --dataset {chosen.id} answers-*.json")
@@ -122,6 +123,7 @@ def import_(
     """Put people's labels, or a judge's scores, into the truths of a dataset. A newer label replaces an older one."""
     from runner import labelfiles
     from runner.errors import RunnerError
+    from runner.show.texts import plural
     from runner.tasks import NAME
 
     where = context.config()
@@ -158,7 +160,7 @@ def import_(
             labelfiles.note(store, loaded, chosen, target, len(scores))
     if rows:
         output.say(
-            f"{merged.path}: {merged.new} new labels, {merged.replaced} replaced, {merged.labels} in all"
+            f"{merged.path}: {plural(merged.new, 'new label')}, {merged.replaced} replaced, {merged.labels} in all"
         )
         result |= {
             "file": str(merged.path),
@@ -169,7 +171,7 @@ def import_(
         result["agreement"] = labelfiles.agreement(merged.path)
         _tell(result["agreement"])
     if scores:
-        output.say(f"{target}: {len(scores)} judged answers")
+        output.say(f"{target}: {plural(len(scores), 'judged answer')}")
         result |= {"judgments": str(target), "judged": len(scores)}
     output.say(f"next: runner reevaluate --task {loaded.id} --dataset {chosen.id}")
     if as_json:
@@ -252,10 +254,14 @@ def _answers(
 
 
 def _tell(found: dict[str, Any]) -> None:
+    from runner.show.texts import plural
+
     for criterion, one in found.items():
         if one["doubled"]:
             alpha = "not defined" if one["alpha"] is None else f"{one['alpha']:.3f}"
-            output.say(f"{criterion}: alpha {alpha} over {one['doubled']} answers judged by two or more")
+            output.say(
+                f"{criterion}: alpha {alpha} over {plural(one['doubled'], 'answer')} judged by two or more"
+            )
 
 
 def _table(found: dict[str, Any]) -> None:

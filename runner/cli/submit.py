@@ -258,6 +258,13 @@ def try_(
     scenario: Annotated[
         str | None, typer.Option("--scenario", help="Default: the submission's first.")
     ] = None,
+    debate: Annotated[
+        str | None,
+        typer.Option("--debate", help="These debates in full: 3, 2-5, 1,4 or all. Default: the first."),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--html", help="Write it as one page: all, or what was chosen.")
+    ] = None,
     as_json: context.JsonOption = False,
 ) -> None:
     """Run a software once, here, in the graded sandbox; nothing is recorded. Exit code 1 when it would not be scored."""
@@ -266,9 +273,11 @@ def try_(
     where = context.config()
     views: list[dict[str, Any]] = []
     found, worst = context.some_submissions(where, team, software)
+    if page is not None and len(found) > 1:
+        raise RunnerError("E101", "a page shows one software", fix="choose one with --software")
     for submission in found:
         try:
-            good, view = _tried(where, submission, dataset, scenario, show=not as_json)
+            good, view = _tried(where, submission, dataset, scenario, (debate, page), show=not as_json)
             views.append(view)
             worst = max(worst, 0 if good else FAILED)
         except RunnerError as error:  # the team's other softwares still get their try
@@ -282,11 +291,21 @@ def try_(
 
 
 def _tried(
-    where: Config, submission: SubmissionFile, dataset: str | None, scenario: str | None, *, show: bool
+    where: Config,
+    submission: SubmissionFile,
+    dataset: str | None,
+    scenario: str | None,
+    inner: tuple[str | None, Path | None],
+    *,
+    show: bool,
 ) -> tuple[bool, dict[str, Any]]:
-    """Run one submission once; whether it would be scored, and what ``--json`` prints. ``show`` prints it now."""
+    """Run one submission once; whether it would be scored, and what ``--json`` prints. ``show`` prints it now.
+
+    ``inner`` chooses what of its inside is shown, and the page to write it to.
+    """
     from runner import local
     from runner.cli import render
+    from runner.show.inside import inside
     from runner.tasks import check_task
 
     task = context.one_task(where, submission.task)
@@ -303,15 +322,23 @@ def _tried(
     wanted = scenario or submission.scenarios[0]
     output.say(f"running {submission.team}/{submission.software} on {task.id}/{chosen.id} …")
     with local.check_submission(where, engine, evaluator, submission, image, task, chosen, wanted) as checked:
-        view = checked.view(context.audience(f"team:{submission.team}"))
+        audience = context.audience(f"team:{submission.team}")
+        view = checked.view(audience)
         line = local.command_line(checked.job)
+        # Here or never: nothing of this run is kept for `runner show`.
+        within = inside(checked.detail, task, audience, chosen).choose(inner[0], None)
+        if inner[1] is not None:
+            within.write_page(inner[1], view)
+            output.say(f"{inner[1]} has the run")
         if show:
             render.show(view)
+            for text in within.lines():
+                output.data(text)
             if line:
                 output.data(
                     f"\nequivalent command line (without quotas, time limit and seccomp profile):\n  {line}"
                 )
-        return checked.good, {**view, "command_line": line}
+        return checked.good, {**view, **within.data(), "command_line": line}
 
 
 @app.command(epilog="Examples:  runner withdraw mine.dense.1a2b3c4d --reason 'wrong image'")

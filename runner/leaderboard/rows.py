@@ -12,11 +12,12 @@ from runner.tasks import Cell
 
 @dataclass(frozen=True)
 class Column:
-    """A measure of the table."""
+    """A measure of the table. ``whole``: it counts something, so whole values are shown without decimals."""
 
     id: str
     measure: str
     direction: str
+    whole: bool = False
 
 
 @dataclass(frozen=True)

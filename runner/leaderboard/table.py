@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import schemas
 from runner.audience import Audience, escape, not_for, scores_open
 from runner.errors import RunnerError
 from runner.leaderboard.choosing import BASELINES, Group, age, choose, groups_of, lacks, unranked
@@ -96,6 +97,7 @@ def _build(
     compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
     counts["ranked"], counts["unranked"] = len(rows), len(below)
     below.sort(key=lambda b: (b.entry.submission.team, b.entry.submission.software, b.entry.submission.seq))
+    whole = _counts(task.kind)
     made = LeaderboardTable(
         task=task.id,
         title=escape(task.title, 200),
@@ -104,7 +106,8 @@ def _build(
         cells=table.cells,
         rank_by=table.rank_by,
         columns=tuple(
-            Column(m, task.measures[m].measure, task.measures[m].direction) for m in _measures(table)
+            Column(m, task.measures[m].measure, task.measures[m].direction, task.measures[m].measure in whole)
+            for m in _measures(table)
         ),
         rows=tuple(compared),
         unranked=tuple(unranked(table, b, words) for b in below),
@@ -112,7 +115,7 @@ def _build(
         baseline=table.baseline,
         topics=max((r.topics for r in compared), default=0),
         test=test,
-        notes=(*notes, *_mixed([g for _, g in rows]), *judge_notes(counting, judges)),
+        notes=(*notes, *_mixed([g for _, g in rows]), *judge_notes(counting, judges, len(below))),
         judges=judges,
         heading=escape(table.title, 100),
         description=escape(table.description, 500),
@@ -174,6 +177,13 @@ def _table(task: Task, table_id: str | None, part: Part | None = None) -> Table:
             fix="name one",
         )
     return tables[table_id]
+
+
+def _counts(kind: str) -> frozenset[str]:
+    """The measures of a kind that count something."""
+    if kind not in schemas.kinds():
+        return frozenset()
+    return frozenset(schemas.schema(f"kinds/{kind}").get("x-counts", ()))
 
 
 def _measures(table: Table) -> tuple[str, ...]:

@@ -24,7 +24,8 @@ from runner.errors import PlatformError
 from runner.jobs import Executed, Job
 from runner.verdicts import Facts, decide
 from runner.workflows.rooms import refusal
-from runner.workflows.servers import REPORT, SERVED, TURNS, USER_READY, Servers, wait_ready
+from runner.workflows.servers import REPORT, SERVED, TURNS, USER_READY, Servers
+from runner.workflows.starting import PARTS, WORDS, refused, wait_ready
 
 POLL = 0.25  # seconds between looks at the containers
 OUTAGE = 60.0  # seconds that the engine may be away
@@ -33,7 +34,7 @@ JOIN = 15.0  # seconds for the driver to put together what it has, when it is st
 TURN_BYTES = 256 * 1024
 
 REACHABLE = {"search": "argument index", "search-relay": "argument index", "relay": "relay"}
-OURS = {"user": "simulated user", "gateway": "gateway"}
+OURS = ("gateway", "user")  # the second may end because of the first
 
 
 class _Cancelled(Exception):
@@ -78,6 +79,11 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
             # An engine that is gone, or can never give what the task asks for, says nothing about this run.
             raise
         platform = f"{error.what}. {error.why}".strip()
+        if error.code == "E402":
+            # It would end in the same way again: the outcome is held for the organiser at once.
+            platform = (
+                f"E402: {platform.rstrip('.')}; {error.fix}, then runner evaluate --run {job.run_id} --force"
+            )
         if cancelled() or (course.exit is not None and course.exit.killed == "cancel"):
             # What a killed room looks like from inside is no failure of ours.
             platform, course.exit = None, Exit(code=None, killed="cancel")
@@ -143,13 +149,27 @@ def _prepare(servers: Servers, cancelled: Callable[[], bool]) -> Handle:
     def wait(handle: Handle, what: str, seconds: float) -> None:
         name = next(name for name, one in servers.handles.items() if one is handle)
         words = "search" if name == "watch" else name
-        wait_ready(handle, what, seconds, give_up, lambda: servers.last_words(words))
+        wait_ready(handle, what, seconds, look, lambda: servers.last_words(words, WORDS))
 
-    give_up()
-    servers.start_user()
-    give_up()
-    servers.start_search(wait)
-    return servers.start_relay(wait)
+    def look() -> None:
+        """Whatever has ended by now is missing: not only the one that is waited for."""
+        give_up()
+        for name, handle in servers.handles.items():
+            if handle.ended():
+                if handle.wait(0).killed == "cancel":
+                    raise _Cancelled
+                raise servers.ended_early(name)
+
+    try:
+        give_up()
+        servers.start_user()
+        give_up()
+        servers.start_search(wait)
+        return servers.start_relay(wait)
+    except PlatformError as error:
+        if error.code != "E301":
+            look()  # what is said of one that cannot be joined is less than why it has ended
+        raise
 
 
 class _Watch:
@@ -202,8 +222,10 @@ class _Watch:
             raise _Disputed(f"the {REACHABLE[name]} ended while the run went on ({self._how(name)})")
         if "watch" in ended:
             raise _Disputed(f"the argument index stopped answering: {self._how('watch')}")
-        for name in ended & OURS.keys():
-            raise PlatformError(f"the {OURS[name]} ended while the run went on", why=self._how(name))
+        for name in (one for one in OURS if one in ended):
+            if self.servers.refuses(name):
+                raise refused(PARTS[name], self.servers.last_words(name, WORDS))
+            raise PlatformError(f"the {PARTS[name]} ended while the run went on", why=self._how(name))
         return "driver" in ended
 
     def _how(self, name: str) -> str:
@@ -233,10 +255,10 @@ def _conclude(job: Job, servers: Servers, driver: Handle, staging: Path, course:
         how = "out of memory" if end.oom_killed else f"exit code {end.code}"
         raise PlatformError("the driver failed", why=f"{how}. {servers.last_words('driver')}".strip())
     if report["failure"] is not None:
-        part = {"user": "simulated user", "driver": "driver", "input": "task's input"}[
-            report["failure"]["part"]
-        ]
-        raise PlatformError(f"the {part} failed", why=report["failure"]["message"])
+        part, message = report["failure"]["part"], report["failure"]["message"]
+        if part == "input":
+            raise refused("driver", message)
+        raise PlatformError(f"the {PARTS[part]} failed", why=message)
     course.ready = report["ready"]
     course.notes = tuple(_notes(report, output / TURNS))
     if not course.ready:

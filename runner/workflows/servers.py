@@ -7,7 +7,6 @@ relay's loopback and has none of these volumes: neither claims nor output nor so
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -41,6 +40,7 @@ from runner.services import (
 )
 from runner.workflows.batch import inputs_volume, model_mounts
 from runner.workflows.rooms import GatewayRoom, prepare_gateway
+from runner.workflows.starting import PARTS, REFUSED, WORDS, refused
 
 KIB = 1024
 LOG_BYTES = 32 * MIB  # at most, of what the index notes down about the questions it was asked
@@ -50,7 +50,6 @@ SEARCH_READY = (
 )
 PATIENCE = 30.0  # seconds that the index may give no sign of health
 OURS_READY = 30.0
-POLL = 0.1
 USER_READY = 60.0  # what the driver gives the user before the first debate
 LINE_BYTES = 4 * KIB  # of one record beside what the software said
 RELAY_CHILDREN = 32
@@ -245,10 +244,31 @@ class Servers:
         """Tell the driver that the software's container has ended."""
         self.session.copy_in(self._in, {ENDED: b""})
 
-    def last_words(self, name: str) -> str:
-        """The last line that a container complained, escaped."""
-        text = self.handles[name].logs("stderr", 4 * KIB).decode("utf-8", "replace").strip()
-        return schemas.show(text.splitlines()[-1], 300) if text else ""
+    def last_words(self, name: str, most: int = 1) -> str:
+        """The last ``most`` lines that a container complained, escaped, in one line."""
+        text = self.handles[name].logs("stderr", 4 * KIB).decode("utf-8", "replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return "; ".join(schemas.show(line, 300) for line in lines[-most:])
+
+    def refuses(self, name: str) -> bool:
+        """Whether a server of ours that has ended did so because of the data or options that task.yaml gives it."""
+        end = self.handles[name].wait(0)
+        foreign = name == "search" and self.search is not None and self.search.image is not None
+        return not foreign and end.killed is None and not end.oom_killed and end.code == REFUSED.get(name)
+
+    def ended_early(self, name: str) -> PlatformError:
+        """What to say of a container that has ended before there was a software.
+
+        E402 when it says that the task's own data or options are no use to it: then it would end so again.
+        """
+        words = self.last_words(name, WORDS)
+        if self.refuses(name):
+            return refused(PARTS[name], words)
+        if name == "watch":  # what it looks after may have said more
+            words = f"{words}. {self.last_words('search', WORDS)}".strip(". ")
+        end = self.handles[name].wait(0)
+        how = "It ran out of memory" if end.oom_killed else f"It ended with exit code {end.code}"
+        return PlatformError(f"the {PARTS[name]} did not start", why=f"{how}. {words}".strip())
 
     def keep_logs(self, folder: Path) -> None:
         """Write ``<name>.log`` of every container of ours (the gateway's is written by its own room)."""
@@ -281,23 +301,6 @@ class Servers:
     def _data(self, service: Service) -> Volume:
         assert service.data is not None and service.data_digest is not None
         return self.engine.data_volume(service.data_digest, partial(folder_files, service.data))
-
-
-def wait_ready(
-    handle: Handle, what: str, seconds: float, give_up: Callable[[], None], words: Callable[[], str]
-) -> None:
-    """Wait until a container of ours says ``ready``. ``give_up`` is called in between and may raise.
-
-    Raises :class:`PlatformError` when it ends before, or takes longer than ``seconds``.
-    """
-    until = time.monotonic() + seconds
-    while b"ready" not in handle.logs("stdout", 4 * KIB).split():
-        give_up()
-        ended = handle.ended()
-        if ended or time.monotonic() > until:
-            how = "It ended." if ended else f"It was not ready within {seconds:g} s."
-            raise PlatformError(f"the {what} did not start", why=f"{how} {words()}".strip())
-        time.sleep(POLL)
 
 
 def _input_size(job: Job, talk: Interaction) -> tuple[int, int]:

@@ -16,8 +16,8 @@ import schemas
 from sidecars.user.arguments import Arguments
 from sidecars.user.dialogue import Dialogue
 from sidecars.user.prompts import Prompt
-from sidecars.user.speaker import Silent, Utterance, unsaid
-from sidecars.user.words import WORD_LIMIT, clean, count, fit
+from sidecars.user.speaker import NOTHING_FOUND, Silent, Utterance, unsaid
+from sidecars.user.words import WORD_LIMIT, clean, count, fit, quoted
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -29,6 +29,10 @@ _FENCE = re.compile(r"```[a-zA-Z]*\n?(.*?)```", re.S)
 _SPEAKER = re.compile(r"^(?:\*\*)?(?:me|i|user|you|answer|reply|utterance)(?:\*\*)?\s*:\s*(?:\*\*)?", re.I)
 _QUOTES = {'"': '"', "“": "”", "«": "»", "'": "'", "„": "“", "‘": "’"}
 _SEED_BITS = 31  # what endpoints accept
+
+
+class Refused(Silent):
+    """The endpoint does not take this prompt: its text, as a filter of contents may say, or its length."""
 
 
 class Model:
@@ -84,6 +88,8 @@ class Model:
             raise Silent(f"no reply within {self.timeout:g} s") from None
         except openai.APIStatusError as error:
             code = error.body.get("code") if isinstance(error.body, dict) else None
+            if code == "upstream_refused" and error.status_code in (400, 413, 422):
+                raise Refused(f"the endpoint refuses the prompt (status {error.status_code})") from None
             raise Silent(
                 f"status {error.status_code}" + (f" ({schemas.show(code)})" if code else "")
             ) from None
@@ -109,11 +115,11 @@ class ModelSpeaker:
         if not dialogue.said:
             claim = dialogue.claim or self.arguments.claim(self.seed)
             values = {"claim": claim.strip(), "description": dialogue.description.strip()}
-            return Utterance(await self._words(self.prompts["opening.md"].messages(values)))
+            return Utterance(await self._opening(values))
         target = dialogue.target(self.seed)
         if target is None:
             values = {"claim": dialogue.said[0], "description": ""}
-            return Utterance(await self._words(self.prompts["opening.md"].messages(values)), None, [])
+            return Utterance(await self._opening(values), None, [])
         answer = dialogue.answers[target - 1]
         retrieved = await asyncio.to_thread(self.arguments.against, answer)
         useful = [clean(hit["text"]) for hit in unsaid(retrieved, dialogue)]
@@ -123,11 +129,28 @@ class ModelSpeaker:
             "answer": _shown(answer),
             "arguments": "\n".join(f"- {text}" for text in useful) or "(none was found)",
         }
-        text = await self._words(self.prompts["follow-up.md"].messages(values))
-        return Utterance(text, target, retrieved)
+        try:
+            text = await self._words(self.prompts["follow-up.md"].messages(values))
+        except Refused:
+            text = ""
+        # The prompt holds the software's words. If they could silence the user, and with it end the run as a failure of
+        # ours, a software could get rid of any run that goes badly.
+        return Utterance(
+            text or fit(NOTHING_FOUND.format(quote=quoted(answer)), WORD_LIMIT), target, retrieved
+        )
+
+    async def _opening(self, values: Mapping[str, str]) -> str:
+        """The claim in the model's words; nothing of the software's is in the prompt. Raises :class:`Silent`."""
+        text = await self._words(self.prompts["opening.md"].messages(values))
+        if not text:
+            raise Silent("it said nothing, twice")
+        return text
 
     async def _words(self, messages: list[dict[str, str]]) -> str:
-        """What the model says, in at most 60 words: it is asked once more when it said nothing or too much."""
+        """What the model says, in at most 60 words: it is asked once more when it said nothing or too much.
+
+        Empty when it says nothing again.
+        """
         reply = await self.model.ask(messages)
         text = utterance(reply)
         if text and count(text) <= WORD_LIMIT:
@@ -138,8 +161,6 @@ class ModelSpeaker:
             {"role": "user", "content": AGAIN.format(why=why)},
         ]
         better = utterance(await self.model.ask([*messages, *again]))
-        if not better and not text:
-            raise Silent("it said nothing, twice")
         return fit(better or text, WORD_LIMIT)
 
 

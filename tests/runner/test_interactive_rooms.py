@@ -10,12 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import schemas
 from runner.engines.base import MIB, ImageRef, Limits
 from runner.engines.docker import DockerEngine
 from runner.jobs import Executed
+from runner.outcomes import AttemptFacts, derive
 from runner.services import Service
 from runner.workflows import interactive, servers
 from schemas.debates import digest_of_lines
@@ -284,6 +286,19 @@ def test_a_user_that_cannot_start_is_our_failure(held: Execute, tmp_path: Path) 
     assert "simulated user" in done.verdict.detail
 
 
+def test_an_index_that_refuses_its_vectors_is_held_at_once(held: Execute, tmp_path: Path) -> None:
+    """As fast as it ends, with what it says; nobody tries again what would end the same way."""
+    services = {"search": jobs.search(tmp_path / "index"), "user": jobs.user(tmp_path / "data")}
+    np.save(tmp_path / "index" / "text_embedding.npy", np.zeros((3, 4), dtype=np.float16))
+    started = time.monotonic()
+    done = held("good", services=services)
+    assert time.monotonic() - started < 40, "not the two minutes that an index may take"
+    assert done.verdict.name == "platform-error"
+    assert done.verdict.detail.startswith("E402: the argument index cannot use what task.yaml gives it. ")
+    assert "text_embedding.npy: 3 rows, but there are 12 arguments" in done.verdict.detail
+    assert derive([AttemptFacts(1, "platform-error", done.verdict.detail)]).name == "held"
+
+
 def test_cancelling_in_the_middle(held: Execute, tmp_path: Path) -> None:
     asked = threading.Event()
     threading.Timer(6.0, asked.set).start()
@@ -352,3 +367,25 @@ def test_a_language_model_that_fails_is_our_failure(
         done = held("good", claims=1, turns=2, services=services)
     assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform"), done.verdict
     assert done.verdict.detail.startswith("the simulated user failed. "), logs(tmp_path, "good")
+
+
+def test_a_gateway_that_ends_in_the_middle_is_our_failure(
+    held: Execute,
+    engine: DockerEngine,
+    attempt: str,
+    tmp_path: Path,
+    model: Callable[..., OpenAIServer],
+    gateway_network: tuple[str, str],
+) -> None:
+    """The software cannot reach it: nobody disputes that, and it is tried again."""
+    killed = threading.Event()
+    killer = threading.Thread(target=kill_part, args=(engine, f"{attempt}-hangs", "gateway", killed))
+    with model("exact") as server:
+        services = asks_a_model(server, gateway_network[0], tmp_path / "data")
+        killer.start()
+        done = held("hangs", claims=1, turns=2, services=services, answer_time=30.0)
+        killer.join()
+    assert killed.is_set()
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform"), logs(tmp_path, "hangs")
+    assert done.verdict.detail.startswith("the gateway ended while the run went on. exit code 137")
+    assert derive([AttemptFacts(1, "platform-error", done.verdict.detail)]).todo == "run"

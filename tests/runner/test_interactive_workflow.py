@@ -282,7 +282,7 @@ def test_a_dispute_comes_before_what_else_broke(tmp_path: Path) -> None:
         ),
         (
             {"driver": writes(failure={"part": "input", "message": "claims.jsonl:1"})},
-            "the task's input failed. claims.jsonl:1",
+            "E402: the driver cannot use what task.yaml gives it. claims.jsonl:1; mend the task's files, then runner evaluate",
         ),
         ({"driver": lambda m: Exit(code=1)}, "the driver failed. exit code 1"),
         ({"driver": lambda m: Exit(code=137, oom_killed=True)}, "the driver failed. out of memory"),
@@ -298,6 +298,88 @@ def test_our_failures_are_not_the_softwares(tmp_path: Path, parts: Any, words: s
     done = verdict(tmp_path, **parts)
     assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
     assert done.verdict.detail.startswith(words)
+
+
+def ends(code: int, words: str = "", **facts: Any) -> Any:
+    """A server of ours that ends before it is ready."""
+
+    def part(mounts: Mounts) -> Exit:
+        mounts.complain(words)
+        return Exit(code=code, **facts)
+
+    return part
+
+
+BAD = "error: /data/text.npy: 3 rows, but there are 12 arguments\n  Fix: one row an argument\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "words", "held"),
+    [
+        (
+            {"search": ends(4, BAD)},
+            "E402: the argument index cannot use what task.yaml gives it. error: /data/text.npy: 3 rows, but there are "
+            "12 arguments; Fix: one row an argument; mend the task's files, "
+            "then runner evaluate --run team.one.00000000.dev --force",
+            True,
+        ),
+        (
+            {"search": ends(1, "1\n2\n3\n4\n\n5\n\x1b[31mred\n")},
+            "the argument index did not start. It ended with exit code 1. 2; 3; 4; 5; \\x1b[31mred",
+            False,
+        ),
+        (
+            {"search": ends(137, oom_killed=True)},
+            "the argument index did not start. It ran out of memory",
+            False,
+        ),
+        (
+            {"user": ends(2, "error: /data: there is neither"), "search": stays},
+            "E402: the simulated user cannot use what task.yaml gives it. error: /data: there is neither; mend",
+            True,
+        ),
+        (
+            {"user": ends(1, "boom")},
+            "the simulated user did not start. It ended with exit code 1. boom",
+            False,
+        ),
+    ],
+)
+def test_a_server_that_ends_before_it_is_ready_is_noticed_at_once(
+    tmp_path: Path, parts: Any, words: str, held: bool
+) -> None:
+    """Though only the watch is waited for, which goes on looking. What would end so again is held at once."""
+    started = time.monotonic()
+    done = verdict(tmp_path, watch=waits, **parts)
+    assert time.monotonic() - started < 10
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
+    assert done.verdict.detail.startswith(words)
+    outcome = derive([AttemptFacts(1, "platform-error", done.verdict.detail)])
+    assert (outcome.name, outcome.todo) == (("held", "nothing") if held else ("pending", "run"))
+    assert not outcome.costs_quota
+
+
+def test_a_user_that_refuses_its_data_late_is_held_as_well(tmp_path: Path) -> None:
+    done = verdict(tmp_path, user=after(0.6, 2, "error: no arguments"), driver=slow_driver)
+    assert done.verdict.detail.startswith("E402: the simulated user cannot use what task.yaml gives it")
+
+
+def test_a_gateway_that_refuses_its_definition_is_held(tmp_path: Path) -> None:
+    parts = {"gateway": ends(2, "gateway: models is empty")}
+    done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
+    assert done.verdict.detail.startswith(
+        "E402: the gateway cannot use what task.yaml gives it. gateway: models"
+    )
+
+
+def test_what_a_foreign_index_means_by_its_exit_code_is_not_known(tmp_path: Path) -> None:
+    index = jobs.search(tmp_path / "data", image=jobs.identity("their/elastic"), data=None)
+    services = {"search": index, "user": jobs.user(tmp_path / "data")}
+    job = make_job(tmp_path / "task", services=services)
+    engine = jobs.engine()
+    engine.script["their/elastic"] = lambda mounts, _: Exit(code=4)
+    done = execute(job, engine, tmp_path / "staging")
+    assert done.verdict.detail.startswith("the argument index did not start. It ended with exit code 4")
 
 
 def asks_a_model(tmp_path: Path) -> dict[str, Any]:

@@ -171,6 +171,12 @@ def test_the_same_debate_of_two_runs_is_judged_once(world: World, cli: Cli, tmp_
     assert exported(cli, tmp_path / "forms")["debates"] == 2
 
 
+def test_one_is_not_several(world: World, cli: Cli, tmp_path: Path) -> None:
+    run_of(world, "ants", [line("claim", "answer")])
+    told = cli("export", "toy", "--dataset", "test", "--out", str(tmp_path / "forms"), "--annotators", "1")
+    assert "1 debate of 1 run for 1 annotator in" in told.output
+
+
 def test_nothing_to_judge(world: World, cli: Cli, tmp_path: Path) -> None:
     call = ("export", "toy", "--dataset", "test", "--out", str(tmp_path / "x"))
     assert cli(*call, code=2).exception.code == "E102"  # type: ignore[union-attr]

@@ -260,6 +260,27 @@ def test_why_it_cannot_be_made(place: Place, prepare: Any, says: str) -> None:
     assert caught.value.code == "E410" and says in told(caught.value)
 
 
+def test_runs_on_hidden_inputs_never_become_public(place: Place) -> None:
+    """Software's logs of a public dataset are its team's to read: other teams' answers and hidden claims would be in them."""
+    task = place.task
+    public = replace(task.datasets["debates"], visibility="public")
+    assert place.tasks["toy"].datasets["test"].visibility == "blinded"
+    with pytest.raises(RunnerError) as caught:
+        stages.build(place.config, place.world.store, place.tasks, task, public)
+    assert caught.value.code == "E410" and "blinded toy/test" in told(caught.value)
+    assert place.build().debates == 12
+
+
+def test_a_debate_that_would_stop_other_teams_judges_is_left_out(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    huge = debate(5, "ox")
+    answer = huge["simulation"]["userTurns"][0]["systemResponse"]["response"]
+    answer["arguments"] = [{"id": f"{n}", "text": "x" * 100} for n in range(15_000)]
+    place.hand_in("ox", extra=json.dumps(huge) + "\n")
+    made = place.build()
+    assert (made.debates, made.skipped) == (4, 1)
+
+
 def test_without_any_run_there_is_nothing(tmp_path: Path) -> None:
     place = Place(tmp_path)
     (state,) = stages.states(place.config, place.world.store, place.tasks)

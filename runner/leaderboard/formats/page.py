@@ -56,6 +56,9 @@ def to_html(table: LeaderboardTable) -> str:
             page.append("</tr>")
         page += ["</tbody>", "</table>", "</div>"]
     page += ["<ul>", *(f"<li>{_h(line)}</li>" for line in parts.legend(table)), "</ul>"]
+    if any(judge.brief() != judge.line() for judge in table.judges):
+        page += ["<details><summary>What is known of the judges</summary>", "<ul>"]
+        page += [*(f"<li>{_h(judge.line())}</li>" for judge in table.judges), "</ul></details>"]
     if table.unranked:
         page += ['<div class="scroll" tabindex="0" role="region" aria-label="Not ranked">', "<table>"]
         page += ["<caption>Not ranked</caption>", "<thead><tr>"]

@@ -23,7 +23,13 @@ def head_of(column: Column) -> str:
 
 def score_of(row: Row, column: Column) -> str:
     value = row.values.get(column.id)
-    return "–" if value is None else f"{value.mean:.4f}"
+    return "–" if value is None else _number(value.mean, column)
+
+
+def _number(value: float, column: Column) -> str:
+    """A figure with four decimals; a count with those that it needs: 78, and 77.5 as a mean over cells."""
+    text = f"{value:.4f}"
+    return text.rstrip("0").rstrip(".") if column.whole else text
 
 
 def interval_of(row: Row, column: Column) -> str:
@@ -31,7 +37,7 @@ def interval_of(row: Row, column: Column) -> str:
     return (
         ""
         if value is None or value.low is None or value.high is None
-        else f"[{value.low:.4f}, {value.high:.4f}]"
+        else f"[{_number(value.low, column)}, {_number(value.high, column)}]"
     )
 
 
@@ -134,7 +140,7 @@ def legend(table: LeaderboardTable) -> list[str]:
         lines.append("≈ the memory peak was sampled, the true one may be higher.")
     if any(c.id not in r.values for r in table.rows for c in table.columns):
         lines.append("–: no value, or none yet.")
-    lines += [judge.line() for judge in table.judges]
+    lines += [judge.brief() for judge in table.judges]
     lines += table.notes
     rest = [
         f"{table.counts[k]} {k}"

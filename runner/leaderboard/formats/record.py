@@ -46,7 +46,9 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
         "filters": dict(table.filters),
         "cells": [{"dataset": c.dataset, "scenario": c.scenario} for c in table.cells],
         "rank_by": table.rank_by,
-        "measures": [{"id": c.id, "measure": c.measure, "direction": c.direction} for c in table.columns],
+        "measures": [
+            {k: getattr(c, k) for k in ("id", "measure", "direction", "whole")} for c in table.columns
+        ],
         "baseline": table.baseline,
         "topics": table.topics,
         "significance": None
@@ -62,9 +64,19 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
             for u in table.unranked
         ],
         "counts": dict(table.counts),
-        "judges": [asdict(judge) for judge in table.judges],
+        "judges": [_judge_dict(judge) for judge in table.judges],
         "notes": list(table.notes),
     }
+
+
+def _judge_dict(judge: Judge) -> dict[str, Any]:
+    figures = {k: list(v) if isinstance(v, tuple) else v for k, v in judge.reliability.items()}
+    return {**asdict(judge), "reliability": figures}
+
+
+def _judge_of(data: Mapping[str, Any]) -> Judge:
+    figures = {k: tuple(v) if isinstance(v, list) else v for k, v in data.get("reliability", {}).items()}
+    return Judge(**{**data, "reliability": figures})
 
 
 def _row_dict(row: Row) -> dict[str, Any]:
@@ -125,7 +137,7 @@ def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
         notes=tuple(data["notes"]),
         round=None if data["round"] is None else RoundInfo(**data["round"]),
         filters=dict(data["filters"]),
-        judges=tuple(Judge(**judge) for judge in data.get("judges", ())),
+        judges=tuple(_judge_of(judge) for judge in data.get("judges", ())),
     )
 
 

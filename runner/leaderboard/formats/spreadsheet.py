@@ -77,7 +77,7 @@ def _judges(table: LeaderboardTable, row: Row) -> dict[str, str]:
     mine = [judge for judge in table.judges if judge.label in row.judge.split(", ")]
     if not mine:
         return {}
-    figures = ["; ".join(f"{k}={v!r}" for k, v in judge.reliability.items()) for judge in mine]
+    figures = ["; ".join(f"{k}={_figure(v)}" for k, v in judge.reliability.items()) for judge in mine]
     columns = {
         "judge": [judge.name for judge in mine],
         "judge_model": [judge.model or "" for judge in mine],
@@ -94,6 +94,11 @@ def _defused(row: Row | Unranked, names: Sequence[str]) -> dict[str, str]:
 def _no_formula(value: str) -> str:
     """Text that a spreadsheet takes as text: what could start a formula gets an apostrophe in front."""
     return f"'{value}" if value.lstrip()[:1] in tuple("=+-@|%") or value[:1] in ("\t", "\r", "\n") else value
+
+
+def _figure(value: float | tuple[float, float]) -> str:
+    """A judge's figure, or its lowest and highest over the runs."""
+    return f"{value[0]!r} to {value[1]!r}" if isinstance(value, tuple) else repr(value)
 
 
 def _number(value: float | None) -> str:

@@ -246,8 +246,22 @@ def test_what_is_not_judged_is_pending(world: World) -> None:
         == sink.pending["score-human"]
         == "nobody has said yes or no about quality"
     )
+
+
+def test_a_run_without_answers_is_not_judged_by_nobody(world: World) -> None:
+    """Its turns count 0, which would be the first place among runs that wait for their labels."""
     world.run([{}, {}])
-    assert world.value("quality@human") == 0.0  # there is nothing that could be judged
+    write(world.root / "truths/labels/labels.jsonl", [label(1, "a", 1, run=digest(*LINES), debate=1)])
+    sink = world.evaluate(["score@human", "quality@software", "score@heuristic", "answered"])
+    assert sink.pending == {
+        "score-human": "nobody has labelled this run: it has no answer",
+        "quality-software": "no judge has scored this run: it has no answer",
+    }
+    assert {i: a["value"] for i, a in sink.aggregates.items()} == {"score-heuristic": 0.0, "answered": 0.0}
+    assert not any("judged" in note for note in sink.notes)
+    # Somebody has seen to it that it counts.
+    write(world.root / "truths/labels/labels.jsonl", [label(1, "a", run=digest({}, {}), debate=1)])
+    assert world.value("score@human") == 0.0
 
 
 def test_positional_labels_need_a_mapping(world: World) -> None:

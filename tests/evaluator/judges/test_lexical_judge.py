@@ -80,7 +80,7 @@ def test_its_accuracy_stands_beside_what_it_says() -> None:
     facts = LexicalJudge().facts()
     figures = facts["reliability"]
     assert figures == reliability()
-    assert figures["labelled pairs"] == sum(p.half == "measure" for p in tuning.read_pairs())
+    assert figures["labelled pairs"] == sum(p.half == "measure" for p in tuning.read_pairs()) >= 200
     for kind, row in rules()["types"].items():
         if "measured" in row:
             assert figures[f"accuracy {kind.lower().replace('_', ' ')}"] == row["measured"]["accuracy"]

@@ -17,7 +17,7 @@ import schemas
 from runner.audience import ORGANISER, PUBLIC, Audience, redact_run
 from runner.bundle import Bundle
 from runner.leaderboard.export import FORMATS, as_dict, export, from_dict, text
-from runner.leaderboard.rows import LeaderboardTable
+from runner.leaderboard.rows import LeaderboardTable, Value
 from runner.leaderboard.table import build, filtered
 from runner.plan import Desktop, Selection, plan
 from runner.store.connect import open_store
@@ -204,9 +204,10 @@ def test_different_judges_are_told_apart_and_said_to_be(world: World) -> None:
     assert [r.judge for r in made.rows] == [
         "llm (small-1)",
         "llm (small-1) ffffffff",
-        "llm (small-1) ffffffff #2",
+        "llm (small-1) ffffffff",  # a note does not make another judge
         "heuristic",
     ]
+    assert "beta/one: Measured on 200 pairs." in made.notes and "gamma/one: other" in made.notes
     assert "Rows were judged by different judges: their scores are not comparable." in made.notes
     only = filtered(made, method="automatic")
     assert only.judges == made.judges
@@ -224,6 +225,108 @@ def test_judges_survive_json_and_old_records_are_still_read(world: World) -> Non
     del data["judges"]
     assert not schemas.validate(data, "leaderboard")
     assert from_dict(data, "organiser").judges == ()
+
+
+def agreeing(agreement: float, compared: int, **more: float) -> dict[str, Any]:
+    figures = {"agreement with people": agreement, "verdicts compared": compared, **more}
+    return {**HEURISTIC, "note": "counts words only: a weak judge, for orientation", "reliability": figures}
+
+
+def test_a_judge_whose_agreement_differs_by_run_is_one_judge(world: World) -> None:
+    run(world, "alpha", judge=agreeing(0.75, 40, kappa=0.5))
+    run(world, "beta", ndcg=0.4, judge=agreeing(0.5, 40))
+    run(world, "gamma", ndcg=0.3, judge={**agreeing(0, 0), "reliability": {}})
+    made = table(world)
+    (judge,) = made.judges
+    assert {r.judge for r in made.rows} == {"heuristic"}
+    assert not any("different judges" in note for note in made.notes)
+    assert judge.reliability == {
+        "agreement with people": (0.5, 0.75), "kappa": 0.5, "verdicts compared": 40,
+    }  # fmt: skip
+    assert (judge.runs, judge.measured) == (3, 2)
+    figures = "agreement with people 0.5 to 0.75, kappa 0.5, verdicts compared 40"
+    assert judge.line().startswith(
+        f"Judged by heuristic: {figures} (by run; 2 of 3 runs measured). counts words"
+    )
+    data = json.loads(export(made, "json"))
+    assert not schemas.validate(data, "leaderboard") and from_dict(data, "organiser") == made
+    assert data["judges"][0]["reliability"]["agreement with people"] == [0.5, 0.75]
+    for line in csv.DictReader(io.StringIO(export(made, "csv"))):
+        assert "agreement with people=0.5 to 0.75" in line["judge_reliability"]
+
+
+def test_a_judge_with_many_figures_is_one_readable_line(world: World) -> None:
+    figures = {f"accuracy {what}": 0.6 + n / 100 for n, what in enumerate(("attested", "citation", "answer"))}
+    judge = {
+        "name": "lexical (offline)",
+        "model": "all-MiniLM-L6-v2 (int8)",
+        "prompts": "sha256:" + "3d8e" * 16,
+        "reliability": {**figures, "labelled pairs": 178},
+        "note": "Counts words and compares embeddings. The figures are its accuracy on labelled pairs.",
+    }
+    run(world, "alpha", judge=judge)
+    made = table(world)
+    (line,) = (x for x in text(made).splitlines() if x.startswith("Judged by"))
+    assert line == (
+        "Judged by lexical (offline) (all-MiniLM-L6-v2 (int8)): accuracy 0.6 to 0.62 (3 figures), "
+        "labelled pairs 178, prompts 3d8e3d8e3d8e. More in JSON."
+    )
+    assert made.judges[0].line() in export(made, "html") and line in export(made, "html")
+    assert json.loads(export(made, "json"))["judges"][0]["reliability"] == judge["reliability"]
+
+
+@pytest.mark.parametrize("size", [1, 30, 100])
+def test_no_judge_makes_a_longer_line(world: World, size: int) -> None:
+    figures = {f"{'f' * size} {n}"[:80]: n / 7 for n in range(20)} | {f"g{n}" * 20: 1e300 for n in range(3)}
+    wild = {"name": "n" * size, "model": "m" * 2 * size, "prompts": "p" * 200, "note": "x" * 3 * size}
+    run(world, "alpha", judge={**wild, "reliability": dict([*figures.items()][-20:])})
+    (judge,) = table(world).judges
+    assert len(judge.brief()) <= 160 and judge.brief().startswith(f"Judged by {'n' * min(size, 60)}")
+
+
+def test_notes_say_whose_run_they_mean(world: World) -> None:
+    for n, team in enumerate(("alpha", "beta", "gamma")):
+        told = ["Measures as defined.", f"People have judged {n % 2} of 3 answers"]
+        run(world, team, ndcg=0.5 - n / 10, notes=told)
+    assert list(table(world).notes) == [
+        "Measures as defined.",
+        "alpha/one, gamma/one: People have judged 0 of 3 answers",
+        "beta/one: People have judged 1 of 3 answers",
+    ]
+
+
+def test_a_note_of_the_only_run_needs_no_name_and_one_beside_unranked_runs_does(world: World) -> None:
+    run(world, "alpha", notes=["2 of 3 turns have no answer"])
+    assert list(table(world).notes) == ["2 of 3 turns have no answer"]
+    run(world, "beta", ndcg=None)
+    assert list(table(world).notes) == ["alpha/one: 2 of 3 turns have no answer"]
+
+
+def test_many_notes_are_counted(world: World) -> None:
+    for n in range(14):
+        run(world, f"team-{n:02}", notes=["of all", f"note {n}", "of many" if n < 9 else "of others"])
+    notes = table(world).notes
+    assert (len(notes), notes[0], notes[-1]) == (10, "of all", "8 more notes on single runs are not shown.")
+    assert "team-00/one, team-01/one, team-02/one and 6 more: of many" in notes
+
+
+def test_a_count_is_shown_as_one(world: World) -> None:
+    run(world, "alpha", ndcg=78.0, rr=1.0)
+    measures = records.task().measures
+    count = {"ndcg": replace(measures["ndcg"], measure="sentences"), "rr": measures["rr"]}
+    made = table(world, kind="report", measures=count)
+    assert [c.whole for c in made.columns] == [True, False]
+    row = next(line for line in text(made).splitlines() if "alpha" in line)
+    assert " 78 " in row and "1.0000" in row and "78.0" not in row
+    for name in ("html", "markdown", "latex"):
+        assert "78.0000" not in export(made, name)
+    assert next(csv.DictReader(io.StringIO(export(made, "csv"))))["ndcg"] == "78.0"
+    data = json.loads(export(made, "json"))
+    assert data["rows"][0]["scores"]["ndcg"]["mean"] == 78.0
+    assert from_dict(data, "organiser") == made
+    half = replace(made.rows[0], values={**made.rows[0].values, "ndcg": Value(77.5)})
+    assert " 77.5 " in text(replace(made, rows=(half,)))
+    assert "78.0000" in text(table(world, measures=count))  # of another kind: not known to be a count
 
 
 def test_what_a_judge_says_is_defused(world: World) -> None:

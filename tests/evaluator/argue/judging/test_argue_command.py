@@ -155,11 +155,61 @@ def test_stored_judgments_are_used_until_something_changes(
     assert path.read_bytes() != first
 
 
+def two_topics(folder: Path) -> tuple[Path, Path]:
+    """The sample, and the same on a topic 389: reports and nuggets."""
+    report, nuggets = json.loads(REPORT.read_text()), json.loads(NUGGETS.read_text())
+    reports, banks = folder / "two.jsonl", folder / "nuggets"
+    banks.mkdir()
+    lines = []
+    for topic in ("388", "389"):
+        report["metadata"]["topic_id"] = nuggets["query_id"] = topic
+        lines.append(json.dumps(report))
+        (banks / f"nuggets_{topic}.v3.json").write_text(json.dumps(nuggets))
+    reports.write_text("\n".join(lines))
+    return reports, banks
+
+
+@pytest.mark.parametrize("more", [(), ("--rerun",)])
+def test_topics_leave_the_judgments_of_others_alone(tmp_path: Path, more: tuple[str, ...]) -> None:
+    reports, banks = two_topics(tmp_path)
+    out, path = tmp_path / "x", tmp_path / "x.judgments.jsonl"
+    assert argue(reports, banks, out, "-p", "lexical", "-C", LOOKUP) == 0
+    first = path.read_bytes()
+    assert argue(reports, banks, out, "-p", "lexical", "-C", LOOKUP, "-t", "388", *more) == 0
+    assert path.read_bytes() == first
+    assert {r.split("\t")[1] for r in (tmp_path / "x.scores.tsv").read_text().splitlines()[1:]} == {
+        "all",
+        "388",
+    }
+
+
+def test_judgments_that_no_nuggets_are_for_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports, banks = two_topics(tmp_path)
+    out = tmp_path / "x"
+    assert argue("annotate", reports, banks, out, "-p", "lexical", "-C", LOOKUP) == 0
+    capsys.readouterr()
+    assert argue("score", NUGGETS, out) == 0
+    assert "1 of 2 judged reports left out: there are no nuggets for the topic" in capsys.readouterr().err
+    (banks / "nuggets_388.v3.json").unlink()
+    assert argue("score", banks, out, "-t", "389") == 0
+    before = (tmp_path / "x.scores.tsv").read_bytes()
+    path = tmp_path / "x.judgments.jsonl"
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    assert argue("score", banks, out) == 2
+    assert "no judgments on a topic that has nuggets" in capsys.readouterr().err
+    assert (tmp_path / "x.scores.tsv").read_bytes() == before  # nothing is written
+
+
 def test_judgments_of_auto_argue_are_taken_as_they_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [judged] = rows(OUTPUTS / "sample.judgments.jsonl")
     judged.pop("judge", None)
+    assert max(len(s["citations"]) for s in judged["segments"]) > 1
+    for segment in judged["segments"]:
+        segment["citations"].reverse()  # it holds them as a set
     (tmp_path / "x.judgments.jsonl").write_text(json.dumps(judged) + "\n")
     assert argue(REPORT, NUGGETS, tmp_path / "x", "-C", LOOKUP) == 0  # no key, and none is needed
     assert "do not say what they were made from" in capsys.readouterr().err

@@ -52,6 +52,9 @@ DOCUMENTED = {
         ("1", None),
         ("<think>no, wait, yes</think>NO", False),
         ("<thinking>NO</thinking> YES", True),
+        ("so is it no?</think>\n\nYES", True),
+        ("<think>Okay, the answer may be yes", None),
+        ("<think>no</think>", None),
         ("y", None),
     ],
 )

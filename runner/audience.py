@@ -15,7 +15,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -101,6 +101,17 @@ def scores_open(dataset: Dataset, published: bool) -> bool:
     return dataset.visibility == "public" or dataset.scores == "public" or published
 
 
+def defused(run: Run, dataset: Dataset) -> Run:
+    """A run as everybody's boards show it: without the free words of an evaluator that is not ours about hidden data.
+
+    Ours writes fixed words and counts; another could repeat what it saw of the truths, or what a software carried out.
+    """
+    if run.ours or dataset.visibility == "public":
+        return run
+    judge = None if run.judge is None else {**run.judge, "note": ""}
+    return replace(run, judge=judge, notes=())
+
+
 _FROM_REDACTION = object()
 
 
@@ -156,7 +167,7 @@ def redact_run(detail: RunDetail, audience: Audience, dataset: Dataset) -> RunVi
         },
         "scores": _scores(detail) if may.scores else {},
         "pending": _pending(detail, may) if may.scores else {},
-        "judge": _escaped(run.judge) if may.scores else None,
+        "judge": _escaped((run if may.words else defused(run, dataset)).judge) if may.scores else None,
         "notes": _escaped(run.notes) if may.scores and (may.words or _ours(detail)) else [],
         "topic_scores": {m: dict(v) for m, v in detail.topics.items()} if may.topics else {},
         "run_tag": escape(_evaluation_row(detail).get("run_tag") or "", 80) if may.words else None,

@@ -257,7 +257,14 @@ def _matrix(path: Path, arguments: str, count: int) -> Iterator[tuple[str, str]]
     again = f"write it with numpy.save: one row an argument, in the order of {arguments}"
     try:
         rows = open_memmap(path, mode="r")  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TypeError, OverflowError, EOFError) as error:
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        TypeError,
+        ArithmeticError,
+        LookupError,
+    ) as error:  # numpy says no more
         yield f"not a whole .npy file ({schemas.show(str(error), 200)})", again
         return
     if rows.dtype.str not in ("<f2", "<f4"):

@@ -25,7 +25,7 @@ from runner.datafiles import files_digest, folder_files
 from runner.engines.base import MIB
 from runner.errors import PlatformError, RunnerError
 from runner.store.connect import Store
-from runner.store.queries import Run, runs
+from runner.store.queries import Run, cells, runs
 from runner.taskchecks import current_version, stage_folder
 from runner.tasks import Dataset, Stage, Task
 from schemas.debates import Debate, parse, transcript_digest
@@ -118,6 +118,16 @@ def gather(store: Store, tasks: Mapping[str, Task], stage: Stage) -> Gathered:
         if run.outcome.attempt is not None
     ]
     return Gathered(tuple(found), left_out)
+
+
+def uncounted(task: Task, dataset: Dataset) -> str:
+    """Why no software runs on a dataset although it was made: no table has it. Empty when one does."""
+    if any(cell.dataset == dataset.id for cell in cells(task)):
+        return ""
+    return (
+        f"no table of {task.id} has {dataset.id} in its cells, so no software runs on it: "
+        f"add cells: [{{dataset: {dataset.id}}}] to one in task.yaml"
+    )
 
 
 def _takes(stage: Stage, run: Run) -> bool:

@@ -273,7 +273,7 @@ def score(args: argparse.Namespace, banks: Mapping[str, Bank], source: Path) -> 
     from evaluator.argue.judgments import load_judgments
     from evaluator.argue.output import write_leaderboard, write_scores
     from evaluator.argue.runs import score_runs
-    from evaluator.argue.scoring import Options
+    from evaluator.argue.scoring import Options, lacking
     from evaluator.argue.validating import validate_judgments
 
     if not source.is_file():
@@ -320,6 +320,19 @@ def score(args: argparse.Namespace, banks: Mapping[str, Bank], source: Path) -> 
         strict=args.strict,
         negation=args.negative_assertions,
     )
+    if absent := [
+        f"topic {plain(j.request_id, 60)}: {what}"
+        for j in judged
+        if j.request_id in banks
+        for what in lacking(j, banks[j.request_id], options)
+    ]:
+        from evaluator.argue.requests import refused
+
+        raise refused(
+            f"the judgments {source.name} do not have what --strict or --negative-assertions need",
+            absent,
+            "annotate with these options, or leave them out",
+        )
     runs = list(score_runs(judged, banks, options).values())
     judge = _facts(judged)
     path = Path(f"{args.prefix}.scores.tsv")

@@ -235,7 +235,9 @@ class _Reader(Collector):
         """Topic, run and collections, from the line itself or from the metadata of its report."""
         report = data.get("report")
         metadata = report.get("metadata") if isinstance(report, dict) else None
-        source = metadata if isinstance(metadata, dict) and "request_id" not in data else data
+        source = data
+        if "request_id" not in data and isinstance(report, dict):
+            source = metadata if isinstance(metadata, dict) else report  # a report of the old form has none
         before = len(self.problems)
         topic = topic_id(source, lambda _, message: self.say((), message))
         run = source.get("run_id")

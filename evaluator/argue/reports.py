@@ -6,6 +6,7 @@ form                 shape
 current              ``metadata``, ``responses`` of ``text`` and ``citations`` (ids, or an object id -> number)
 TREC RAG             ``answer`` for ``responses``, ``narrative_id`` for ``topic_id``, citations as positions (from
                      0) in ``references``
+TREC RAG 2024        the same with ``run_id`` and ``topic_id`` beside ``answer``, without ``metadata``
 old                  ``request_id``, ``run_id``, ``sentences``
 reference reports    ``request_id`` and ``report``, a list of ``[text, [ids]]`` pairs
 ===================  ===========================================================================================
@@ -36,15 +37,18 @@ REFERENCE_RUN = "reference"  # the run id of reference reports, which have none
 Say = Callable[[str, str], None]  # (finding code, message)
 
 
-def read_reports(path: Path, log: Log, *, max_bytes: int | None = None) -> Iterator[Report]:
+def read_reports(
+    path: Path, log: Log, *, max_bytes: int | None = None, follow: bool = False
+) -> Iterator[Report]:
     """The reports of a JSON Lines file, plain or gzip; everything wrong with the form goes to ``log``.
 
     A line with an error in its form yields what could be read of it, if it has a topic and sentences at all; the log
-    is invalid then. Topics, limits and tracks are checked by :mod:`evaluator.argue.checking`.
+    is invalid then. Topics, limits and tracks are checked by :mod:`evaluator.argue.checking`. ``follow``: the file may be
+    a link, because whoever reads it has named it.
     """
     broken = found = number = 0
     try:
-        for line in parse_lines(path, max_line=MAX_LINE, max_bytes=max_bytes):
+        for line in parse_lines(path, max_line=MAX_LINE, max_bytes=max_bytes, follow=follow):
             number = line.number
             if line.bom:
                 log.add("F331", 1, "the file begins with a byte order mark")
@@ -112,10 +116,14 @@ def parse_report(data: Any, say: Say, line: int | None = None) -> Report | None:
         return None
     metadata = data.get("metadata")
     key = _key(data, say)
-    old = "metadata" not in data and key in ("sentences", "report")
+    # The last is how runs of TREC RAG 2024 are written.
+    old = "metadata" not in data and (
+        key in ("sentences", "report") or (key == "answer" and "topic_id" in data)
+    )
     if old:
         metadata = {k: v for k, v in data.items() if k not in (*KEYS, "references", "documents", "questions")}
-        metadata["topic_id"] = metadata.pop("request_id", None)
+        if "topic_id" not in metadata:
+            metadata["topic_id"] = metadata.pop("request_id", None)
         if key == "report":
             metadata.setdefault("run_id", REFERENCE_RUN)
     elif not isinstance(metadata, dict):
@@ -124,7 +132,8 @@ def parse_report(data: Any, say: Say, line: int | None = None) -> Report | None:
     topic = run = team = None
     if metadata is not None:
         topic = topic_id(metadata, say)
-        run, team = _name(metadata, "run_id", say), ("" if old else _name(metadata, "team_id", say))
+        run = _name(metadata, "run_id", say)
+        team = "" if old and "team_id" not in metadata else _name(metadata, "team_id", say)
     references = _references(data, say)
     rows = data.get(key) if key else None
     if key and not isinstance(rows, list):

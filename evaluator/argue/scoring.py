@@ -192,10 +192,20 @@ def with_shares(counts: Mapping[str, float], options: Options) -> dict[str, floa
 
 
 def _refuse_incomplete(judged: JudgedReport, bank: Bank, options: Options) -> None:
-    problems = [
-        str(p)
-        for p in validate_judgments(judged, bank, name=f"run {judged.run_id}, topic {judged.request_id}")
-    ]
+    name = f"run {judged.run_id}, topic {judged.request_id}"
+    problems = [str(p) for p in validate_judgments(judged, bank, name=name)]
+    problems += lacking(judged, bank, options)
+    if problems:
+        raise refused(
+            "the judgments of a report are not complete",
+            problems,
+            "judge the report again, or score with defaults for what is missing",
+        )
+
+
+def lacking(judged: JudgedReport, bank: Bank, options: Options) -> list[str]:
+    """What the measures of our own that are on (``strict``, ``negation``) need, and these judgments do not have."""
+    problems = []
     wrong_asked = options.strict and next(bank.wrong_answers(), None) is not None
     for i, segment in enumerate(judged.segments, 1):
         if wrong_asked and segment.of(T.SENTENCE_GIVES_WRONG_ANSWER) is None:
@@ -210,12 +220,7 @@ def _refuse_incomplete(judged: JudgedReport, bank: Bank, options: Options) -> No
                 )
             elif negative.value and bank.unanswerable and segment.of(T.NEGATIVE_ASSERTION_CONFIRMED) is None:
                 problems.append(f"sentence {i} has no judgment {T.NEGATIVE_ASSERTION_CONFIRMED}")
-    if problems:
-        raise refused(
-            "the judgments of a report are not complete",
-            problems,
-            "judge the report again, or score with defaults for what is missing",
-        )
+    return problems
 
 
 @dataclass

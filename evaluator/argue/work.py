@@ -135,7 +135,7 @@ def load(path: Path, log: Log, topics: Sequence[str] = ()) -> list[Report]:
     """
     found: list[Report] = []
     seen: dict[tuple[str, str], int | None] = {}
-    for report in read_reports(path, log):
+    for report in read_reports(path, log, follow=True):
         key = report.run_id, report.topic_id
         if key in seen:
             what = f"the topic {show(report.topic_id)} was answered by this run already, in line {seen[key]}"

@@ -325,8 +325,10 @@ class _Result:
         scores = self._scores()
         answered = sum(t.answered for t in scores.topics.values())
         columns: dict[str, list[float]] = {}
+        # Whether relevance is the judge's to say: nuggets of the old format name no documents.
+        asked = self.flow.everything or not all(b.linked for b in self.banks.values())
         for i, measure in measures.items():
-            if self.outcome.reason is not None and not measure.unjudged(self.flow.everything):
+            if self.outcome.reason is not None and not measure.unjudged(asked):
                 self.sink.pending[i] = self.outcome.reason[:300]
                 continue
             values = [t.values[measure.name] for t in scores.topics.values()]
@@ -357,10 +359,19 @@ class _Result:
             negation=self.flow.negation,
         )
         if self.outcome.reason is None:
-            return score_run(self.outcome.judged, self.banks, options, run=self._run)
+            return score_run([*self.outcome.judged, *self._nothing()], self.banks, options, run=self._run)
         # Only what needs no judgment is taken from these.
         bare = [_unjudged(one.report, self.banks[one.report.topic_id]) for one in self.kept]
+        bare += self._nothing()
         return score_run(bare, self.banks, replace(options, incomplete="default"), run=self._run)
+
+    def _nothing(self) -> list[JudgedReport]:
+        """Reports that score 0 for a defect. They count where topics without a report are left out, too."""
+        if self.options.penalize:
+            return []
+        zero = {t.decode("utf-8", "backslashreplace") for t in self.sink.findings.defects}
+        zero -= {one.report.topic_id for one in self.kept}
+        return [JudgedReport(topic, self._run, ()) for topic in self.banks if topic in zero]
 
     @property
     def _run(self) -> str:

@@ -141,6 +141,8 @@ def stage(
     output.say(
         f"{loaded.id}/{chosen.id}: version {made.version[:12]} {state}: {made.debates} debates of {made.runs} runs{lost}"
     )
+    if nobody := stages.uncounted(loaded, chosen):
+        output.say(nobody)
     if as_json:
         output.as_json(
             {

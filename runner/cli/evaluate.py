@@ -193,6 +193,8 @@ def _make_stages(where: Config, store: Store, only: str | None) -> None:
     tasks, _ = load_tasks(where)  # what is wrong with others is said where they are used
     for state in stages.states(where, store, tasks, None if only is None else [only]):
         name, command = f"{state.task.id}/{state.dataset.id}", f"{state.task.id} {state.dataset.id}"
+        if nobody := stages.uncounted(state.task, state.dataset):
+            output.say(nobody)
         if state.name == "missing" and not state.why:
             try:
                 made = stages.build(where, store, tasks, state.task, state.dataset)

@@ -95,12 +95,12 @@ def judge_notes(rows: Sequence[Sequence[Run]], judges: Sequence[Judge], others: 
     submissions it lists beside its rows.
     """
     runs = [run for row in rows for run in row]
-    notes_of_judges = {judge.note for judge in judges}
+    known = {(judge.name, judge.model, judge.prompts): judge.note for judge in judges}
     said: dict[str, set[str]] = {}
     for run in runs:
         lines = [escape(line, 300) for line in run.notes]
-        if run.judge is not None and (note := _note(run.judge)) and note not in notes_of_judges:
-            lines.append(note)
+        if run.judge is not None and _note(run.judge) not in ("", known.get(_identity(run.judge))):
+            lines.append(_note(run.judge))
         for line in lines:
             said.setdefault(line, set()).add(run.id)
     alone = len(runs) == 1 and others > 0

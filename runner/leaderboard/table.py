@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import schemas
-from runner.audience import Audience, escape, not_for, scores_open
+from runner.audience import Audience, defused, escape, not_for, scores_open
 from runner.errors import RunnerError
-from runner.leaderboard.choosing import BASELINES, Group, age, choose, groups_of, lacks, unranked
+from runner.leaderboard.choosing import BASELINES, Group, Listed, age, choose, groups_of, lacks, unranked
 from runner.leaderboard.comparing import compare
 from runner.leaderboard.judges import judge_notes, judges_of
 from runner.leaderboard.rows import CellScore, Column, LeaderboardTable, Part, Row, Value
@@ -50,6 +50,12 @@ def build(
     check_open(store, task, table.id, [c.dataset for c in table.cells], audience)
     made, _ = _build(store, task, table, running, part, words=audience.kind == "organiser")
     return replace(made, audience=str(audience))
+
+
+def _unsaid(listed: Listed, task: Task) -> Listed:
+    """What is listed, without a reason in the words of an evaluator that may not be heard about hidden data."""
+    heard = all(run.ours or task.datasets[run.dataset].visibility == "public" for _, run in listed.runs)
+    return listed if heard or not listed.reason else replace(listed, reason="not judged yet")
 
 
 def check_open(store: Store, task: Task, table_id: str, datasets: Sequence[str], audience: Audience) -> None:
@@ -88,11 +94,13 @@ def _build(
     counts["withdrawn"] = withdrawn
     scored = [(g, [queries.measures(store, run) for run in g.runs]) for g in chosen]
     lacking = [g for g, cells in scored if any(table.rank_by not in cell for cell in cells)]
-    below += [lacks(store, table, g) for g in lacking]
+    below += [lacks(store, table, g) if words else _unsaid(lacks(store, table, g), task) for g in lacking]
     ranked = [(g, cells) for g, cells in scored if g not in lacking]
     rows = _rank(table, task, [(_row(table, g, cells), g) for g, cells in ranked])
     compared, notes, test = compare(store, task, table, rows)
     counting = [group.runs for _, group in rows]
+    if not words:
+        counting = [tuple(defused(run, task.datasets[run.dataset]) for run in runs) for runs in counting]
     judges, labels = judges_of(counting)
     compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
     counts["ranked"], counts["unranked"] = len(rows), len(below)

@@ -61,9 +61,14 @@ def look_up(found: RunDetail, task: Task | None, wanted: Collection[str]) -> Ind
     return Index(_texts(found, task, wanted) if wanted else None, served, cut)
 
 
+def ours(found: RunDetail) -> bool:
+    """Whether what lies beside the run file was noted down by the platform; else the participant wrote it."""
+    return found.lock.get("workflow") == "interactive"
+
+
 def _served(found: RunDetail) -> tuple[frozenset[str] | None, bool]:
     path = None if found.attempt is None else found.attempt.output / "served.jsonl"
-    if path is None or not path.is_file():
+    if path is None or not path.is_file() or not ours(found):
         return None, False
     ids: set[str] = set()
     problems: list[Problem] = []

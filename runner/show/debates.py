@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import schemas.debates
 from runner.audience import Audience, escape, not_for, sees_inside, sight
 from runner.labels import json_lines
-from runner.show.arguments import Index, look_up, marks
+from runner.show.arguments import Index, look_up, marks, ours
 from runner.show.texts import MAX_ID, number, shown, whole
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
     path = _run_file(found)
     if path is None:
         return None
-    records = _records(path.with_name("turns.jsonl"))
+    records = _records(path.with_name("turns.jsonl")) if ours(found) else {}
     problems: list[Problem] = []
     raw = _Raw.read(path, problems)
     counts = _counts(raw, records)

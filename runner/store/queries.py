@@ -79,6 +79,7 @@ class Run:
     evaluator_image: str = ""
     judge: Mapping[str, Any] | None = None  # who judged, as in result.json
     notes: tuple[str, ...] = ()
+    ours: bool = True  # evaluated by the platform's own evaluator
 
     @property
     def cell(self) -> Cell:
@@ -306,6 +307,7 @@ def _run(
         evaluator_image=judged.get("image", ""),
         judge=json.loads(judged["judge"]) if judged.get("judge") else None,
         notes=tuple(json.loads(judged.get("notes") or "[]")),
+        ours=bool(judged.get("default_image", True)),
     )
 
 

@@ -123,7 +123,8 @@ def test_every_form_may_be_handed_in_and_scores_the_same(live: Project) -> None:
     }
     assert len(scores) == 1 and json.loads(scores.pop())["sentence_support"] == 1.0
     text = call(live, "leaderboard", TASK).out
-    assert "Judged by lexical (offline)" in text and "accuracy sentence attested" in text
+    assert "Judged by lexical (offline)" in text and "labelled pairs" in text
+    assert "accuracy sentence attested" in board["judges"][0]["reliability"]
 
     # For tools around TREC: one value a line, and for others than the organiser only those over all topics.
     lines = call(live, "leaderboard", TASK, "--format", "ir_measures").out.splitlines()

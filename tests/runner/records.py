@@ -134,6 +134,7 @@ class World:
         wall: float = 1.5,
         scenario: str = "default",
         output: Mapping[str, str] | None = None,
+        workflow: str = "batch",
     ) -> Attempt:
         """Archive (and commit) an attempt."""
         run = run_id(submission, dataset, scenario)
@@ -152,6 +153,7 @@ class World:
             self.clock.at,
             scenario,
             output,
+            workflow,
         )
         if commit:
             self.commit_attempt(attempt)

@@ -92,6 +92,7 @@ def debated(
     dataset: str = "dev",
     scores: Sequence[Mapping[str, Any]] = (),
     team: str = "alpha",
+    workflow: str = "interactive",
 ) -> queries.RunDetail:
     """A scored run of these debates."""
     submission = world.register(team, "x")
@@ -100,7 +101,7 @@ def debated(
         output["turns.jsonl"] = jsonl(turns)
     if served is not None:
         output["served.jsonl"] = jsonl([{"n": 1, "kind": "match", "status": 200, "hits": list(served)}])
-    attempt = world.attempt(submission, dataset=dataset, output=output)
+    attempt = world.attempt(submission, dataset=dataset, output=output, workflow=workflow)
     for name in ("search", "driver"):
         (attempt.path / "logs" / f"{name}.log").write_text(f"CANARY of {name} \x1b[2J\n")
     (attempt.path / "logs" / "driver.json").write_text("{}\n")

@@ -173,6 +173,30 @@ def test_the_driver_is_told_what_the_graded_one_is(room: dict[str, Any]) -> None
     assert settings["user"] == {"socket": "/user/user.sock", "model": "any-user"}
 
 
+def test_records_of_a_debate_are_ours_and_those_of_a_batch_run_are_not_believed(room: dict[str, Any]) -> None:
+    """``evaluator debate`` takes the files beside the run for records of the platform: nobody else may write there."""
+    assert not any("EVALUATOR_REQUEST_JSON" in one.get("environment", {}) for one in room.values())
+    doc = schemas.load_yaml(ROOT / "docker-compose.yml", "docker-compose.yml")
+    shared: dict[str, dict[str, tuple[str, bool]]] = {"debates": {}, "served": {}}
+    for name, service in doc.data["services"].items():
+        for volume in service.get("volumes", ()):
+            if isinstance(volume, dict) and volume["source"] in shared:
+                shared[volume["source"]][name] = (volume["target"], volume.get("read_only", False))
+    assert shared == {
+        "debates": {"driver": ("/out", False), "transcript": ("/in/run", True)},
+        "served": {"search": ("/served", False), "transcript": ("/in/served", True)},
+    }
+    script = "".join(doc.data["services"]["transcript"]["command"])
+    assert 'evaluator debate "/in/run/$$RUN"' in script and "--served /in/served/served.jsonl" in script
+
+
+@pytest.mark.parametrize("name", tasks.task_ids(HERE))
+def test_what_a_batch_software_leaves_beside_its_run_is_no_record(name: str) -> None:
+    for service in services(tasks.load_task(HERE, name)).values():
+        asked = json.loads(service.get("environment", {}).get("EVALUATOR_REQUEST_JSON", "{}"))
+        assert "records" not in asked
+
+
 @pytest.mark.parametrize("change", ["image", "llm", "judge"])
 def test_a_room_that_needs_more_is_not_offered(change: str) -> None:
     task = tasks.load_task(HERE, "rad-2025-debate")

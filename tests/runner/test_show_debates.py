@@ -79,6 +79,18 @@ def test_a_debate_is_shown_with_all_that_is_known(tmp_path: Path) -> None:
     assert found.notes == ()
 
 
+def test_records_that_a_participant_wrote_are_no_records(tmp_path: Path) -> None:
+    """A software of the batch workflow may leave files of these names: they prove nothing, and count nothing."""
+    made = task(tmp_path, index=INDEX)
+    forged = [record(1, 1, ("timeout", "made up")), *(record(1, n, ("status", "x")) for n in range(2, 99))]
+    found = debated(World.make(tmp_path), made, LINES, forged, served=["1.1", "9.9"], workflow="batch")
+    debates = inside(found, made, ORGANISER, made.datasets["dev"]).debates
+    assert debates is not None and debates.debates is not None
+    assert debates.counts["failures"] == {} and debates.debates[0].turns[0].system_ms != 1234.0
+    assert {a.served for a in debates.debates[0].turns[0].arguments} == {None}
+    assert "Nobody noted what the index returned to this run." in debates.notes
+
+
 def test_the_terminal_gets_an_overview_and_what_was_asked_for(tmp_path: Path) -> None:
     run = shown_run(tmp_path)
     first = text_of(run)

@@ -354,6 +354,13 @@ def test_it_is_taken_by_the_front_door(place: Place, monkeypatch: pytest.MonkeyP
     assert not place.task.datasets["debates"].inputs.is_dir()
     said = call(app.app, ["data", "stage", "judging", "debates", "--json"])
     assert json.loads(said.stdout)["debates"] == 12
+    assert "no table" not in said.stderr
+    path = place.config.tasks / "judging/task.yaml"
+    definition = json.loads(path.read_text())
+    definition["datasets"].append({**definition["datasets"][0], "id": "more"})  # in no table
+    path.write_text(json.dumps(definition))
+    said = call(app.app, ["data", "stage", "judging", "more"])
+    assert said.exit_code == 0 and "no table of judging has more in its cells" in said.stderr
     said = call(app.app, ["data", "stage", "toy", "test"])
     assert isinstance(said.exception, RunnerError) and said.exception.code == "E101"
 

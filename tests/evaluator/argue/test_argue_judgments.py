@@ -74,8 +74,10 @@ def test_three_spellings() -> None:
     for other in (
         {"report": head, "judgments": data["segments"]},
         {"report": head, "sentence_judgments": data["segments"]},
+        {"report": {"request_id": "t1", "run_id": "r", "collection_ids": ["neuclir/1/ru"], "sentences": []},
+         "judgments": data["segments"]},
         {"request_id": "t1", "run_id": "r", "collection_ids": ["neuclir/1/ru"], "segments": data["segments"]},
-    ):
+    ):  # fmt: skip
         found, problems = judged_of(other)
         assert problems == [] and found == REPORT
 

@@ -83,6 +83,11 @@ FORMS: dict[str, dict[str, Any]] = {
         "answer": [{"text": "a", "citations": [1, 0]}, {"text": "b", "citations": []}],
         "references": ["d2", "d1"],
     },
+    "TREC RAG 2024": {
+        "team_id": "team", "run_id": "run", "topic_id": "t1", "topic": "n", "response_length": 2,
+        "answer": [{"text": "a", "citations": [1, 0]}, {"text": "b", "citations": []}],
+        "references": ["d2", "d1"],
+    },
     "old": {
         "request_id": "t1", "run_id": "run", "collection_ids": ["c"],
         "sentences": [{"text": "a", "citations": ["d1", "d2"]}, {"text": "b", "citations": []}],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from report_world import GOOD, World, report, reports
+from report_world import GOOD, World, lines, report, reports
 from test_report_kind import HUMAN, JUDGED, WRITTEN, people, segment
 
 from tests.openai_server import OpenAIServer, Request
@@ -154,6 +154,15 @@ def test_without_a_gateway_nothing_is_asked(world: World) -> None:
 
 
 # --- people --------------------------------------------------------------------------------------------------
+
+
+def test_relevance_is_not_known_before_it_is_judged_where_nuggets_name_no_documents(tmp_path: Path) -> None:
+    world = World.make(tmp_path, "relevant_citations", "citations")
+    old = {"query_id": "1", "items": [{"question_text": "When?", "gold_answers": ["1901"]}]}
+    lines(world.truths / "old.jsonl", [old])
+    said = world.evaluate(judge=HUMAN, nuggets="old.jsonl")
+    assert {"relevant_citations", "citation_relevance@macro"} <= {*said.result["pending"]}
+    assert "citations" in said.result["measures"]
 
 
 def test_people_who_have_not_judged_yet(tmp_path: Path) -> None:

@@ -177,6 +177,15 @@ def test_missing_topics_may_be_left_out(judged: World) -> None:
     assert "1 of 3 topics have no report and are left out" in said.result["notes"]
 
 
+def test_a_defect_counts_0_where_missing_topics_are_left_out(world: World) -> None:
+    dear = [("The bridge was opened in 1901.", ["bridge"])] * 50
+    rows = [report("1", dear), report("2", [("The ferry takes nine minutes.", ["ferry"])])]
+    for penalize, topics in ((True, {"1", "2", "3"}), (False, {"1", "2"})):
+        said = world.evaluate(rows, max_questions=20, penalize_missing_topics=penalize)
+        assert "F340" in said.codes and set(said.by_topic("f1@macro")) == topics
+        assert said.by_topic("f1@macro")["1"] == 0.0
+
+
 def test_reports_are_cut_at_the_end_of_a_sentence(world: World) -> None:
     sentences = [("The bridge was opened in 1901.", ["bridge"]), ("It has twelve arches.", ["cost"])]
     whole = len(" ".join(text for text, _ in sentences))

@@ -49,6 +49,7 @@ def run(
     rr: float | None = 0.5,
     judge: Mapping[str, Any] | None = None,
     notes: list[str] | None = None,
+    ours: bool = True,
 ) -> str:
     """A scored submission; None is a measure without a value yet."""
     submission = world.register(team, "one")
@@ -58,7 +59,7 @@ def run(
     more = {"pending": pending} if pending else {}
     more |= {"judge": dict(judge)} if judge else {}
     more |= {"notes": notes} if notes else {}
-    evaluation = world.evaluation(world.attempt(submission), scores, more=more)
+    evaluation = world.evaluation(world.attempt(submission), scores, more=more, default=ours)
     assert not schemas.validate(evaluation.result(), "result")
     return submission
 
@@ -302,6 +303,27 @@ def test_a_note_of_the_only_run_needs_no_name_and_one_beside_unranked_runs_does(
     assert list(table(world).notes) == ["alpha/one: 2 of 3 turns have no answer"]
 
 
+def test_a_foreign_evaluators_words_about_hidden_data_stay_with_the_organiser(world: World) -> None:
+    """It may repeat what it saw of the truths, or what a software carried out; ours writes fixed words and counts."""
+    judge = {**LLM, "note": "secret words"}
+    run(world, "alpha", judge=judge, notes=["secret topic 17"], ours=False)
+    run(world, "beta", ndcg=None, ours=False)
+    task = records.task(baseline=None)
+    assert task.datasets["test"].visibility == "blinded"
+    for audience in (PUBLIC, Audience("team", "alpha")):
+        made = table(world, audience)
+        assert made.notes == () and [j.note for j in made.judges] == [""]
+        assert [j.model for j in made.judges] == ["small-1"]
+        assert [b.reason for b in made.unranked] == ["No value on ndcg: not judged yet."]
+        assert "secret" not in "".join(export(made, name) for name in FORMATS)
+    found = detail(world.store, made.rows[0].runs[0])
+    view = redact_run(found, Audience("team", "alpha"), task.datasets["test"])
+    assert "secret" not in json.dumps(dict(view))
+    everything = table(world)
+    assert everything.notes == ("alpha/one: secret topic 17",) and everything.judges[0].note == "secret words"
+    assert REASON in everything.unranked[0].reason
+
+
 def test_many_notes_are_counted(world: World) -> None:
     for n in range(14):
         run(world, f"team-{n:02}", notes=["of all", f"note {n}", "of many" if n < 9 else "of others"])
@@ -312,9 +334,10 @@ def test_many_notes_are_counted(world: World) -> None:
 
 def test_a_count_is_shown_as_one(world: World) -> None:
     run(world, "alpha", ndcg=78.0, rr=1.0)
-    measures = records.task().measures
-    count = {"ndcg": replace(measures["ndcg"], measure="sentences"), "rr": measures["rr"]}
-    made = table(world, kind="report", measures=count)
+    task = records.task(baseline=None)
+    count = {"ndcg": replace(task.measures["ndcg"], measure="sentences"), "rr": task.measures["rr"]}
+    task = replace(task, measures=count)
+    made = build(world.store, replace(task, kind="report"), None, ORGANISER)
     assert [c.whole for c in made.columns] == [True, False]
     row = next(line for line in text(made).splitlines() if "alpha" in line)
     assert " 78 " in row and "1.0000" in row and "78.0" not in row
@@ -326,7 +349,9 @@ def test_a_count_is_shown_as_one(world: World) -> None:
     assert from_dict(data, "organiser") == made
     half = replace(made.rows[0], values={**made.rows[0].values, "ndcg": Value(77.5)})
     assert " 77.5 " in text(replace(made, rows=(half,)))
-    assert "78.0000" in text(table(world, measures=count))  # of another kind: not known to be a count
+    assert "78.0000" in text(
+        build(world.store, task, None, ORGANISER)
+    )  # of another kind: not known to be a count
 
 
 def test_what_a_judge_says_is_defused(world: World) -> None:

@@ -183,6 +183,26 @@ def test_topics_leave_the_judgments_of_others_alone(tmp_path: Path, more: tuple[
     }
 
 
+def test_measures_of_ours_are_not_made_of_defaults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "x"
+    assert sample(out) == 0
+    before = (tmp_path / "x.scores.tsv").read_bytes()
+    for option, kind in (("--strict", "GIVES_WRONG_ANSWER"), ("--negative-assertions", "NEGATIVE_ASSERTION")):
+        capsys.readouterr()
+        assert argue("score", NUGGETS, out, option) == 4
+        said = capsys.readouterr().err
+        assert kind in said and "topic 388: sentence" in said and "annotate with these options" in said
+    assert (tmp_path / "x.scores.tsv").read_bytes() == before
+
+
+def test_the_input_may_be_a_link(tmp_path: Path) -> None:
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(REPORT)
+    assert sample(tmp_path / "x", report=link) == 0
+
+
 def test_judgments_that_no_nuggets_are_for_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

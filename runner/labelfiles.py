@@ -90,7 +90,8 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-        part.write_text(text, encoding="utf-8")
+        # Half of a surrogate pair, in a comment say, is written as the escape that JSON has for it.
+        part.write_bytes(text.encode("utf-8", "backslashreplace"))
         if path.exists():
             part.chmod(path.stat().st_mode & 0o777)
         part.replace(path)

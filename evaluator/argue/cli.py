@@ -271,7 +271,7 @@ def _tell_judging(judge: Judge, tally: Tally | None) -> None:
 def score(args: argparse.Namespace, banks: Mapping[str, Bank], source: Path) -> None:
     """Score judgments, write the scores, print the main ones."""
     from evaluator.argue.judgments import load_judgments
-    from evaluator.argue.output import write_leaderboard, write_scores
+    from evaluator.argue.output import leaderboard, write_leaderboard, write_scores
     from evaluator.argue.runs import score_runs
     from evaluator.argue.scoring import Options, lacking
     from evaluator.argue.validating import validate_judgments
@@ -334,6 +334,8 @@ def score(args: argparse.Namespace, banks: Mapping[str, Bank], source: Path) -> 
             "annotate with these options, or leave them out",
         )
     runs = list(score_runs(judged, banks, options).values())
+    if "trec_eval" in args.leaderboard:
+        leaderboard(runs, "trec_eval")  # of several runs it is refused: before anything is written
     judge = _facts(judged)
     path = Path(f"{args.prefix}.scores.tsv")
     path.parent.mkdir(parents=True, exist_ok=True)

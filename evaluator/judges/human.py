@@ -2,7 +2,7 @@
 
 A judgment about a sentence holds for the same sentence with the same citation on the same topic wherever it stands, so that a run
 that is sent again keeps its judgments. Each file is one annotator; the majority counts, and a tie counts as the default of the
-type, which never favours a report.
+type, or against the report where the default would favour it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from evaluator.findings import show
 T = JudgmentType
 Key = tuple[str, ...]
 ENDINGS = (".jsonl", ".jsonl.gz")
+# What a tie counts as: the default, except where that would be in favour of the report.
+TIES = {**DEFAULTS, T.SENTENCE_GIVES_WRONG_ANSWER: True}
 MAX_FILES = 1_000
 
 
@@ -81,7 +83,7 @@ class HumanJudge:
             yes, no = votes[True], votes[False]
         if not yes + no:
             return None
-        return DEFAULTS[question.type] if yes == no else yes > no
+        return TIES[question.type] if yes == no else yes > no
 
     async def decide(self, question: Question) -> Verdict:
         """See :class:`evaluator.argue.asking.Judge`."""

@@ -346,6 +346,7 @@ class _Report:
             return
         whole: dict[str, list[float]] = {c: [] for c in names}
         by_topic: list[float] = []
+        covered = 0
         for claim, topic in enumerate(self.topics):
             mine: dict[str, list[float]] = {c: [] for c in names}
             for n, turn in enumerate(self.run.examined.facts[claim], 1):
@@ -361,7 +362,9 @@ class _Report:
             if all(mine.values()):
                 by_topic.append(_mean_of_means(mine))
                 self.sink.score(i, topic, by_topic[-1])
-        self._total(i, _mean_of_means(whole), by_topic, covered=len(by_topic))
+                # A debate without any answer counts 0, and is none that the run has something in.
+                covered += any(turn.answered for turn in self.run.examined.facts[claim])
+        self._total(i, _mean_of_means(whole), by_topic, covered=covered)
 
     def _pending(self, criterion: str, measure: Criterion, judged: Judgments) -> str | None:
         """Why a criterion has no value yet; None if it has one."""

@@ -12,7 +12,7 @@ in all and, for turn t, w_t words of the answer and the list A_t of its argument
 ``provenance``
     mean over all T turns of (arguments in order) / |A_t|; 0 for a turn without arguments, because nothing in it can be
     traced. In order is an argument that is in the index, has the index's text (white space and Unicode composition
-    aside), and was returned by the index to this very run.
+    aside), was returned by the index to this very run, and is not listed before in the same answer.
 ``provenance@cited``
     (arguments in order) / (arguments), over all arguments of the run: turns without arguments do not count. 0 if there
     are none.

@@ -155,12 +155,13 @@ class _Look:
         texts: list[str] = []
         ok = 0
         for argument in turn.arguments:
-            if argument.id in seen:
+            again = argument.id in seen
+            if again:
                 log.add("F222", line, f"turn {n} of {show(topic)} lists {show(argument.id)} again", key)
             known = None if rules.texts is None else rules.texts.get(argument.id)
             text = argument.text if rules.texts is None else known
             # An answer that lists the whole index rests on none of it.
-            if text is not None and argument.id not in seen and len(texts) < rules.max_arguments:
+            if text is not None and not again and len(texts) < rules.max_arguments:
                 texts.append(text)
             if argument.id:
                 seen.add(argument.id)
@@ -179,5 +180,6 @@ class _Look:
                 log.add(
                     "F210", line, f"turn {n} of {show(topic)}: {show(argument.id)} was not retrieved", key
                 )
-            ok += same and served
+            # Repeating a good argument must not make up for a bad one.
+            ok += same and served and not again
         return texts, None if rules.texts is None else Cited(turn.cited, ok)

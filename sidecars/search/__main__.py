@@ -1,4 +1,4 @@
-"""``python -m sidecars.search serve | prepare | convert``."""
+"""``python -m sidecars.search [serve] | prepare | convert``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ FINE, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 2, 3, 4, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit code: 0 fine, 2 usage, 3 internal, 4 data that cannot be used."""
-    args = _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    first = 1 if words[:1] == ["--debug"] else 0
+    if words[first:] and words[first].startswith("-") and words[first] not in ("-h", "--help"):
+        words.insert(first, "serve")  # only options: what is wanted is the server
+    args = _parser().parse_args(words)
     # One thread a request: numpy's own threads would wait for each other where processors are shared or limited.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -73,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    one = commands.add_parser("serve", help="answer searches until SIGTERM")
+    one = commands.add_parser("serve", help="answer searches until SIGTERM (the default)")
     one.add_argument(
         "--data", type=Path, required=True, metavar="DIR", help="folder with arguments.jsonl[.gz]"
     )

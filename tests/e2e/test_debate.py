@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -47,22 +49,32 @@ def other(project: Project, team: str, name: str) -> None:
 
 @pytest.fixture
 def held(live: Project, sidecars_image: ImageRef) -> Project:
-    """The task with two claims in its public dataset, without vectors; six servers have debated them."""
+    """The task with two claims in its public dataset and the arguments about them; five servers have debated them."""
     folder = live.root / "tasks" / TASK
     shutil.copytree(ROOT / "tasks" / TASK, folder, ignore=shutil.ignore_patterns("*.npy"))
+    # Index and user read all of them in each room, before anybody can talk.
+    arguments = folder / "services" / "arguments" / "arguments.jsonl.gz"
+    about = re.compile(rb"homework|uniform", re.IGNORECASE)
+    kept = [line for line in gzip.decompress(arguments.read_bytes()).splitlines(True) if about.search(line)]
+    assert len(kept) > 100
+    arguments.write_bytes(gzip.compress(b"".join(kept)))
     claims = folder / "datasets" / "train" / "inputs" / "claims.jsonl"
     claims.write_text("".join(claims.read_text("utf-8").splitlines(keepends=True)[:2]))
     (folder / "datasets" / "train" / "truths" / "labels" / "labels.jsonl").write_text("")
     definition = (folder / "task.yaml").read_text("utf-8")
-    assert "ready: 60s" in definition
-    (folder / "task.yaml").write_text(definition.replace("ready: 60s", "ready: 8s"))
+    # Much of a room's time is waiting for containers: several at once, whatever the machine has.
+    for old, new in (("ready: 60s", "ready: 15s"), ("\n  cpus: 1\n", "\n  cpus: 0.4\n")):
+        assert definition.count(old) == 1
+        definition = definition.replace(old, new)
+    (folder / "task.yaml").write_text(definition)
     elastic(live, "one")
-    elastic(live, "again", description="The same.")
     other(live, "baselines", "rad-elastic-perl")
     for name in ("rad-never-ready", "rad-dies-at-turn-3", "rad-floods"):
         other(live, "broken", name)
     call(live, "submit", "--team", "alpha", "--no-check", timeout=200)
-    done = call(live, "evaluate", "--task", TASK, "--dataset", "train", expect=None, timeout=400)
+    done = call(
+        live, "evaluate", "--task", TASK, "--dataset", "train", "--jobs", "5", expect=None, timeout=400
+    )
     print(done.all)  # shown if what follows fails
     return live
 
@@ -88,7 +100,7 @@ def test_debates_in_the_room(held: Project) -> None:
 
     # Every server has the outcome that it deserves.
     assert {name: row["outcome"]["name"] for name, row in runs.items()} == {
-        **dict.fromkeys(("one", "again", "rad-elastic-perl"), "scored"),
+        **dict.fromkeys(("one", "rad-elastic-perl"), "scored"),
         **dict.fromkeys(("rad-dies-at-turn-3", "rad-floods"), "scored"),
         "rad-never-ready": "failed",
     }
@@ -100,9 +112,9 @@ def test_debates_in_the_room(held: Project) -> None:
     assert scores["one"]["provenance"]["mean"] == scores["one"]["within_word_limit"]["mean"] == 1
     assert scores["rad-floods"]["provenance"]["mean"] == 0, "nobody had retrieved what it cites"
 
-    # The same software, and the same behaviour in another language, have the same debates.
+    # The same behaviour in another language has the same debates.
     digests = set()
-    for name in ("one", "again", "rad-elastic-perl"):
+    for name in ("one", "rad-elastic-perl"):
         debates = [parse(line)[0] for line in lines(output(held, runs[name]["run"]) / "simulations.jsonl")]
         assert [len(debate.turns) for debate in debates if debate] == [5, 5]
         digests.add(transcript_digest([debate for debate in debates if debate]))
@@ -118,6 +130,8 @@ def test_debates_in_the_room(held: Project) -> None:
     # A run reads as a debate.
     shown = call(held, "show", runs["one"]["run"]).out
     assert "Homework is beneficial." in shown and "served to this run" in shown
+    tried = call(held, "try", "--team", "alpha", "--software", "one", "--debate", "2").out
+    assert "debate 2 of" in tried and "served to this run" in tried, "nothing of it is kept for show"
 
     _labels(held, runs["one"]["run"], runs["rad-elastic-perl"]["run"])
     _stage(held)
@@ -151,7 +165,7 @@ def _stage(project: Project) -> None:
     call(project, "data", "stage", JUDGING, "runs")
     (made,) = (project.home / "stages" / JUDGING / "runs").glob("*/inputs/debates.jsonl")
     debates = lines(made)
-    assert len(debates) == 2 * 5, "two debates of each run that was scored"
+    assert len(debates) == 2 * 4, "two debates of each run that was scored"
     text = made.read_text("utf-8")
     assert not any(name in text for name in ("rad-elastic", "alpha", "127.0.0.1", "milliseconds"))
     assert "one" in (made.parents[1] / "provenance.json").read_text("utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,17 @@ def test_an_evaluator_sees_the_data_of_services_but_no_gateway_without_leave(tmp
     assert room.seen["mounts"]["/services/user"] == ["arguments.jsonl"]
     assert all(m.read_only for m in room.seen["evaluator"].mounts if m.target != "/out")
     assert [spec.role for spec in room.engine.started] == ["evaluator"]
+    room.engine.close()
+
+
+def test_a_run_file_that_fills_the_limit_does_not_push_out_what_was_served(tmp_path: Path) -> None:
+    room = Room(tmp_path, **DEBATE)
+    room.task = replace(room.task, limits=replace(room.task.limits, output=1000))
+    files = {room.task.output: "x" * 900, "served.jsonl": "y" * 500}
+    room.evaluate(room.attempt(files, workflow="interactive"))
+    assert "served.jsonl" in room.seen["files"]
+    room.evaluate(room.attempt(files))
+    assert "served.jsonl" not in room.seen["files"]
     room.engine.close()
 
 
@@ -347,8 +359,6 @@ def test_calls_that_cannot_be_read_are_calls(tmp_path: Path) -> None:
 
 
 def test_the_gateways_configuration_is_in_seconds(room: Room) -> None:
-    from dataclasses import replace
-
     service = room.task.services["gateway"]
     told = replace(service, options={**service.options, "timeout": "2min", "concurrency": 3, "retries": 0})
     config = gateway_config(told)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from records import World
 from typer.testing import CliRunner, Result
 
+from runner import labelfiles
 from runner.cli.app import _load_commands, app
 from runner.labels import Item, assign
 from runner.labelsheets import page, sheet_csv
@@ -491,6 +492,13 @@ def test_debates_to_be_judged_are_judged_by_people_too(world: World, cli: Cli, t
     truths.write_text('[{"quality": 1}]\n[{"quality": 1}]\n')
     error = cli("import", "toy", "--dataset", "test", str(tmp_path / "f/answers-a1.json"), code=4).exception
     assert "by position" in error.why  # type: ignore[union-attr]
+
+
+def test_half_a_surrogate_pair_in_a_comment_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    labelfiles.write_rows(path, [{"comment": "é \ud800"}])
+    assert path.read_text("utf-8") == '{"comment": "é \\ud800"}\n'
+    assert json.loads(path.read_bytes()) == {"comment": "é \ud800"}
 
 
 def test_failed_debates_have_no_turns() -> None:

@@ -93,18 +93,42 @@ def test_provenance_by_id_text_and_what_was_served(world: World) -> None:
         "1.1",  # in order
         ("1.1 ", INDEX["1.1"]),  # unknown
         ("1.2", "Nurses do not travel."),  # altered
-        ("1.2", f" {INDEX['1.2']}\n"),  # in order, but there already
+        ("1.2", f" {INDEX['1.2']}\n"),  # there already
         "1.3",  # not retrieved
         ("1.1", None),  # without text
     )
     answer["systemResponse"]["response"]["arguments"] += ["x", {"text": "no id"}]
     world.run([debate(answer, id="c1"), debate(turn(GOOD), id="c2")], served=["1.1", "1.2"])
     sink = world.evaluate(["provenance", "provenance@cited", "cites", "groundedness"])
-    assert sink.aggregates["provenance"]["value"] == (2 / 8 + 0) / 2
-    assert sink.aggregates["provenance-cited"]["value"] == 2 / 8
+    assert sink.aggregates["provenance"]["value"] == (1 / 8 + 0) / 2
+    assert sink.aggregates["provenance-cited"]["value"] == 1 / 8
     assert sink.aggregates["cites"]["value"] == 1 / 2
     assert sink.findings.counts == {"F208": 1, "F209": 1, "F210": 1, "F211": 1, "F213": 2, "F222": 2}
     assert all(f.topic == "c1, turn 1" and f.severity == "warning" for f in sink.findings.sorted())
+
+
+def test_a_good_argument_listed_again_makes_up_for_nothing(world: World) -> None:
+    world.run(
+        [debate(turn(GOOD, "9.9", *["1.1"] * 3), id="c1"), debate(turn(GOOD, "1.1"), id="c2")], served=["1.1"]
+    )
+    sink = world.evaluate(["provenance", "provenance@cited"])
+    assert sink.aggregates["provenance"]["value"] == (1 / 4 + 1) / 2
+    assert sink.aggregates["provenance-cited"]["value"] == 2 / 5
+
+
+def test_a_debate_without_an_answer_is_not_covered_by_a_criterion(world: World) -> None:
+    world.run([debate(turn(GOOD, "1.1"), id="c1"), debate(turn(""), id="c2")])
+    sink = world.evaluate(["answered", "quantity@heuristic"])
+    for measure in ("answered", "quantity@heuristic"):
+        found = sink.aggregates[key(measure)]
+        assert (found["topics"], found["covered"]) == (2, 1)
+
+
+def test_who_lists_the_whole_index_does_not_ground_everything(world: World) -> None:
+    """Only the first arguments count, as many as are usual; what is behind them costs nothing, either."""
+    world.run([debate(turn(GOOD, *INDEX), id="c1"), debate(turn(GOOD, *reversed(INDEX)), id="c2")])
+    assert next(iter(INDEX)) == "1.1" and world.value("groundedness") == 1.0
+    assert world.value("groundedness", max_arguments=1) < 1.0
 
 
 def test_texts_made_up_by_the_system_ground_nothing(world: World) -> None:

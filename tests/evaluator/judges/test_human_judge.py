@@ -57,6 +57,15 @@ def test_the_majority_counts_and_a_tie_counts_against_the_report() -> None:
     assert loud.says(attested) is False
 
 
+def test_a_tie_about_a_wrong_answer_counts_against_the_report_too() -> None:
+    def says(*matches: Match) -> JudgedReport:
+        return JudgedReport("1", "r", (Segment("One.", (), (make.wrong_answers(matches, "p"),)),))
+
+    asked = Question(T.SENTENCE_GIVES_WRONG_ANSWER, "One.", topic="1", nugget_question="q", nugget_answer="w")
+    assert HumanJudge({"p": [says(Match("q", ("w",)))], "q": [says()]}).says(asked) is True
+    assert HumanJudge({"p": [says()]}).says(asked) is False
+
+
 def test_its_questions_are_those_it_can_answer() -> None:
     people = HumanJudge({"p": [judged(True)]})
     asked = list(questions_of(judged(True), lambda *_: [("q", "a"), ("q", "b")]))

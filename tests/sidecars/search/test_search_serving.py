@@ -260,6 +260,9 @@ def test_errors_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     said = capsys.readouterr().err
     assert "there is neither arguments.jsonl nor arguments.jsonl.gz" in said
     assert "Fix:" in said
+    # Options alone are for the server.
+    for words in (["--data", str(tmp_path / "empty")], ["--debug", "--data", str(tmp_path / "empty")]):
+        assert main([*words, "--port", "0"]) == 4
     with pytest.raises(SystemExit) as caught:
         main(["serve", "--data", str(tmp_path)])
     assert caught.value.code == 2

@@ -203,6 +203,14 @@ def test_the_input_may_be_a_link(tmp_path: Path) -> None:
     assert sample(tmp_path / "x", report=link) == 0
 
 
+def test_a_format_of_one_run_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    [one] = rows(OUTPUTS / "sample.judgments.jsonl")
+    two = [one, {**one, "run_id": "other"}]
+    (tmp_path / "x.judgments.jsonl").write_text("".join(json.dumps(j) + "\n" for j in two))
+    assert argue("score", NUGGETS, tmp_path / "x", "--leaderboard", "tot", "trec_eval") == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["x.judgments.jsonl"]
+
+
 def test_judgments_that_no_nuggets_are_for_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -243,6 +243,14 @@ def annotate(args: argparse.Namespace, banks: Mapping[str, Bank], out: Path) -> 
     everything = {**kept, **made}
     # Of the topics that --topics leaves out, judgments stay as they are.
     others = [j for j in stored if chosen and j.request_id not in chosen]
+    there = {(w[0].run_id, w[0].topic_id) for w in wanted} | {(j.run_id, j.request_id) for j in others}
+    if gone := sum((j.run_id, j.request_id) not in there for j in stored):
+        # People's judgments cannot be made again, so nothing is thrown away without a copy.
+        old = out.with_name(f"{out.name}.old")
+        old.write_bytes(out.read_bytes())
+        say(
+            f"{count(gone, 'judged report')} not in INPUT: the judgments as they were are in {plain(old.name, 200)}"
+        )
     write_judgments([*(everything[w[0].run_id, w[0].topic_id] for w in wanted), *others], out)
     say(f"wrote {plain(str(out), 300)}")
     return 0

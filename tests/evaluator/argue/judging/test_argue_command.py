@@ -183,6 +183,21 @@ def test_topics_leave_the_judgments_of_others_alone(tmp_path: Path, more: tuple[
     }
 
 
+def test_judgments_of_reports_that_are_not_there_any_more_are_not_thrown_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports, nuggets = two_topics(tmp_path)
+    words = (nuggets, tmp_path / "x", "-p", "lexical", "-C", LOOKUP)
+    assert argue(reports, *words) == 0
+    before = (tmp_path / "x.judgments.jsonl").read_bytes()
+    first, second = reports.read_text("utf-8").splitlines()
+    reports.write_text(first + "\n", "utf-8")
+    assert argue(reports, *words) == 0
+    assert "1 judged report not in INPUT" in capsys.readouterr().err
+    assert (tmp_path / "x.judgments.jsonl.old").read_bytes() == before
+    assert (tmp_path / "x.judgments.jsonl").read_bytes() in before
+
+
 def test_measures_of_ours_are_not_made_of_defaults(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

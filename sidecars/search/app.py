@@ -19,6 +19,7 @@ from sidecars.search.errors import SearchError, illegal
 BODY_BYTES = 1 << 20
 BODY_SECONDS = 30.0
 QUERY_SECONDS = 30.0
+HEALTH = "/healthz"
 WAITING = 256  # requests at a time, those that wait for a thread included
 _METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
 
@@ -30,6 +31,11 @@ def application(api: Api, threads: int | None = None) -> Starlette:
 
     async def handle(request: Request) -> Response:
         nonlocal busy
+        path = request.scope["raw_path"].decode("ascii", "replace").partition("?")[0]
+        if path == HEALTH and request.method in ("GET", "HEAD"):
+            # Not behind other requests: whoever sends slow ones waits for them, and is not told that we are ill.
+            status, media, body = _work(api, Call(request.method, path, [], b"", "", ""))
+            return Response(body, status, media_type=None, headers=_headers(media))
         if busy >= WAITING:
             return _response(
                 _refusal(429, "es_rejected_execution_exception", "too many requests at a time"), request
@@ -38,7 +44,7 @@ def application(api: Api, threads: int | None = None) -> Starlette:
         try:
             call = Call(
                 method=request.method,
-                path=request.scope["raw_path"].decode("ascii", "replace").partition("?")[0],
+                path=path,
                 address=request.query_params.multi_items(),
                 body=await _body(request),
                 content_type=request.headers.get("content-type", ""),

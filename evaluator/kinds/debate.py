@@ -84,7 +84,7 @@ class Debate:
                 report.criterion(i, measure)
             else:
                 report.automatic(i, measure)
-        report.close({m.source for m in measures.values() if isinstance(m, Criterion)})
+        report.close({i: m.source for i, m in measures.items() if isinstance(m, Criterion)})
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
         """Check the debates alone; see :class:`evaluator.kinds.base.Checker`."""
@@ -396,8 +396,8 @@ class _Report:
             interval=spans.get(i),
         )
 
-    def close(self, used: set[str]) -> None:
-        """Say who judged, and what was counted."""
+    def close(self, used: Mapping[str, str]) -> None:
+        """Say who judged, and what was counted. ``used`` are the sources of the measures that need one, by measure id."""
         notes, everything = self.sink.notes, self.run.examined.all
         failed = sum(not f.answered for f in everything)
         if failed:
@@ -407,13 +407,13 @@ class _Report:
         if not used:
             return
         people = self.sources.human
-        for source in (s for s in _FACTS_FIRST if s in used):
+        for source in (s for s in _FACTS_FIRST if s in used.values()):
             judged = self.sources.of(Criterion("score", source))
             facts = {k: v for k, v in judged.facts.items() if v is not None}
             if source != "human" and (figures := criteria.reliability(judged, people)):
                 facts["reliability"] = figures
             if self.sink.judge is None and judged.values:
-                self.sink.judge = facts
+                self.sink.judge = {**facts, "measures": sorted(i for i, s in used.items() if s == source)}
             if source in ("human", "software") and self.sources.examined.answers:
                 who = "People" if source == "human" else "Judges"
                 looked = sum(a.place in judged.looked for a in self.sources.examined.answers)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from runner.audience import escape
@@ -65,6 +65,12 @@ class Judge:
         words = ["by run"] if any(isinstance(v, tuple) for v in self.reliability.values()) else []
         words += [f"{self.measured} of {self.runs} runs measured"] if 0 < self.measured < self.runs else []
         return f" ({'; '.join(words)})" if words else ""
+
+
+def concerned(run: Run, measures: Set[str]) -> Run:
+    """The run without its judge, if that judged none of these measures."""
+    judged = (run.judge or {}).get("measures")
+    return run if judged is None or measures & set(judged) else replace(run, judge=None)
 
 
 def judges_of(rows: Sequence[Sequence[Run]]) -> tuple[tuple[Judge, ...], list[str]]:

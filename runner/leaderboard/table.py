@@ -18,7 +18,7 @@ from runner.audience import Audience, defused, escape, not_for, scores_open
 from runner.errors import RunnerError
 from runner.leaderboard.choosing import BASELINES, Group, Listed, age, choose, groups_of, lacks, unranked
 from runner.leaderboard.comparing import compare
-from runner.leaderboard.judges import judge_notes, judges_of
+from runner.leaderboard.judges import concerned, judge_notes, judges_of
 from runner.leaderboard.rows import CellScore, Column, LeaderboardTable, Part, Row, Value
 from runner.store import queries
 from runner.store.queries import MeasureValue, Run
@@ -101,6 +101,7 @@ def _build(
     counting = [group.runs for _, group in rows]
     if not words:
         counting = [tuple(defused(run, task.datasets[run.dataset]) for run in runs) for runs in counting]
+    counting = [tuple(concerned(run, set(_measures(table))) for run in runs) for runs in counting]
     judges, labels = judges_of(counting)
     compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
     counts["ranked"], counts["unranked"] = len(rows), len(below)

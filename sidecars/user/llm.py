@@ -16,7 +16,7 @@ import schemas
 from sidecars.user.arguments import Arguments
 from sidecars.user.dialogue import Dialogue
 from sidecars.user.prompts import Prompt
-from sidecars.user.speaker import NOTHING_FOUND, Silent, Utterance, unsaid
+from sidecars.user.speaker import NOTHING_FOUND, OPENING, Silent, Utterance, unsaid
 from sidecars.user.words import WORD_LIMIT, clean, count, fit, quoted
 
 if TYPE_CHECKING:
@@ -121,7 +121,9 @@ class ModelSpeaker:
             values = {"claim": dialogue.said[0], "description": ""}
             return Utterance(await self._opening(values), None, [])
         answer = dialogue.answers[target - 1]
-        retrieved = await asyncio.to_thread(self.arguments.against, answer)
+        retrieved = await asyncio.to_thread(
+            self.arguments.against, answer, dialogue.said[0].removeprefix(OPENING)
+        )
         useful = [clean(hit["text"]) for hit in unsaid(retrieved, dialogue)]
         values = {
             "claim": dialogue.said[0],

@@ -69,7 +69,9 @@ def test_criteria_by_a_model(world: World, socket: Path) -> None:
     assert (
         len(server.chats) == 12
     )  # three answers by four criteria; nothing is asked about a turn without an answer
-    assert sink.judge == {"name": "llm", "model": "test-model", "prompts": f"sha256:{read_prompts().digest}"}
+    prompts = f"sha256:{read_prompts().digest}"
+    ids = sorted(m.replace("@", "-") for m in MEASURES)
+    assert sink.judge == {"name": "llm", "model": "test-model", "prompts": prompts, "measures": ids}
     shown = next(e for r in server.chats if (e := evidence(r))["answer"] == "a bad one")
     assert shown["before"] == [{"user": "I say so.", "debater": "a good one"}] and shown["arguments"] == []
     first = next(e for r in server.chats if (e := evidence(r))["answer"] == "a good one")

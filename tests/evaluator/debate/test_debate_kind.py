@@ -253,7 +253,9 @@ def test_labels_of_people(world: World) -> None:
     ]
     expected = [(0.5 + 1 + 0 + 0) / 4, (1 + 0 + 0) / 3, (1 + 1 + 1 + 0) / 4, (1 + 0 + 1 + 0) / 4]
     assert found == pytest.approx([*expected, sum(expected) / 4])
-    assert sink.judge == {"name": "people", "note": "2 annotators; the majority counts, a tie is one half"}
+    note = "2 annotators; the majority counts, a tie is one half"
+    ids = ["manner-human", "quality-human", "quantity-human", "relation-human", "score-human"]
+    assert sink.judge == {"name": "people", "note": note, "measures": ids}
     assert "People have judged 3 of 3 answers" in sink.notes
 
 

@@ -196,6 +196,14 @@ def test_a_table_without_judges_is_what_it_was(world: World) -> None:
     assert made.judges == () and "Judged by" not in export(made, "html")
 
 
+@pytest.mark.parametrize(("judged", "named"), [(["rr", "other"], ["llm"]), (["other"], []), ([], [])])
+def test_a_judge_stands_only_beside_what_it_judged(world: World, judged: list[str], named: list[str]) -> None:
+    run(world, "one", judge={**LLM, "measures": judged})
+    made = table(world)
+    assert [judge.label for judge in made.judges] == named
+    assert [row.judge for row in made.rows] == ["".join(named)]
+
+
 def test_different_judges_are_told_apart_and_said_to_be(world: World) -> None:
     run(world, "alpha", judge=LLM)
     run(world, "beta", ndcg=0.4, judge={**LLM, "prompts": "f" * 64})

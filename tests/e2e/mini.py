@@ -123,6 +123,13 @@ class Project:
         (folder / "submission.yaml").write_text(json.dumps({k: v for k, v in data.items() if v is not None}))
         return name
 
+    def of_the_tree(self, folder: Path, module: str, main: str, **keys: Any) -> str:
+        """A software of two files, ``main.py`` and the ``module`` that it imports, in an image that exists already."""
+        code = f"import sys, types\nm = types.ModuleType({module!r})\n"
+        code += f"exec({(folder / f'{module}.py').read_text('utf-8')!r}, m.__dict__)\nsys.modules[{module!r}] = m\n"
+        code += f"exec({(folder / f'{main}.py').read_text('utf-8')!r}, {{'__name__': '__main__'}})"
+        return self.software(keys.pop("name", folder.name), code, **keys)
+
     def environment(self, **more: str) -> dict[str, str]:
         """The environment of a call: nothing of this process but the path."""
         return {

@@ -16,6 +16,7 @@ from schemas.debates import parse, transcript_digest
 from tests.e2e.mini import Project, call
 
 ROOT = Path(__file__).resolve().parents[2]
+BASELINES = ROOT / "submissions" / "baselines"
 TASK, JUDGING = "rad-2025-debate", "rad-2025-judging"
 STAGE = """\
   - id: runs
@@ -24,17 +25,15 @@ STAGE = """\
     scores: public
     from: {task: rad-2025-debate, dataset: train, file: simulations.jsonl, runs: scored, sample: {debates: 2, seed: 1}}
 """
+BOARD = "  - {id: runs, cells: [{dataset: runs}], rank_by: score, measures: [score, f1_relation]}\n"
 
 
 def elastic(project: Project, name: str, **keys: Any) -> None:
     """The Python baseline, its two modules given to an image that exists already."""
-    folder = ROOT / "submissions" / "baselines" / "rad-elastic-python"
-    code = "import sys, types\nm = types.ModuleType('debating')\n"
-    code += (
-        f"exec({(folder / 'debating.py').read_text('utf-8')!r}, m.__dict__)\nsys.modules['debating'] = m\n"
+    folder = BASELINES / "rad-elastic-python"
+    project.of_the_tree(
+        folder, "debating", "elastic", name=name, task=TASK, tag=name, workflow="interactive", **keys
     )
-    code += f"exec({(folder / 'elastic.py').read_text('utf-8')!r}, {{'__name__': '__main__'}})"
-    project.software(name, code, task=TASK, tag=name, workflow="interactive", **keys)
 
 
 def other(project: Project, team: str, name: str) -> None:
@@ -156,12 +155,13 @@ def _labels(project: Project, run: str, same: str) -> None:
 
 
 def _stage(project: Project) -> None:
-    """Sub-task 2's input is made from these runs: blinded, with provenance beside it."""
+    """Sub-task 2's input is made from these runs: blinded, with provenance beside it; a judge of them has its place."""
     folder = project.root / "tasks" / JUDGING
     shutil.copytree(ROOT / "tasks" / JUDGING, folder)
     definition = (folder / "task.yaml").read_text("utf-8")
-    place = definition.index("\noutput: evaluations.jsonl")
-    (folder / "task.yaml").write_text(definition[:place].rstrip() + "\n" + STAGE + definition[place:])
+    definition = definition.replace("\noutput: evaluations.jsonl", f"{STAGE}\noutput: evaluations.jsonl", 1)
+    definition = definition.replace("\ntables:\n", f"\ntables:\n{BOARD}", 1)
+    (folder / "task.yaml").write_text(definition)
     call(project, "data", "stage", JUDGING, "runs")
     (made,) = (project.home / "stages" / JUDGING / "runs").glob("*/inputs/debates.jsonl")
     debates = lines(made)
@@ -169,3 +169,14 @@ def _stage(project: Project) -> None:
     text = made.read_text("utf-8")
     assert not any(name in text for name in ("rad-elastic", "alpha", "127.0.0.1", "milliseconds"))
     assert "one" in (made.parents[1] / "provenance.json").read_text("utf-8")
+    labels = project.root / "tasks" / TASK / "datasets" / "train" / "truths" / "labels" / "labels.jsonl"
+    call(project, "labels", "import", JUDGING, str(labels), "--dataset", "runs")
+    name = "rad-judge-1-batch"
+    project.of_the_tree(
+        BASELINES / name, "judging", "judge", team="judges", task=JUDGING, tag=name, workflow="batch"
+    )
+    call(project, "submit", "--team", "judges", "--no-check")
+    call(project, "evaluate", "--task", JUDGING, "--dataset", "runs", timeout=200)
+    (row,) = call(project, "leaderboard", JUDGING, "--table", "runs", "--json").json["rows"]
+    # It always says yes, and people have said so of all but Relation.
+    assert (row["scores"]["score"]["mean"], row["scores"]["f1_relation"]["mean"]) == (0.75, 0)

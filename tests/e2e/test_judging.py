@@ -38,10 +38,7 @@ ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Judge).serve_forever
 def baseline(project: Project, name: str, **keys: Any) -> None:
     """A baseline of the tree, its two modules given to an image that exists already."""
     folder = ROOT / "submissions" / "baselines" / name
-    code = "import sys, types\nm = types.ModuleType('judging')\n"
-    code += f"exec({(folder / 'judging.py').read_text('utf-8')!r}, m.__dict__)\nsys.modules['judging'] = m\n"
-    code += f"exec({(folder / 'judge.py').read_text('utf-8')!r}, {{'__name__': '__main__'}})"
-    project.software(name, code, team="baselines", task=TASK, tag=name, **keys)
+    project.of_the_tree(folder, "judging", "judge", team="baselines", task=TASK, tag=name, **keys)
 
 
 @pytest.mark.engine

@@ -61,9 +61,11 @@ def gateway_config(service: Service, gone: Spent = Spent()) -> dict[str, Any]:
     Never the key.
     """
     options = service.options
+    calls = min(options["calls"], gone.calls + options.get("calls_per_run", options["calls"]))
     return {
         "schema_version": 1,
-        **{key: options[key] for key in ("base_url", "models", "calls", "tokens")},
+        "calls": calls,
+        **{key: options[key] for key in ("base_url", "models", "tokens")},
         "cost": options.get("cost"),
         "price": options.get("price"),
         "concurrency": options.get("concurrency", 10),
@@ -231,6 +233,12 @@ def refusal(service: Service, facts: GatewayFacts, then: str) -> str | None:
         return (
             f"E408: the endpoint of services.gateway refuses the key: mend {service.options.get('key', 'it')}, "
             f"then {then}"
+        )
+    share = service.options.get("calls_per_run")
+    if facts.over_budget and share is not None and facts.used.calls >= share:
+        return (
+            f"E409: this work used up its share of the budget, {share} calls: raise calls_per_run of services.gateway in "
+            f"task.yaml, then {then}; what was answered is kept and costs nothing again"
         )
     if facts.over_budget:
         return (

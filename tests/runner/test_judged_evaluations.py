@@ -19,7 +19,7 @@ from runner.pipeline import Desk, Never, evaluate
 from runner.replies import replies_of
 from runner.spending import Spent, spent
 from runner.tasks import Task, load_task
-from runner.workflows.rooms import gateway_config, read_calls
+from runner.workflows.rooms import gateway_config, read_calls, refusal
 from tests.runner import definitions
 from tests.runner.records import fill_attempt
 from tests.runner.test_services import DEBATE, GATEWAY, write
@@ -364,3 +364,20 @@ def test_the_gateways_configuration_is_in_seconds(room: Room) -> None:
     config = gateway_config(told)
     assert (config["timeout"], config["concurrency"], config["retries"]) == (120.0, 3, 0)
     assert "max_tokens" not in config  # the gateway's own default
+
+
+def test_no_run_can_use_up_the_budget_of_all(room: Room, tmp_path: Path) -> None:
+    service = room.task.services["gateway"]
+    whole = int(service.options["calls"])
+    shared = replace(service, options={**service.options, "calls_per_run": 2})
+    assert gateway_config(service)["calls"] == gateway_config(service, Spent(calls=1))["calls"] == whole
+    assert gateway_config(shared, Spent(calls=5))["calls"] == 7
+    assert gateway_config(shared, Spent(calls=whole - 1))["calls"] == whole, "what is left for all ends first"
+    path = tmp_path / "calls.jsonl"
+    asked = {"status": 200, "cached": False}
+    refused = {"status": 429, "code": "budget_exceeded"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in (asked, asked, refused)))
+    facts = read_calls(path, replay=False)
+    said = refusal(shared, facts, "again") or ""
+    assert said.startswith("E409") and "calls_per_run" in said and "2 calls" in said
+    assert "calls_per_run" not in (refusal(service, facts, "again") or "")

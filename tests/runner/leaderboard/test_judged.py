@@ -196,7 +196,9 @@ def test_a_table_without_judges_is_what_it_was(world: World) -> None:
     assert made.judges == () and "Judged by" not in export(made, "html")
 
 
-@pytest.mark.parametrize(("judged", "named"), [(["rr", "other"], ["llm (small-1)"]), (["other"], []), ([], [])])
+@pytest.mark.parametrize(
+    ("judged", "named"), [(["rr", "other"], ["llm (small-1)"]), (["other"], []), ([], [])]
+)
 def test_a_judge_stands_only_beside_what_it_judged(world: World, judged: list[str], named: list[str]) -> None:
     run(world, "one", judge={**LLM, "measures": judged})
     made = table(world)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 
 if TYPE_CHECKING:  # other commands build this parser too, and need none of these
@@ -174,7 +175,7 @@ def _print_judge(
         rows.append([*row, f"{(c.tp + c.fn) / n:.4f}" if n else "–", f"{n:,}"])
     means = [values["beside"].get(name) for name in BESIDE]
     rows.append(["mean", *("–" if v is None else f"{v:.4f}" for v in means), "", ""])
-    lines += ["", *_table(rows)]
+    lines += ["", *table(rows)]
     print("\n".join(lines))
 
 
@@ -225,7 +226,7 @@ def run_leaderboards(args: argparse.Namespace) -> int:
 
         heads = list(dict.fromkeys(key for row in rows for key in row))
         body = [[_cell(row.get(key), plain) for key in heads] for row in rows]
-        print("\n".join(_table([heads, *body])))
+        print("\n".join(table([heads, *body])))
     return 0
 
 
@@ -308,17 +309,6 @@ def _put(path: Path | None, lines: Sequence[str]) -> None:
 
 
 # --- both --------------------------------------------------------------------------------------------------
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if n == 0 else cell.rjust(width)
-            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _print_json(data: Any) -> None:

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from runner.engines.base import Limits
-from runner.services import DRIVER_LIMITS, RELAY_LIMITS, Interaction, Service, search_port, service_env
+from runner.services import (
+    DRIVER_LIMITS,
+    RELAY_LIMITS,
+    Interaction,
+    Service,
+    driver_settings,
+    search_port,
+    service_env,
+)
 from runner.taskmodel import Dataset, Task
 
 NAMES = ("relay", "search", "user", "server", "driver", "transcript")
@@ -119,24 +127,14 @@ def _user(talk: Interaction, user: Service, data: str) -> dict[str, Any]:
 
 
 def _driver(task: Task, talk: Interaction, user: Service, inputs: str) -> dict[str, Any]:
-    settings = {
-        "schema_version": 1,
-        "mode": talk.mode,
-        "input": f"/inputs/{talk.input}",
-        "software": {"socket": "/software/software.sock", "port": talk.port},
-        "user": {"socket": "/user/user.sock", "model": str(user.options.get("model", "base-user"))},
-        "turns": talk.turns,
-        "concurrency": talk.concurrency,
-        "seed": talk.seed,
-        "word_limit": talk.word_limit,
-        "ready_seconds": talk.ready,
-        "answer_seconds": talk.answer_time,
-        "answer_bytes": talk.answer_bytes,
-        "deadline_seconds": task.limits.wall_clock,
-        "output_bytes": task.limits.output // 2,
-        "ended": f"{HOME}/software-ended",  # nobody tells it here: a server that ended refuses connections
-        "output": OUT,
-    }
+    settings = driver_settings(
+        talk,
+        user,
+        seconds=task.limits.wall_clock,
+        output_bytes=task.limits.output // 2,
+        ended=f"{HOME}/software-ended",  # nobody tells it here: a server that ended refuses connections
+        output=OUT,
+    )
     # It stays when it is done: containers that end early would end the whole of "up --exit-code-from".
     script = f'printf %s "$DRIVER_JSON" > {SETTINGS} && python3 -m sidecars.driver --config {SETTINGS}'
     seconds = task.limits.wall_clock + talk.ready + 120

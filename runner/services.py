@@ -183,3 +183,33 @@ def gateway_key(gateway: Service) -> str | None:
 def gateway_ready(gateway: Service) -> bool:
     """Whether the gateway can ask a model at all: no key is wanted, or it is there."""
     return not gateway.options.get("key") or gateway_key(gateway) is not None
+
+
+def driver_settings(
+    talk: Interaction, user: Service | None, *, seconds: float, output_bytes: int, ended: str, output: str
+) -> dict[str, Any]:
+    """What the driver is told (schema ``driver``): the interaction, where everybody's socket is, and its own bounds.
+
+    ``seconds`` is the time for the whole run, ``ended`` the file that appears when the software's container has ended.
+    """
+    asked = (
+        {"socket": "/user/user.sock", "model": str(user.options.get("model", "base-user"))} if user else None
+    )
+    return {
+        "schema_version": 1,
+        "mode": talk.mode,
+        "input": f"/inputs/{talk.input}",
+        "software": {"socket": "/software/software.sock", "port": talk.port},
+        "user": asked if talk.mode == "debate" else None,
+        "turns": talk.turns,
+        "concurrency": talk.concurrency,
+        "seed": talk.seed,
+        "word_limit": talk.word_limit,
+        "ready_seconds": talk.ready,
+        "answer_seconds": talk.answer_time,
+        "answer_bytes": talk.answer_bytes,
+        "deadline_seconds": seconds,
+        "output_bytes": output_bytes,
+        "ended": ended,
+        "output": output,
+    }

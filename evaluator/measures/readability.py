@@ -3,8 +3,9 @@
 Grade = 0.39 · words / sentences + 11.8 · syllables / words − 15.59 (Kincaid et al., Derivation of new readability
 formulas for Navy enlisted personnel, 1975). As there: both ratios and the result are rounded to two decimals; words
 are what white space separates after ASCII punctuation was taken out (there single blanks do: the same but for doubled
-blanks and line breaks); a sentence ends at ``.``, ``?`` or ``!`` before white space and something that is no lower-case letter. Syllables are counted by a rule of our own (groups of vowels,
-without a silent ending), so that single values can differ from GenIRSim's by some tenths.
+blanks and line breaks); a sentence ends at ``.``, ``?`` or ``!`` before white space and something that is no lower-case
+letter. Syllables are counted by a rule of our own (groups of vowels, without a silent ending), so that single values can
+differ from GenIRSim's by some tenths.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import schemas
 from runner.datafiles import files_digest, folder_files
@@ -35,6 +34,7 @@ from runner.services import (
     WATCH_LIMITS,
     Interaction,
     Service,
+    driver_settings,
     gateway_key,
     search_port,
 )
@@ -200,7 +200,15 @@ class Servers:
 
     def start_driver(self, seconds: float) -> Handle:
         """Start the driver, which has ``seconds`` for the whole run."""
-        self.session.copy_in(self._in, {REPORT: json.dumps(self._config(seconds)).encode()})
+        told = driver_settings(
+            self.talk,
+            self.user,
+            seconds=max(seconds, 1.0),
+            output_bytes=self.output_bytes,
+            ended=f"/in/{ENDED}",
+            output="/out",
+        )
+        self.session.copy_in(self._in, {REPORT: json.dumps(told).encode()})
         mounts = [
             Mount(inputs_volume(self.job, self.engine), "/inputs"),
             Mount(self._in, "/in"),
@@ -213,30 +221,6 @@ class Servers:
         memory = max(DRIVER_LIMITS.memory, self.room + 256 * MIB)
         limits = replace(DRIVER_LIMITS, memory=memory, output=self.room)
         return self._start("driver", ["sidecars.driver", "--config", f"/in/{REPORT}"], limits, mounts)
-
-    def _config(self, seconds: float) -> dict[str, Any]:
-        talk = self.talk
-        user: dict[str, Any] | None = None
-        if self.user is not None:
-            user = {"socket": "/user/user.sock", "model": str(self.user.options.get("model", "base-user"))}
-        return {
-            "schema_version": 1,
-            "mode": talk.mode,
-            "input": f"/inputs/{talk.input}",
-            "software": {"socket": "/software/software.sock", "port": talk.port},
-            "user": user if talk.mode == "debate" else None,
-            "turns": talk.turns,
-            "concurrency": talk.concurrency,
-            "seed": talk.seed,
-            "word_limit": talk.word_limit,
-            "ready_seconds": talk.ready,
-            "answer_seconds": talk.answer_time,
-            "answer_bytes": talk.answer_bytes,
-            "deadline_seconds": max(seconds, 1.0),
-            "output_bytes": self.output_bytes,
-            "ended": f"/in/{ENDED}",
-            "output": "/out",
-        }
 
     # -- while they run -----------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from evaluator.argue.arguments import Parser
 from evaluator.argue.asking import Question
 from evaluator.argue.models import BY_DOCUMENT, MATCHING, Bank, JudgedReport, JudgmentType
 from evaluator.argue.trust import showing
+from evaluator.columns import table
 from evaluator.judges.human import HumanJudge, questions_of, read_reports
 from evaluator.measures import judging
 from evaluator.measures.agreement import alpha, kappa
@@ -193,7 +194,7 @@ def lines(result: Mapping[str, Any]) -> list[str]:
                 *(f"{row[name]:,}" for name in ("only_people", "only_judge")),
             ]
         )
-    out = showing.table(rows)
+    out = table(rows)
     matching = [k for k in result["types"] if k in {t.value for t in MATCHING}]
     if matching and not result["nuggets"]:
         out.append("without --nuggets, answers that nobody found are not counted: those figures are too low")

@@ -22,6 +22,7 @@ from evaluator.argue.asking import Judge, Question, Verdict
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.progress import Progress
 from evaluator.argue.trust import putting, showing
+from evaluator.columns import table
 
 T = JudgmentType
 FILE = Path(__file__).parents[1] / "data" / "canaries.json"
@@ -224,7 +225,7 @@ def lines(result: Mapping[str, Any]) -> list[str]:
         figures = [showing.number(row[name]) for name in ("rate", "any", "control")]
         rows.append([showing.titled(kind), *counts, *figures])
     out = [
-        *showing.table(rows),
+        *table(rows),
         "against: clean replies that go against the report; rate: share of planted sentences that turn one;",
         "any: share of these replies that some planted sentence turns; harmless: rate of sentences that ask for nothing",
         "",
@@ -235,5 +236,5 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     if names:
         heads = ["", *(f"{showing.titled(kind)} ({place})" for kind, place in columns)]
         body = [[name, *(showing.number(found.get((name, *column))) for column in columns)] for name in names]
-        out += showing.table([heads, *body])
+        out += table([heads, *body])
     return out

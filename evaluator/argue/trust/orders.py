@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluator.argue.arguments import Parser
 from evaluator.argue.trust import showing
+from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
 
@@ -62,9 +63,7 @@ def run(words: Sequence[str]) -> int:
         [plain(row["measure"], 60), f"{row['runs']:,}", *(showing.number(row[n]) for n in names)]
         for row in rows
     ]
-    showing.show(
-        {"correlations": rows}, showing.table([["measure", "runs", *names], *body]), as_json=args.json
-    )
+    showing.show({"correlations": rows}, table([["measure", "runs", *names], *body]), as_json=args.json)
     return 0
 
 

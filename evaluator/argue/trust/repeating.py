@@ -19,6 +19,7 @@ from evaluator.argue.model_judge import ModelJudge
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.progress import Progress
 from evaluator.argue.trust import putting, showing
+from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 from evaluator.measures.agreement import kappa
 
@@ -129,4 +130,4 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     for kind, row in result["types"].items():
         figures = [showing.number(row[name]) for name in ("same", "equal", "kappa")]
         rows.append([showing.titled(kind), f"{row['questions']:,}", *figures, f"{row['unreadable']:,}"])
-    return [*showing.table(rows), f"each question was asked {result['repetitions']:,} times"]
+    return [*table(rows), f"each question was asked {result['repetitions']:,} times"]

@@ -47,18 +47,6 @@ def show(data: Mapping[str, Any], lines: Sequence[str], *, as_json: bool) -> Non
     print(json.dumps(data, indent=2, ensure_ascii=False) if as_json else "\n".join(lines))
 
 
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines: the first column to the left, the others to the right."""
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))] if rows else []
-    return [
-        "  ".join(
-            cell.ljust(width) if n == 0 else cell.rjust(width)
-            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
 def number(value: float | None) -> str:
     """Four digits, a dash for what is not defined."""
     return "–" if value is None else f"{value:.4f}"

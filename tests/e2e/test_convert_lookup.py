@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ def test_a_look_up_becomes_documents(live: Project, tmp_path: Path) -> None:
                                    "responses": [{"text": "Text 7.", "citations": ["d7"]}]}))  # fmt: skip
     nuggets.write_text(json.dumps({"query_id": "1", "nugget_bank": {"Q?": {"question": "Q?", "answers": {"7": {"answer": "7", "references": [{"doc_id": "d7"}]}}}}}))  # fmt: skip
     words = [
+        sys.executable,
+        "-m",
         "evaluator",
         "argue",
         "annotate",

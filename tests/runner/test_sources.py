@@ -15,8 +15,9 @@ import pytest
 from definitions import project, told, write_task
 from typer.testing import CliRunner
 
-from runner import doctor, sources, tasks
+from runner import sources, tasks
 from runner.config import Config
+from runner.doctor.tasks import sources_check
 from runner.errors import RunnerError
 
 BODY = bytes(range(256)) * 4096  # 1 MiB
@@ -387,10 +388,10 @@ def test_a_task_without_its_remote_files(config: Config) -> None:
     with pytest.raises(RunnerError):
         tasks.view_files(dataset, task.scenarios["default"])
     assert tasks.truths_digest(dataset), "the truths are there"
-    check = doctor.sources_check([task])
+    check = sources_check([task])
     assert check.status == "CAUTION" and "toy/test lacks inputs/big/data.bin" in check.detail
     assert check.fix == "runner data pull toy"
-    assert doctor.sources_check([]).status == "PASS"
+    assert sources_check([]).status == "PASS"
 
 
 def test_the_command_line(

@@ -185,3 +185,9 @@ def execute(
     """Run the workflow."""
     staging.mkdir(parents=True, exist_ok=True)
     return interactive.run(job, made, attempt, staging, cancelled)
+
+
+def logs(staging: Path) -> str:
+    """Everything that was said, for the message of a failing test."""
+    files = sorted(staging.glob("logs/*"))
+    return "\n".join(f"--- {f.name}\n{f.read_text(errors='replace')[-1500:]}" for f in files)

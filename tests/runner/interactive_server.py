@@ -91,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(600)
 
     def late(self, turn, text):
-        time.sleep(3)
+        time.sleep(15)
         self.good(turn, text)
 
     def drips(self, turn, text):

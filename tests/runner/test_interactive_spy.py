@@ -37,7 +37,7 @@ def found(
         port = int(server.base_url.split(":")[2].split("/")[0])
         options = {
             "base_url": server.base_url, "models": ["test-model"], "calls": 100, "tokens": 1_000_000,
-            "network": network, "timeout": 5, "key": "SPY_KEY",
+            "network": network, "timeout": 30, "key": "SPY_KEY",
         }  # fmt: skip
         user = jobs.user(tmp_path / "data", options={"model": "base-user", "llm": {"model": "test-model"}})
         services = {
@@ -53,7 +53,7 @@ def found(
         staging = tmp_path / "staging"
         staging.mkdir()
         done = interactive.run(job, engine, attempt, staging, lambda: False)
-        assert done.verdict.name == "ok", (done.verdict, (staging / "logs" / "stderr.log").read_text())
+        assert done.verdict.name == "ok", (done.verdict, jobs.logs(staging))
         for path in staging.rglob("*"):
             assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
     (line,) = (staging / "output" / "simulations.jsonl").read_text().splitlines()

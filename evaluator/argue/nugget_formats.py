@@ -71,6 +71,10 @@ def read_nuggets(path: Path) -> tuple[dict[str, Bank], list[Problem]]:
 
 
 def _files(path: Path, problems: list[Problem]) -> list[Path]:
+    if not path.exists():
+        fix = f"name a file such as nuggets_388{SUFFIX}, or the folder with such files"
+        problems.append(Problem(schemas.show(path.name, 200), "does not exist", fix))
+        return []
     if not path.is_dir():
         return [path]
     files = sorted(

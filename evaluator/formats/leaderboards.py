@@ -196,7 +196,7 @@ def _row(line: bytes, number: int, form: str, log: Log) -> Row | None:
     width, places = _COLUMNS[form]
     if len(parts) != width:
         count = "one column" if len(parts) == 1 else f"{len(parts)} columns"
-        log.add("F242", number, f"there are {count} instead of {_ORDER[form]}")
+        log.add("F242", number, f"the line has {count} instead of {_ORDER[form]}")
         return None
     run, topic, measure, value = ("" if p is None else parts[p] for p in places)
     if number == 1 and value == "value":

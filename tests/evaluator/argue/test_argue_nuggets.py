@@ -329,3 +329,11 @@ def test_nuggetizer_problems(tmp_path: Path) -> None:
         'assignment is "yes"',
     ):
         assert part in caught.value.why
+
+
+def test_a_place_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError) as caught:
+        load_nuggets(tmp_path / "nuggets")
+    (problem,) = read_nuggets(tmp_path / "nuggets")[1]
+    assert (problem.what, "nuggets_388.v3.json" in problem.fix) == ("does not exist", True)
+    assert "nuggets cannot be used" in str(caught.value)

@@ -63,7 +63,7 @@ class Gateway:
     async def _reply(self, asked: Asked) -> tuple[StoredReply, bool, dict[str, Any]]:
         known = self.books.known.get(asked.key)
         if known is not None:
-            return known, True, {"retries": 0}
+            return self.upstream.clean(known), True, {"retries": 0}
         if self.replay:
             told = "this question is not among the recorded replies, and nothing is asked in a replay"
             raise Refused(404, "unknown_reply", told)

@@ -12,10 +12,15 @@ PER = 1_000_000  # prices are for so many tokens
 
 @dataclass
 class Hold:
-    """What one open call may use at most."""
+    """What one open call may use at most: tokens of the question and of the reply, and what both cost."""
 
-    tokens: int
+    prompt: int
+    reply: int
     cost: float
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt + self.reply
 
 
 class Budget:
@@ -32,7 +37,8 @@ class Budget:
 
     def take(self, asked: Asked) -> Hold:
         """Hold what one call may use at most. Raises :class:`Refused` (``budget_exceeded``) if that is too much."""
-        hold = Hold(asked.most_prompt + asked.most_reply, self.price(asked.most_prompt, asked.most_reply))
+        most = asked.most_prompt, asked.most_reply
+        hold = Hold(*most, self.price(*most))
         tokens, cost = self.tokens + self.held_tokens + hold.tokens, self.cost + self.held_cost + hold.cost
         limits = self.config
         for name, wanted, limit in (
@@ -49,7 +55,11 @@ class Budget:
         return hold
 
     def settle(self, hold: Hold, prompt: int, completion: int) -> None:
-        """The call has used so many tokens: none if it was refused, all it might have if nobody said how many."""
+        """The call has used so many tokens: none if it was refused, all it might have if nobody said how many.
+
+        Whatever was counted, never less than nothing nor more than was held is booked: what was held has room.
+        """
+        prompt, completion = (max(0, min(n, m)) for n, m in ((prompt, hold.prompt), (completion, hold.reply)))
         self.held_tokens -= hold.tokens
         self.held_cost = self.held_cost - hold.cost if self.held_tokens else 0.0
         self.tokens += prompt + completion

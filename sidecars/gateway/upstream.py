@@ -1,6 +1,7 @@
 """The one way out: one address, one key, and what may come back.
 
-Nothing of what an endpoint sends is passed on but the text of its first choice, why it ended, and the tokens.
+A reply is made anew from what an endpoint sends: the text of its first choice without the key, why it ended (one of
+:data:`FINISHES`), and whole numbers of tokens within what was held. Nothing else is looked at.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from schemas.replies import StoredReply
 from sidecars.gateway.asking import Asked, Refused
 from sidecars.gateway.budget import Budget
 from sidecars.gateway.config import Config
+from sidecars.gateway.secret import Secret
 
 if TYPE_CHECKING:
     import httpx2
@@ -26,6 +28,9 @@ ANSWER_BYTES = 8 << 20
 REPLY_CHARACTERS = 1 << 20
 PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before the first retry; each next one is twice as long
 AGAIN = (408, 409, 425, 429)
+# Why a reply ended; every other word becomes "stop".
+FINISHES = ("stop", "length", "content_filter", "tool_calls", "function_call")
+MOST_TOKENS = 1 << 40  # of a reply that is known from before
 _WORD = re.compile(r"[a-zA-Z0-9_.:/-]{1,200}")
 
 
@@ -63,6 +68,7 @@ class Upstream:
     def __init__(self, config: Config, budget: Budget) -> None:
         self.config, self.budget = config, budget
         self.url = config.base_url.rstrip("/") + "/chat/completions"
+        self.secret = Secret(config.key)
         self.slots = asyncio.Semaphore(config.concurrency)
         self._client: httpx2.AsyncClient | None = None
 
@@ -94,8 +100,7 @@ class Upstream:
                     tried = await self._try(asked)
                     answered = self._read(asked, tried, retry)
                     if answered is not None:
-                        counted = answered.reply.prompt_tokens, answered.reply.completion_tokens
-                        charge = counted if any(counted) else charge
+                        charge = _used(asked, answered.reply)
                         return answered
                     charge = charge if tried.charged else (0, 0)
                 finally:
@@ -156,12 +161,23 @@ class Upstream:
         if not isinstance(text, str) or len(text) > REPLY_CHARACTERS:
             tried.why = "the answer is no chat completion of a sensible size"
             return None
-        text = self._without_key(text.encode("utf-8", "replace").decode("utf-8"))
-        usage = data.get("usage")
-        prompt, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        finish, by = _word(choice.get("finish_reason"), "stop"), _word(data.get("model"), "")
-        reply = StoredReply(asked.key, asked.model, text, finish, prompt, said)
-        return Answered(reply, self._without_key(by), retries)
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        usage, by = data.get("usage"), _word(data.get("model"), "")
+        prompt = _count(usage, "prompt_tokens", asked.most_prompt)
+        said = _count(usage, "completion_tokens", asked.most_reply)
+        reply = StoredReply(asked.key, asked.model, text, str(choice.get("finish_reason")), prompt, said)
+        return Answered(self.clean(reply), "" if self.secret.shows_in(by) else by, retries)
+
+    def clean(self, reply: StoredReply) -> StoredReply:
+        """``reply`` as it may be passed on: from the endpoint now, or from a file that another version wrote."""
+        return StoredReply(
+            reply.key,
+            reply.model,
+            self.secret.covered(reply.text),
+            reply.finish if reply.finish in FINISHES else "stop",
+            min(reply.prompt_tokens, MOST_TOKENS),
+            min(reply.completion_tokens, MOST_TOKENS),
+        )
 
     def _give_up(self, tried: _Try, retry: int) -> None:
         """Raise what the client gets when another try would not help, or there is none left."""
@@ -197,10 +213,7 @@ class Upstream:
         parts = {key[start : start + 6] for start in range(max(1, len(key) - 5))} if key else set()
         if not isinstance(message, str) or any(part in message for part in parts):
             return ""
-        return f": {show(message, 300)}"
-
-    def _without_key(self, text: str) -> str:
-        return text.replace(self.config.key, "[key]") if self.config.key else text
+        return "" if self.secret.shows_in(message) else f": {show(message, 300)}"
 
 
 def _code(body: bytes) -> str:
@@ -211,9 +224,19 @@ def _code(body: bytes) -> str:
     return code if isinstance(code, str) else ""
 
 
-def _count(usage: Any, name: str) -> int:
+def _count(usage: Any, name: str, most: int) -> int:
+    """What an endpoint says that it counted, at most what was held; 0 where it says nothing that can be true."""
     count = usage.get(name) if isinstance(usage, dict) else None
-    return count if type(count) is int and 0 <= count < 1 << 40 else 0
+    return min(count, most) if type(count) is int and count > 0 else 0
+
+
+def _used(asked: Asked, reply: StoredReply) -> tuple[int, int]:
+    """The tokens that are booked for a reply: those that were counted, and what was held where nobody did.
+
+    A question has at least one token, and so has a reply that is not empty: whoever says none has not counted.
+    """
+    said = reply.completion_tokens or (asked.most_reply if reply.text or not reply.prompt_tokens else 0)
+    return reply.prompt_tokens or asked.most_prompt, said
 
 
 def _word(value: Any, default: str) -> str:

@@ -153,7 +153,9 @@ def _parser() -> argparse.ArgumentParser:
         help="how scores are compared (trec_eval 9 and ir_measures: float32)",
     )
     trec.add_argument(
-        "--cross-check", action="store_true", help="also let ir_measures score, fail if it differs"
+        "--cross-check",
+        action="store_true",
+        help="also let ir_measures score the file; fail, and name the measure, if it differs",
     )
     trec.set_defaults(call=_trec)
 

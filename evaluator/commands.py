@@ -12,6 +12,8 @@ from evaluator.findings import Log, plain
 from evaluator.scores import Sink
 
 if TYPE_CHECKING:
+    from evaluator.formats.qrels import Qrels
+    from evaluator.measures.ir import Measure
     from evaluator.request import Request
 
 DEFAULT_REQUEST = "/in/request.json"
@@ -106,15 +108,12 @@ def trec(args: argparse.Namespace) -> int:
     from evaluator.formats.qrels import read_qrels
     from evaluator.formats.trec import Rules, scan
     from evaluator.kinds.adhoc import wanted
-    from evaluator.measures.ir import Measure, aggregate, cross_check, evaluate, first_wanted
+    from evaluator.measures.ir import Measure, aggregate, evaluate, first_wanted, require
 
     measures = [Measure(text) for text in args.measure or ["nDCG@10", "AP"]]
+    require(measures)
     qrels = read_qrels(args.qrels, str(args.qrels))
     double = args.precision == "double"
-    if double and args.cross_check:
-        raise EvaluatorError(
-            "--cross-check needs --precision float32", "ir_measures knows no other", usage=True
-        )
     rules = Rules(judged=wanted([qrels]), first=first_wanted(measures), double=double, suggest=True)
     results = []
     invalid = False
@@ -125,9 +124,9 @@ def trec(args: argparse.Namespace) -> int:
         if log.invalid:
             invalid = True
             continue
-        values = evaluate(measures, qrels, read.topics)
-        if args.cross_check and (difference := cross_check(measures, qrels, path, values)) is not None:
-            raise EvaluatorError("the cross-check with ir_measures failed", difference)
+        values = evaluate(measures, qrels, read.topics, name_topics=True)
+        if args.cross_check:
+            _cross_checked(measures, qrels, path, values, log, double=double)
         results.append(
             {
                 "run": plain(str(path), 200),
@@ -142,6 +141,24 @@ def trec(args: argparse.Namespace) -> int:
         )
     _print_results(results, args.format)
     return 1 if invalid else 0
+
+
+def _cross_checked(
+    measures: list[Measure],
+    qrels: Qrels,
+    path: Path,
+    values: dict[str, dict[bytes, float]],
+    log: Log,
+    *,
+    double: bool,
+) -> None:
+    """Raise :class:`EvaluatorError` if ir_measures comes to other values; say so if a run cannot be compared."""
+    from evaluator.measures.crosscheck import cross_check, incomparable
+
+    if why := incomparable(log, double=double):
+        print(f"{log.file}: not cross-checked with ir_measures: {why}", file=sys.stderr)
+    elif (found := cross_check(measures, qrels, path, values)) is not None:
+        raise EvaluatorError(f"the cross-check of {found[0]} with ir_measures failed", found[1])
 
 
 def _print_results(results: list[dict[str, Any]], form: str) -> None:

@@ -14,16 +14,28 @@ from evaluator.formats.files import Damaged, Unreadable, read_all
 class Qrels:
     """Judgements: ``grades[topic][document]``, the best grade if a document is judged for several subtopics.
 
-    ``subtopics`` holds (topic, subtopic, document, grade) of files that judge by subtopic, else it is empty.
+    ``rows`` holds every line as (topic, subtopic, document, grade): the second column names the subtopic where truths
+    have some, also where no document is judged for two. ``repeated`` tells that one is judged more than once.
     """
 
-    __slots__ = ("grades", "name", "path", "subtopics")
+    __slots__ = ("grades", "name", "path", "repeated", "rows")
 
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
         self.name = name
         self.grades: dict[bytes, dict[bytes, int]] = {}
-        self.subtopics: list[tuple[bytes, bytes, bytes, int]] = []
+        self.rows: list[tuple[bytes, bytes, bytes, int]] = []
+        self.repeated = False
+
+    def add(self, topic: bytes, subtopic: bytes, doc: bytes, grade: int) -> None:
+        """Add one judgement."""
+        docs = self.grades.setdefault(topic, {})
+        if doc in docs:
+            self.repeated = True
+            docs[doc] = max(docs[doc], grade)
+        else:
+            docs[doc] = grade
+        self.rows.append((topic, subtopic, doc, grade))
 
 
 def read_qrels(path: Path, name: str | None = None) -> Qrels:
@@ -42,9 +54,6 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
             str(error),
             "correct the path where it was given: task.yaml or the command line",
         ) from None
-    rows: list[tuple[bytes, bytes, bytes, int]] = []
-    by_subtopic = False
-    grades = qrels.grades
     for number, line in enumerate(data.split(b"\n"), 1):
         words = line.split()
         if not words or words[0] == b"#":
@@ -61,24 +70,17 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
             if comment:
                 continue
             raise _broken(name, number, "the grade in the fourth column is not an integer") from None
-        docs = grades.setdefault(topic, {})
-        if doc in docs:
-            by_subtopic = True
-            docs[doc] = max(docs[doc], grade)
-        else:
-            docs[doc] = grade
-        rows.append((topic, iteration, doc, grade))
-    if not grades:
+        qrels.add(topic, iteration, doc, grade)
+    if not qrels.grades:
         raise EvaluatorError(f"the truths {name} are empty", fix="put one judgement in every line")
     if data.startswith(b"\xef\xbb\xbf"):
         raise _broken(name, 1, "the file begins with a byte order mark")
-    if by_subtopic:
+    if qrels.repeated:
         seen: dict[tuple[bytes, bytes, bytes], int] = {}
-        for topic, iteration, doc, grade in rows:
+        for topic, iteration, doc, grade in qrels.rows:
             if seen.setdefault((topic, iteration, doc), grade) != grade:
                 number = _line_of(data, topic, iteration, doc)
                 raise _broken(name, number, "the document has two different grades for this topic")
-        qrels.subtopics = rows
     return qrels
 
 

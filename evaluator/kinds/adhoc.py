@@ -13,7 +13,7 @@ from evaluator.formats.qrels import Qrels, read_qrels
 from evaluator.formats.topics import read_topics
 from evaluator.formats.trec import Rules, Scan, scan
 from evaluator.measures.interval import intervals
-from evaluator.measures.ir import Measure, Values, aggregate, cross_check, evaluate, first_wanted
+from evaluator.measures.ir import Measure, Values, aggregate, evaluate, first_wanted, require
 from evaluator.request import Request
 from evaluator.scores import Sink
 
@@ -31,6 +31,7 @@ class AdHoc:
         """Check and score the run; see :class:`evaluator.kinds.base.Kind`."""
         options = _options(request.options)
         measures = {m.id: Measure(m.measure) for m in request.measures}
+        require(measures.values())
         names = {m.id: m.truths for m in request.measures}
         qrels = {name: read_qrels(truths / name, name) for name in dict.fromkeys(names.values())}
         topics = read_topics(inputs / request.topics, request.topics) if request.topics else None
@@ -55,10 +56,10 @@ class AdHoc:
         values: dict[str, Values] = {}
         for name, judgements in qrels.items():
             mine = [measures[i] for i in measures if names[i] == name]
-            computed = evaluate(mine, judgements, read.topics)
+            computed = evaluate(mine, judgements, read.topics, name_topics=request.public)
             values.update({i: computed[measures[i].text] for i in measures if names[i] == name})
-            if options.get("cross_check"):
-                _cross_check(mine, judgements, run, computed, request)
+            _note_subtopics(mine, judgements, sink)
+            _cross_check(mine, judgements, run, computed, request, sink)
         _report(measures, values, read, sink, interval=options.get("interval", True))
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
@@ -140,14 +141,43 @@ def _positive(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
+def _note_subtopics(measures: list[Measure], qrels: Qrels, sink: Sink) -> None:
+    """Say so beside the scores if a measure of subtopics has truths that know one subtopic only."""
+    others = {m.text: m.foreign for m in measures if not m.own}
+    if others:
+        from evaluator.measures.foreign import without_subtopics
+
+        for text in without_subtopics(others, qrels):
+            sink.notes.append(f"{text} is a measure of subtopics, but {qrels.name} has one subtopic only")
+
+
 def _cross_check(
-    measures: list[Measure], qrels: Qrels, run: Path, computed: Mapping[str, Values], request: Request
+    measures: list[Measure],
+    qrels: Qrels,
+    run: Path,
+    computed: Mapping[str, Values],
+    request: Request,
+    sink: Sink,
 ) -> None:
-    if request.double:
-        raise EvaluatorError("the cross-check needs score_precision float32", "ir_measures knows no other")
-    difference = cross_check(measures, qrels, run, computed)
-    if difference is not None:
-        raise EvaluatorError("the cross-check with ir_measures failed", difference if request.public else "")
+    """Compare with ir_measures: all measures if the task asks for it, else those of ir_measures for small runs.
+
+    Raises :class:`EvaluatorError` for a difference; a run that cannot be compared gets a note.
+    """
+    asked = request.options.get("cross_check")
+    chosen = measures if asked else [m for m in measures if not m.own]
+    if asked is False or not chosen:
+        return
+    from evaluator.measures.crosscheck import cross_check, incomparable, small
+
+    if not asked and not small(qrels, sink.findings):
+        return
+    if why := incomparable(sink.findings, double=request.double):
+        note = f"not cross-checked with ir_measures: {why}"
+        sink.notes += [note] if note not in sink.notes else []
+    elif (found := cross_check(chosen, qrels, run, computed)) is not None:
+        raise EvaluatorError(
+            f"the cross-check of {found[0]} with ir_measures failed", found[1] if request.public else ""
+        )
 
 
 def _report(

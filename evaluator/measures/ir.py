@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from math import fsum, isfinite, log2
-from pathlib import Path
+from math import fsum, log2
 from typing import Any, NamedTuple
 
-from evaluator.errors import EvaluatorError
 from evaluator.formats.qrels import Qrels
 from evaluator.formats.trec import Ranked
 from evaluator.measures.condensed import condensed_cutoff, condensed_ndcg
@@ -36,9 +34,6 @@ _ALIASES = {
     "RPrec": "Rprec",
     "BPref": "Bpref",
 }
-# Lower grades (such as -2, spam, in Touché) go to ir_measures as this one: pytrec_eval 0.5 ends now and then with a
-# segmentation fault on them. To its measures -1 means the same: not relevant, without gain.
-_LOWEST = -1
 
 Values = dict[bytes, float]
 
@@ -203,7 +198,7 @@ class Measure:
         if self._own is not None:
             self.total = self._own.total
         else:
-            self._foreign = _parse_foreign(text)
+            self._foreign = _parsed(text)
             self.total = type(self._foreign.aggregator()).__name__ == "SumAgg"
 
     @property
@@ -220,44 +215,27 @@ class Measure:
     def foreign(self) -> Any:
         """The object that stands for this measure in ir_measures."""
         if self._foreign is None:
-            self._foreign = _parse_foreign(self.text)
+            self._foreign = _parsed(self.text)
         return self._foreign
 
 
-def _parse_foreign(text: str) -> Any:
-    import warnings
+def _parsed(text: str) -> Any:
+    from evaluator.measures import foreign
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import ir_measures
+    return foreign.parse(text)
 
-            measure: Any = ir_measures.parse_measure(text)
-            measure.validate_params()
-            if any(isinstance(v, int) and v < 1 for k, v in measure.params.items() if k == "cutoff"):
-                raise ValueError("the cutoff has to be at least 1")
-    except ImportError:
-        raise EvaluatorError(
-            f"the measure {text} needs the package ir-measures", fix="pip install ir-measures"
-        ) from None
-    except (
-        ValueError,
-        NameError,
-        KeyError,
-        TypeError,
-        AssertionError,
-        AttributeError,
-        RecursionError,
-        MemoryError,
-    ) as error:
-        names = ", ".join(("nDCG@10", "AP", "RR@10", "P@5", "R@1000", "Judged@10"))
-        raise EvaluatorError(
-            f"there is no measure {text[:60]!r}",
-            str(error)[:200].replace("\n", " "),
-            f"use names such as {names}",
-            usage=True,
-        ) from None
-    return measure
+
+def require(measures: Iterable[Measure]) -> None:
+    """Raise :class:`EvaluatorError` if measures cannot be computed here, whatever the run: it names them, and the fix."""
+    others = {m.text: m.foreign for m in measures if not m.own}
+    if others:
+        from evaluator.measures import foreign
+
+        problems = [
+            p for text, measure in others.items() if (p := foreign.problem(text, measure)) is not None
+        ]
+        if problems:
+            raise foreign.gathered(problems)
 
 
 def judged_topic(ranked: Ranked, grades: Mapping[bytes, int]) -> Judged:
@@ -266,21 +244,22 @@ def judged_topic(ranked: Ranked, grades: Mapping[bytes, int]) -> Judged:
     return Judged(ranked.retrieved, hits, sorted(grades.values(), reverse=True))
 
 
-def evaluate(measures: Iterable[Measure], qrels: Qrels, topics: Mapping[bytes, Ranked]) -> dict[str, Values]:
+def evaluate(
+    measures: Iterable[Measure], qrels: Qrels, topics: Mapping[bytes, Ranked], *, name_topics: bool = False
+) -> dict[str, Values]:
     """Return ``{measure: {topic: value}}`` with a value for every judged topic: 0 where the run has no answer.
 
     Measures with ``first`` have values for some topics only; they need a scan whose rules asked for as many.
-    Raises :class:`EvaluatorError` if a measure cannot be computed from these judgements.
+    Raises :class:`EvaluatorError` if a measure cannot be computed from these judgements; ``name_topics`` lets it say
+    on which topic a provider fails (public data only).
     """
     wanted = list(measures)
     own = [m for m in wanted if m.own]
-    foreign = [m for m in wanted if not m.own]
-    if own and qrels.subtopics:
-        raise EvaluatorError(
-            f"{own[0].text} cannot use judgements by subtopic",
-            f"{qrels.name} judges documents more than once",
-            "name truths with one grade per topic and document, or a measure for subtopics such as alpha_nDCG@10",
-        )
+    others = [m for m in wanted if not m.own]
+    if own and qrels.repeated:
+        from evaluator.measures import foreign
+
+        raise foreign.not_by_subtopic(own[0].text, qrels)
     out: dict[str, Values] = {m.text: {} for m in wanted}
     for m in (m for m in own if m.first):
         for topic, grades in qrels.grades.items():
@@ -299,49 +278,12 @@ def evaluate(measures: Iterable[Measure], qrels: Qrels, topics: Mapping[bytes, R
                 judged = judged_topic(ranked, grades)
                 for m in own:
                     out[m.text][topic] = m.value(judged)
-    if foreign:
-        out.update(_evaluate_foreign(foreign, qrels, topics))
-    return out
+    if others:
+        from evaluator.measures import foreign
 
-
-def _evaluate_foreign(
-    measures: list[Measure], qrels: Qrels, topics: Mapping[bytes, Ranked]
-) -> dict[str, Values]:
-    """Let ir_measures compute from a canonical run: judged documents at their ranks, invented ones between."""
-    import warnings
-
-    import ir_measures
-
-    run: dict[str, dict[str, float]] = {}
-    for topic in qrels.grades:
-        ranked = topics.get(topic)
-        if ranked is None or not ranked.retrieved:
-            continue
-        n = ranked.retrieved
-        names = {rank: doc.decode("utf-8") for doc, rank in ranked.ranks.items()}
-        # An id in a run holds no blank, so invented ids cannot meet a judged one.
-        run[topic.decode("utf-8")] = {
-            names.get(r, f"unjudged {r}"): float(n - r + 1) for r in range(1, n + 1)
-        }
-    rows: Iterable[tuple[bytes, bytes, bytes, int]] = qrels.subtopics or (
-        (topic, b"0", doc, grade) for topic, grades in qrels.grades.items() for doc, grade in grades.items()
-    )
-    judgements = [
-        ir_measures.Qrel(t.decode(), d.decode(), max(g, _LOWEST), i.decode()) for t, i, d, g in rows
-    ]
-    out: dict[str, Values] = {m.text: dict.fromkeys(qrels.grades, 0.0) for m in measures}
-    by_object = {m.foreign: m for m in measures}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for metric in ir_measures.iter_calc(list(by_object), judgements, run):
-                out[by_object[metric.measure].text][metric.query_id.encode()] = float(metric.value)
-    except (ValueError, RuntimeError, TypeError, OSError, AssertionError, KeyError) as error:
-        names_ = ", ".join(m.text for m in measures)
-        raise EvaluatorError(f"ir_measures cannot compute {names_}", type(error).__name__) from None
-    for text, values in out.items():
-        if not all(isfinite(v) for v in values.values()):
-            raise EvaluatorError(f"ir_measures gives values of {text} that are not finite numbers")
+        out.update(
+            foreign.evaluate({m.text: m.foreign for m in others}, qrels, topics, name_topics=name_topics)
+        )
     return out
 
 
@@ -354,40 +296,3 @@ def aggregate(measure: Measure, values: Values) -> float:
 def first_wanted(measures: Iterable[Measure]) -> int:
     """How many documents of a topic, by the rank column, these measures look at (for :class:`Rules`)."""
     return max((m.first for m in measures), default=0)
-
-
-def cross_check(
-    measures: Iterable[Measure], qrels: Qrels, run: Path, ours: Mapping[str, Values], tolerance: float = 1e-9
-) -> str | None:
-    """Let ir_measures score the original file; return the first difference over ``tolerance``, or None.
-
-    RR@k and Judged@k are left out: there ir_measures orders ties differently. So is what it does not have.
-    """
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import ir_measures
-
-        ir: Any = ir_measures
-        checked = {m.foreign: m for m in measures if not (m.first or _other_ties(m))}
-        if not checked:
-            return None
-        read = ir.read_trec_qrels(str(qrels.path))
-        judgements = [row._replace(relevance=max(row.relevance, _LOWEST)) for row in read]
-        results = ir.read_trec_run(str(run))
-        theirs = list(ir.iter_calc(list(checked), judgements, results))
-    for metric in theirs:
-        measure = checked[metric.measure]
-        value = ours[measure.text].get(metric.query_id.encode())
-        if value is None:
-            return f"{measure.text}: ir_measures has a topic that we do not have"
-        if abs(value - float(metric.value)) > tolerance:
-            return f"{measure.text}: {value!r} here and {metric.value!r} from ir_measures for one topic"
-    return None
-
-
-def _other_ties(measure: Measure) -> bool:
-    """Whether ir_measures leaves the measure to a provider that orders ties in another way."""
-    name = re.split(r"[(@]", measure.text, maxsplit=1)[0]
-    return name == "Judged" or (name in ("RR", "MRR") and "@" in measure.text)

@@ -23,7 +23,8 @@ from evaluator.formats import trec
 from evaluator.formats.qrels import Qrels, read_qrels
 from evaluator.formats.trec import Rules, scan
 from evaluator.measures.condensed import condensed_ndcg
-from evaluator.measures.ir import Measure, Values, aggregate, cross_check, evaluate, first_wanted
+from evaluator.measures.crosscheck import cross_check
+from evaluator.measures.ir import Measure, Values, aggregate, evaluate, first_wanted
 
 CONDENSED, MAIN = Measure("condensed nDCG@5"), Measure("nDCG@5")
 Score = Callable[[str, str], tuple[Values, Values]]
@@ -281,10 +282,10 @@ def test_spam_grades_never_reach_what_crashes_on_them(
         seen.extend(row.relevance for row in judgements)
         return iter(())
 
-    monkeypatch.setattr(ir_measures, "iter_calc", calculated)
+    monkeypatch.setattr(ir_measures.pytrec_eval, "iter_calc", calculated)
     qrels = read_qrels(tmp_path / "qrels")
     read = scan(tmp_path / "run", Rules(judged=qrels.grades), Log("run"))
-    assert cross_check([MAIN], qrels, tmp_path / "run", {}) is None
+    assert cross_check([MAIN], qrels, tmp_path / "run", {MAIN.text: {}}) is None
     evaluate([Measure("infAP")], qrels, read.topics)
     assert sorted(seen) == sorted([3, 2, 1, 0, -1, 2] * 2)
 

@@ -16,7 +16,7 @@ from evaluator.findings import Log
 from evaluator.formats.qrels import read_qrels
 from evaluator.formats.trec import Rules, scan
 from evaluator.measures.interval import intervals
-from evaluator.measures.ir import Measure, aggregate, cross_check, evaluate
+from evaluator.measures.ir import Measure, aggregate, evaluate
 
 TEXTS = [
     "nDCG",
@@ -199,18 +199,6 @@ def test_subtopics_go_to_ir_measures_and_nothing_else(tmp_path: Path) -> None:
 def test_bad_measures_are_refused(text: str) -> None:
     with pytest.raises(EvaluatorError):
         Measure(text)
-
-
-def test_cross_check_finds_a_difference(tmp_path: Path) -> None:
-    (tmp_path / "qrels").write_text("1 0 a 1\n2 0 a 1\n")
-    (tmp_path / "run").write_text("1 Q0 a 1 2 t\n1 Q0 b 2 1 t\n")
-    qrels = read_qrels(tmp_path / "qrels")
-    read = scan(tmp_path / "run", Rules(judged=qrels.grades), Log("run"))
-    measures = [Measure("AP"), Measure("RR@10")]
-    values = evaluate(measures, qrels, read.topics)
-    assert cross_check(measures, qrels, tmp_path / "run", values) is None
-    values["AP"][b"1"] = 0.99
-    assert "AP" in (cross_check(measures, qrels, tmp_path / "run", values) or "")
 
 
 def test_intervals() -> None:

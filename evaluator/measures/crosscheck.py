@@ -1,0 +1,115 @@
+"""The cross-check: ir_measures scores the run's own file, and has to come to our values.
+
+The file is read anew here, with the run's own document ids, so that a mistake in reading, in ordering or in what a
+provider is fed with shows. Where a provider orders tied documents otherwise than trec_eval does, it is given the run
+without ties: scores n, n-1, ... 1 in trec_eval's order. Those are all but pytrec_eval:
+
+* msmarco (``RR@k``) and judged order ties by rising id; compat, too, and it takes documents that were not retrieved for
+  ones with score 0, which is more than a negative one;
+* accuracy, cwl_eval and pyndeval leave them in the order of the file;
+* gdeval orders them as trec_eval does, and all of these but pytrec_eval compare scores in double precision.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from evaluator.findings import CODES, Log
+from evaluator.formats.files import read_all
+from evaluator.formats.qrels import Qrels
+from evaluator.measures import foreign
+from evaluator.measures.ir import Measure, Values
+
+SMALL = 50_000  # lines of a run that is checked without being asked for, and lines of its judgements
+TOLERANCE = 1e-9
+# Findings after which everything in the file still counts.
+HARMLESS = frozenset(("F008", "F011", "F015", "F016", "F018", "F021", "F022", "F023", "F024"))
+SAME_TIES = "pytrec_eval"
+Run = dict[bytes, dict[bytes, float]]  # scores in the order of the file
+
+
+def small(qrels: Qrels, log: Log) -> bool:
+    """Whether a run costs so little to check that it is checked without being asked for."""
+    return log.lines <= SMALL and len(qrels.rows) <= SMALL
+
+
+def incomparable(log: Log, *, double: bool) -> str:
+    """Why a run that was scored cannot be checked against its file; empty if it can."""
+    if double:
+        return "scores are compared in double precision, and trec_eval's code in ir_measures knows single precision only"
+    passed = {code for code in CODES if code.startswith("F0") and log.severity[code] == "ignore"}
+    if log.defects or not (set(log.counts) | passed) <= HARMLESS:
+        return "the run has findings, so that not everything in its file counts as it stands"
+    return ""
+
+
+def cross_check(
+    measures: Iterable[Measure], qrels: Qrels, run: Path, ours: Mapping[str, Values]
+) -> tuple[str, str] | None:
+    """Let ir_measures score the file: the first measure with a difference over 1e-9 and what differs, or None.
+
+    Left out is what ir_measures does not have: ``condensed nDCG@k``, and measures without an installed provider.
+    """
+    checked = [
+        (m, provider)
+        for m in measures
+        if not m.first and (provider := foreign.provider_of(m.foreign)) is not None
+    ]
+    if not checked:
+        return None
+    number = {topic: str(i) for i, topic in enumerate(qrels.grades, 1)}
+    found = _read(run, qrels)
+    judgements = _judgements(qrels, number)
+    for measure, provider in checked:
+        lists = found if provider.NAME == SAME_TIES else {t: _without_ties(docs) for t, docs in found.items()}
+        theirs = {number[t]: {d.decode(): s for d, s in docs.items()} for t, docs in lists.items()}
+        difference = _difference(measure, provider, judgements, theirs, ours[measure.text], list(number))
+        if difference:
+            return measure.text, difference
+    return None
+
+
+def _difference(
+    measure: Measure, provider: Any, judgements: list[Any], run: Any, ours: Values, topics: list[bytes]
+) -> str:
+    left = dict(ours)
+    try:
+        with foreign.quiet():
+            for metric in provider.iter_calc([measure.foreign], judgements, run):
+                value = left.pop(topics[int(metric.query_id) - 1])
+                if not abs(value - float(metric.value)) <= TOLERANCE:
+                    return f"{value!r} here and {metric.value!r} from {provider.NAME} for one topic"
+    except foreign.FAILURES as error:
+        return f"{provider.NAME} fails on the run's own file ({type(error).__name__})"
+    rest = max(map(abs, left.values()), default=0.0)
+    return f"{rest!r} here and nothing from {provider.NAME} for one topic" if rest > TOLERANCE else ""
+
+
+def _judgements(qrels: Qrels, number: Mapping[bytes, str]) -> list[Any]:
+    import ir_measures
+
+    return [
+        ir_measures.Qrel(number[topic], doc.decode(), max(grade, foreign.LOWEST), subtopic.decode())
+        for topic, subtopic, doc, grade in qrels.rows
+    ]
+
+
+def _read(path: Path, qrels: Qrels) -> Run:
+    """The lists of judged topics as the file has them. A line that is none was a finding, and came not so far."""
+    run: Run = {}
+    for line in read_all(path, follow=True).split(b"\n"):
+        words = line.split()
+        if len(words) == 6 and words[0] in qrels.grades and isfinite(float(words[4])):
+            run.setdefault(words[0], {})[words[2]] = float(words[4])
+    return run
+
+
+def _without_ties(docs: Mapping[bytes, float]) -> dict[bytes, float]:
+    """The same list in trec_eval's order, with scores that are not tied: n, n-1, ... 1."""
+    single = dict(zip(docs, array("f", docs.values()), strict=True))
+    order = sorted(docs, key=lambda doc: (single[doc], doc), reverse=True)
+    return {doc: float(len(order) - i) for i, doc in enumerate(order)}

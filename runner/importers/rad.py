@@ -5,10 +5,14 @@ A release is a folder, a zip archive or a single file. What a file is, its conte
 ``simulation``, ``debate``, ``simulated_debate``), labels (an array a line). Of several files of a sort the one with the split
 in its name is taken. For debates the dataset gets ``claims.jsonl`` and ``labels/labels.jsonl``, for judging
 ``debates.jsonl`` in GenIRSim's form and ``debates-labels.jsonl``; labels are in our form.
+
+Debates to be judged are blinded and shuffled as those of a stage are: written anew from what was said, without their ids, in an
+order that their words alone decide. Labels go with them, and ``provenance.json`` in the truths says which line was which.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -17,7 +21,7 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -26,7 +30,7 @@ from runner.errors import Problem, RunnerError
 from runner.labelfiles import positional, write_rows
 from runner.labels import Transcripts, json_lines
 from schemas import show
-from schemas.debates import parse
+from schemas.debates import Debate, parse, transcript_digest
 
 Sort = Literal["claims", "debates", "labels"]
 MAX_FILES = 1000
@@ -34,6 +38,7 @@ MAX_FILE = 1 << 30
 MAX_ALL = 4 << 30
 _ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".tsv")
 _TOPIC = "TOPIC_DESCRIPTION"
+PROVENANCE = "provenance.json"
 
 
 class _Wrong(Exception):
@@ -239,7 +244,7 @@ def _debates_dataset(chosen: Mapping[Sort, Path], inputs: Path, truths: Path) ->
     if "debates" not in chosen:
         return [Problem("the release", "holds no debates", "give the file of the debates, too")]
     problems: list[Problem] = []
-    rows = []
+    found: list[Debate] = []
     for number, data in json_lines(chosen["debates"], problems):
         debate, faults = parse(data)
         bad = [f for f in faults if f.kind == "form"]
@@ -249,15 +254,43 @@ def _debates_dataset(chosen: Mapping[Sort, Path], inputs: Path, truths: Path) ->
                 Problem(f"{show(chosen['debates'].name)}:{number}", "the debate failed", "leave it out")
             )
         elif debate is not None and not bad:
-            rows.append(_simulated(data))
-    if not problems and not rows:
+            found.append(debate)
+    if not problems and not found:
         problems.append(Problem(show(chosen["debates"].name), "holds no debate"))
     if problems:
         return problems
-    write_rows(inputs / "debates.jsonl", rows)
+    from runner.stages import blinded
+
+    order = _shuffled(found)
+    shuffled = [found[place]._replace(id="") for place in order]
+    write_rows(inputs / "debates.jsonl", [blinded(debate) for debate in shuffled])
     if labels := _labels(chosen):
-        write_rows(truths / "debates-labels.jsonl", labels)
+        lines = {place + 1: line for line, place in enumerate(order, 1)}
+        run = transcript_digest(shuffled)
+        moved = [{**label, "run": run, "debate": lines[label["debate"]]} for label in labels]
+        write_rows(truths / "debates-labels.jsonl", sorted(moved, key=lambda m: (m["debate"], m["turn"])))
+    write_rows(truths / PROVENANCE, [_provenance(chosen["debates"].name, found, order)])
     return []
+
+
+def _shuffled(found: Sequence[Debate]) -> list[int]:
+    """Their places in the file in the order of a dataset: a lot drawn from the words of each, so that where it stood has no part."""
+    lots = [hashlib.sha256(f"order\0{transcript_digest([debate])}".encode()).hexdigest() for debate in found]
+    return sorted(range(len(found)), key=lambda place: (lots[place], place))
+
+
+def _provenance(name: str, found: Sequence[Debate], order: Sequence[int]) -> dict[str, Any]:
+    """Which line of the dataset is which debate of the release: for the organiser, beside the truths."""
+    lines = [
+        {
+            "line": n,
+            "debate": place + 1,
+            "id": found[place].id,
+            "transcript": transcript_digest([found[place]]),
+        }
+        for n, place in enumerate(order, 1)
+    ]
+    return {"schema_version": 1, "file": name, "lines": lines}
 
 
 def _labels(chosen: Mapping[Sort, Path]) -> list[dict[str, Any]]:
@@ -323,23 +356,3 @@ def _claims_of_debates(path: Path, problems: list[Problem]) -> list[dict[str, st
                 name, _claim(name, debate.claim, description if isinstance(description, str) else "")
             )
     return list(found.values())
-
-
-def _simulated(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A debate in GenIRSim's form; one that is in it already stays as it is."""
-    key = next((k for k in ("debate", "simulated_debate") if k in data and "simulation" not in data), None)
-    if key is None:
-        return dict(data) if "simulation" in data else {"simulation": dict(data)}
-    turns: list[dict[str, Any]] = []
-    for message in data[key]:
-        content, arguments = message["content"], message.get("arguments") or []
-        if message["role"] == "user":
-            turns.append({"utterance": content, "systemResponse": _answer("", [])})
-        else:
-            turns[-1]["systemResponse"] = _answer(content, arguments)
-    about = {k: data[k] for k in ("id", "claim") if isinstance(data.get(k), str)}
-    return {**about, "simulation": {"userTurns": turns}}
-
-
-def _answer(content: str, arguments: Any) -> dict[str, Any]:
-    return {"utterance": content, "response": {"content": content, "arguments": arguments}}

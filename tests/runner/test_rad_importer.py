@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
+import random
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ import pytest
 import schemas
 from runner.importers import IMPORTERS
 from runner.importers.rad import import_judging, import_release
+from runner.labels import CRITERIA
 from schemas.debates import digest_of_lines as of_lines
 from schemas.debates import parse, transcript_digest
 
@@ -121,35 +126,136 @@ def test_debates_of_both_keys_with_labels(tmp_path: Path, debates: list[Any]) ->
     source = folder(tmp_path / "r", {"debates.jsonl": lines(debates), "x-labels.jsonl": lines(LABELS)})
     assert import_judging(source, tmp_path / "out", "test", truths=tmp_path / "hidden") == []
     made = rows(tmp_path / "out/inputs/debates.jsonl")
-    assert [d["id"] for d in made] == [c["id"] for c in CLAIMS]
-    first = made[0]["simulation"]["userTurns"][0]
-    assert first == {
+    assert {topic(d) for d in made} == {c["claim"] for c in CLAIMS}
+    place = [topic(d) for d in made].index(CLAIMS[0]["claim"])
+    assert made[place]["simulation"]["userTurns"][0] == {
         "utterance": "U0",
-        "systemResponse": {"utterance": "S1", "response": {"content": "S1", "arguments": [ARGUMENT]}},
+        "systemResponse": {
+            "utterance": "S1",
+            "response": {"content": "S1", "arguments": [{"id": "1.1", "text": "t"}]},
+        },
     }
     assert all(schemas.validate(d, "debate-simulation") == [] for d in made)
     # What was said is the same in both forms, so that labels find it.
     known = [found for d in debates if (found := parse(d)[0]) is not None]
-    assert of_lines(made) == transcript_digest(known)
+    order = [d["debate"] - 1 for d in rows(tmp_path / "hidden/provenance.json")[0]["lines"]]
+    assert of_lines(made) == transcript_digest(known[n] for n in order)
     labels = rows(tmp_path / "hidden/debates-labels.jsonl")
     assert [p for row in labels for p in schemas.validate(row, "debate-labels")] == []
-    assert [(r["debate"], r["turn"], r.get("quality", "-"), r["run"] == of_lines(made)) for r in labels] == [
-        (1, 1, 0, True),
-        (1, 2, "-", True),
-        (2, 1, "-", True),
-    ]
+    # Labels stand where their debates went.
+    moved = {n: order.index(n - 1) + 1 for n in (1, 2)}
+    assert [(r["debate"], r["turn"], r.get("quality", "-"), r["run"] == of_lines(made)) for r in labels] == (
+        sorted([(moved[1], 1, 0, True), (moved[1], 2, "-", True), (moved[2], 1, "-", True)])
+    )
     # The same files make a dataset for debates.
     assert import_release(source, tmp_path / "debating", "test") == []
     assert rows(tmp_path / "debating/inputs/claims.jsonl") == CLAIMS
-    assert rows(tmp_path / "debating/truths/labels/labels.jsonl") == labels
+    assert len(rows(tmp_path / "debating/truths/labels/labels.jsonl")) == len(labels)
 
 
-def test_debates_of_genirsim_stay_as_they_are(tmp_path: Path) -> None:
-    assert import_judging(REAL, tmp_path / "out", "test") == []
-    assert rows(tmp_path / "out/inputs/debates.jsonl") == [
-        json.loads(line) for line in REAL.read_text().splitlines()
+def topic(line: dict[str, Any]) -> str:
+    said: str = line["simulation"]["configuration"]["topic"]["description"]
+    return said
+
+
+# Six systems debate the same claims; everything that could name one of them does.
+SYSTEMS = [f"system-{name}" for name in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")]
+
+
+def told(system: str, number: int) -> dict[str, Any]:
+    """A debate in GenIRSim's form with its system's name wherever there is room for one, but in what was said."""
+    answer = {
+        "utterance": f"S{number}{len(system)}",
+        "milliseconds": 100 + len(system),
+        "systemName": system,
+        "response": {"content": f"S{number}{len(system)}", "arguments": [{**ARGUMENT, "origin": system}]},
+    }
+    turn = {"utterance": f"U{number}", "systemResponse": answer, "by": system}
+    configuration = {
+        "topic": {"id": f"{system}-{number}", "description": f"Claim {number}.", "system": system},
+        "system": {"class": system, "url": f"http://{system}/"},
+        "maxTurns": 3,
+    }
+    return {
+        "id": f"{system}-{number}",
+        "team": system,
+        "simulation": {"configuration": configuration, "userTurns": [turn] * 3, "system": system},
+        "overallEvaluations": {system: {"score": 1}},
+    }
+
+
+def test_nothing_of_imported_debates_tells_whose_they_are(tmp_path: Path) -> None:
+    debates = [told(system, number) for system in SYSTEMS for number in range(8)]
+    labels = [[{"quality": n % 2, "manner": t % 2} for t in range(3)] for n in range(len(debates))]
+    files = {"debates.jsonl": lines(debates), "x-labels.jsonl": lines(labels)}
+    assert import_judging(folder(tmp_path / "r", files), tmp_path / "out", "test") == []
+    text = (tmp_path / "out/inputs/debates.jsonl").read_text()
+    assert "system-" not in text and "milliseconds" not in text and '"id": "1.1"' in text
+    assert [p.name for p in (tmp_path / "out/inputs").iterdir()] == ["debates.jsonl"]
+    # Neither does the order: it is the same whatever order the release has.
+    turned = {"debates.jsonl": lines(debates[::-1]), "x-labels.jsonl": lines(labels[::-1])}
+    assert import_judging(folder(tmp_path / "t", turned), tmp_path / "other", "test") == []
+    assert (tmp_path / "other/inputs/debates.jsonl").read_text() == text
+    whose = [
+        line["id"].rpartition("-")[0] for line in rows(tmp_path / "out/truths/provenance.json")[0]["lines"]
     ]
-    assert list((tmp_path / "out/truths").iterdir()) == []  # no labels yet
+    runs = 1 + sum(a != b for a, b in itertools.pairwise(whose))
+    assert runs > len(debates) / 2  # in the release they stand in six blocks
+    # Each label is where its debate is.
+    made = {(r["debate"], r["turn"]): r for r in rows(tmp_path / "out/truths/debates-labels.jsonl")}
+    for line in rows(tmp_path / "out/truths/provenance.json")[0]["lines"]:
+        assert [made[line["line"], t + 1]["quality"] for t in range(3)] == [(line["debate"] - 1) % 2] * 3
+
+
+def test_official_figures_are_those_of_the_unshuffled_files(tmp_path: Path) -> None:
+    """Whatever a judge says and however debates repeat: precision, recall and F1 are the same in both orders."""
+    dice = random.Random(11)
+    debates = [told(system, number) for system in SYSTEMS for number in range(4)]
+    debates += [debates[3], debates[3]]  # the same words twice more, with other labels
+    labels = [[{c: dice.choice((0, 1, None)) for c in CRITERIA} for _ in range(3)] for _ in debates]
+    said = [
+        {
+            "userTurnsEvaluations": [
+                {c.capitalize(): {"score": dice.random()} for c in CRITERIA} for _ in range(3)
+            ]
+        }
+        for _ in debates
+    ]
+    source = folder(tmp_path / "r", {"debates.jsonl": lines(debates), "x-labels.jsonl": lines(labels)})
+    (tmp_path / "said.jsonl").write_bytes(lines(said))
+    before = judged(source / "x-labels.jsonl", tmp_path / "said.jsonl", source / "debates.jsonl")
+    assert import_judging(source, tmp_path / "out", "test") == []
+    order = [line["debate"] - 1 for line in rows(tmp_path / "out/truths/provenance.json")[0]["lines"]]
+    (tmp_path / "moved.jsonl").write_bytes(lines([said[n] for n in order]))
+    after = judged(
+        tmp_path / "out/truths/debates-labels.jsonl",
+        tmp_path / "moved.jsonl",
+        tmp_path / "out/inputs/debates.jsonl",
+    )
+    assert before["values"] and len(before["values"]) > 8
+    assert (before["values"], before["beside"], before["counts"]) == (
+        after["values"],
+        after["beside"],
+        after["counts"],
+    )
+
+
+def judged(labels: Path, judgments: Path, debates: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "evaluator", "judges", "--json", "--labels", labels]
+    done = subprocess.run(
+        [*command, "--judgments", judgments, "--debates", debates], capture_output=True, text=True, check=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_debates_of_genirsim_lose_all_but_what_was_said(tmp_path: Path) -> None:
+    assert import_judging(REAL, tmp_path / "out", "test") == []
+    originals = [json.loads(line) for line in REAL.read_text().splitlines()]
+    made = rows(tmp_path / "out/inputs/debates.jsonl")
+    assert sorted(of_lines([d]) for d in made) == sorted(of_lines([d]) for d in originals)
+    assert all(set(d["simulation"]["configuration"]) <= {"topic", "maxTurns"} for d in made)
+    assert [p.name for p in (tmp_path / "out/truths").iterdir()] == ["provenance.json"]  # no labels yet
     assert import_release(REAL, tmp_path / "debating", "test") == []
     assert [c["claim"] for c in rows(tmp_path / "debating/inputs/claims.jsonl")] == [
         "Television is bad",

@@ -264,21 +264,48 @@ class RunArchive:
                 found += [e for e in attempt.evaluations() if (task, run_id, e.attempt, e.k) not in known]
         return found
 
-    def verify(self, events: Iterable[Event] = ()) -> list[Problem]:
+    def verify(self, events: Iterable[Event] = (), *, complete: bool = False) -> list[Problem]:
         """Check every file against its manifest, and every manifest against the event log. Returns what is wrong.
 
-        Reads the whole archive.
+        Reads the whole archive. With ``complete``, the events are all there are: what none of them names is listed too.
         """
         problems: list[Problem] = []
+        found: dict[tuple[Any, ...], str] = {}
         for task, run_id in self.runs():
             for attempt in self.attempts(task, run_id):
                 problems += self._verify_folder(attempt.path, skip="evaluations")
+                found[task, run_id, attempt.number, None] = str(attempt.path.relative_to(self.root))
                 for evaluation in attempt.evaluations():
                     problems += self._verify_folder(evaluation.path)
+                    found[task, run_id, attempt.number, evaluation.k] = str(
+                        evaluation.path.relative_to(self.root)
+                    )
+        named: set[tuple[Any, ...]] = set()
         for event in events:
             if event.type in ("attempt-committed", "evaluation-committed"):
+                d = event.data
+                named.add((d["task"], d["run"], d["attempt"], d.get("evaluation")))
                 problems += self._verify_event(event)
+        if complete:
+            problems += [
+                Problem(
+                    shown,
+                    "is in the archive, but no event names it.",
+                    "runner evaluate takes it over if a command was killed just before; else the log was cut: restore it",
+                )
+                for key, shown in found.items()
+                if key not in named
+            ]
         return problems
+
+    def check_whole(self, sealed: Attempt | Evaluation, manifest: str) -> None:
+        """Raise E307 unless every file of ``sealed`` is as it was when its ``manifest`` (SHA-256) was committed."""
+        check_manifest(sealed, manifest)
+        wrong = self._verify_folder(sealed.path, skip="evaluations" if isinstance(sealed, Attempt) else None)
+        if wrong:
+            error = _damaged(str(wrong[0]))
+            error.problems = tuple(wrong)
+            raise error
 
     def _verify_folder(self, folder: Path, skip: str | None = None) -> list[Problem]:
         shown = str(folder.relative_to(self.root))
@@ -407,6 +434,12 @@ class RunArchive:
             _sync_folder(folder)
         staging.lock.release(force=True)
         (self.tmp / f"{staging.path.name}.lock").unlink(missing_ok=True)
+
+
+def check_manifest(sealed: Attempt | Evaluation, manifest: str) -> None:
+    """Raise E307 unless the manifest of ``sealed`` is the one that was committed. Reads that file only."""
+    if sealed.manifest_digest() != manifest:
+        raise _damaged(f"{sealed.path} holds other files than those that were committed")
 
 
 def walk(folder: Path, *, skip: str | None = None) -> Iterator[tuple[str, Path]]:

@@ -14,11 +14,14 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.clock import Clock, SystemClock, stamp
 from runner.errors import PlatformError, Problem
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 TYPES = (
     "submission-registered",
@@ -31,6 +34,7 @@ TYPES = (
     "dataset-published",
     "round-frozen",
     "labels-imported",
+    "loss-accepted",
 )
 MAX_LINE = 256 * 1024
 LOCK_SECONDS = 60.0
@@ -200,6 +204,55 @@ class EventLog:
             return [Problem(str(self.path), error.why, error.fix)]
         return []
 
+    def survey(self) -> tuple[list[Event], list[Problem]]:
+        """Every line that can still be read as an event, and every line that is wrong. For looking into damage.
+
+        An event of a line that is wrong is among them as it stands there now: believe none of them if there are problems.
+        """
+        events: list[Event] = []
+        problems: list[Problem] = []
+        before: str | None = ""
+        for number, line in enumerate(self._lines(), start=1):
+            try:
+                event = self._parse(line, number)
+                if event.seq != number or before not in (None, event.prev):
+                    raise self._damaged(number, "does not follow the event before it")
+            except PlatformError as error:
+                why = error.why.removeprefix(f"{self.path}:{number} ")
+                problems.append(Problem(f"{self.path.name}:{number}", why, error.fix))
+                loose = _loosely(line)
+                before = loose.hash if loose else None
+                events += [loose] if loose else []
+                continue
+            before = event.hash
+            events.append(event)
+        return events, problems
+
+    def _lines(self) -> Iterator[bytes]:
+        """The whole lines of the log; what a crash left behind the last newline is none."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as stream:
+            while line := stream.readline(MAX_LINE + 1):
+                if line.endswith(b"\n") or len(line) > MAX_LINE:
+                    yield line
+
+    def feed(self, digest: Hash, start: int, end: int) -> None:
+        """Feed the bytes from ``start`` to ``end`` to ``digest``. Raises E307 when the log ends before that."""
+        left = end - start
+        if left <= 0:
+            return
+        try:
+            with self.path.open("rb") as stream:
+                stream.seek(start)
+                while left and (part := stream.read(min(left, 1024 * 1024))):
+                    digest.update(part)
+                    left -= len(part)
+        except FileNotFoundError:
+            pass
+        if left:
+            raise self._damaged(None, "it is shorter than it was")
+
     def end(self) -> Position:
         """The position behind the last event; walks the whole chain."""
         position = Position()
@@ -226,6 +279,17 @@ class EventLog:
             fix="restore events.jsonl from a backup; the database can then be rebuilt with runner store rebuild",
             code="E307",
         )
+
+
+def _loosely(line: bytes) -> Event | None:
+    """What a line says, whether or not its hash fits; None when it cannot be read as an event."""
+    try:
+        data = json.loads(line)
+        if isinstance(data, dict) and data.keys() == _KEYS and isinstance(data["data"], dict):
+            return Event(**data) if isinstance(data["seq"], int) and data["type"] in TYPES else None
+    except (ValueError, RecursionError, TypeError):
+        pass
+    return None
 
 
 def _hash(body: Mapping[str, Any]) -> str:

@@ -43,10 +43,15 @@ def commit(store: Store, sealed: Attempt | Evaluation) -> None:
 def adopt(store: Store) -> int:
     """Commit what a killed process had sealed but not recorded, and sweep its unfinished folders.
 
-    Returns how many attempts and evaluations were taken over.
+    Returns how many attempts and evaluations were taken over. Runs of a submission that the log does not know are left
+    alone: no event could name them (the log was cut, which ``runner store verify`` says).
     """
+    from runner.store.history import submission_of
+    from runner.store.queries import submissions
+
     store.archive.sweep()
-    found = store.archive.uncommitted(store.log)
+    known = {entry.id for entry in submissions(store)}
+    found = [s for s in store.archive.uncommitted(store.log) if submission_of(s.run_id) in known]
     for sealed in found:
         commit(store, sealed)
     return len(found)

@@ -16,6 +16,7 @@ from runner.clock import Clock, SystemClock, stamp
 from runner.config import Config
 from runner.engines.base import Engine, ImageRef
 from runner.errors import RunnerError
+from runner.events import Position
 from runner.records import registration
 from runner.rounds import check_open
 from runner.store.connect import Store
@@ -26,12 +27,16 @@ from runner.tasks import Cell, Task
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a registration gave: the submission's id, whether it was new, and the quota after it."""
+    """What a registration gave: the submission's id, whether it was new, and the quota after it.
+
+    ``head`` is the last known head of the event log then: who keeps the receipt can ask whether it is still on the chain.
+    """
 
     submission: str
     new: bool
     quota: QuotaUse
     image: str | None
+    head: Position
 
 
 def home_of(config: Config, submission_id: str) -> Path:
@@ -99,7 +104,9 @@ def _register(
     identity = bundle.submission_id
     known = {entry.id for entry in submissions(store, task=task.id)}
     if identity in known:
-        return Receipt(identity, False, quota(store, task, bundle.data["team"]), _image_id(bundle))
+        return Receipt(
+            identity, False, quota(store, task, bundle.data["team"]), _image_id(bundle), store.head()
+        )
     check_open(task, bundle.data["team"], received, store)
     use = quota(store, task, bundle.data["team"])
     if use.left < 1:
@@ -112,7 +119,8 @@ def _register(
     image = _take_in(config, engine, bundle)
     event = {**registration(bundle), "received": stamp(received)}
     store.commit("submission-registered", event, actor=actor)
-    return Receipt(identity, True, quota(store, task, bundle.data["team"]), image.id if image else None)
+    left = quota(store, task, bundle.data["team"])
+    return Receipt(identity, True, left, image.id if image else None, store.head())
 
 
 def _task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:

@@ -89,12 +89,14 @@ def freeze(
     loaded = context.one_task(where, task)
     with context.store(where) as store, coordinator(where):
         state, new = freeze_round(where, store, loaded, name, anyway=anyway)
+        head = store.head()
     if as_json:
-        output.as_json({**_facts(loaded, state), "new": new})
+        output.as_json({**_facts(loaded, state), "new": new, "head": {"event": head.seq, "hash": head.hash}})
     else:
         output.say(
             f"{task} {name} {'is frozen' if new else 'was frozen already'}: {state.frozen}, SHA-256 {state.digest}"
         )
+        output.say(f"receipt: event {head.seq}, head {head.hash}")
         output.say(f"runner leaderboard {task} --round {name} shows it")
 
 
@@ -122,6 +124,7 @@ def show(task: context.TaskArgument, name: RoundArgument, as_json: context.JsonO
             "datasets": ", ".join(state.round.datasets),
             "state": state.name + (f" at {state.frozen}" if state.frozen else ""),
             "SHA-256": state.digest or "",
+            "head before": frozen["events"]["hash"] if frozen else "",
             "tables": ", ".join(frozen["tables"]) if frozen else "",
             "frozen without": ", ".join(frozen["unsettled"]) if frozen else "",
         }

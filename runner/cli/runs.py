@@ -220,6 +220,8 @@ def export(
     with context.store(where) as store:
         found, dataset, task = _detail(where, store, run, audience)
         may_export(found, audience, dataset)
+        for sealed, manifest in found.sealed():
+            store.archive.check_whole(sealed, manifest)
         names = {name: measure.measure for name, measure in task.measures.items()} if task else {}
         written = export_run(found, redact_run(found, audience, dataset), folder, names)
     output.say(f"{written} files in {folder}")

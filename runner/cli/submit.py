@@ -131,10 +131,12 @@ def _tell(receipt: Receipt) -> dict[str, Any]:
     use = receipt.quota
     state = "registered" if receipt.new else "was registered already"
     output.say(f"{receipt.submission} {state}; quota left: {use.left} of {use.limit}")
+    output.say(f"receipt: event {receipt.head.seq}, head {receipt.head.hash}")
     return {
         "submission": receipt.submission,
         "new": receipt.new,
         "image": receipt.image,
+        "head": {"event": receipt.head.seq, "hash": receipt.head.hash},
         "quota": {"limit": use.limit, "used": use.used, "open": use.open, "left": use.left},
     }
 

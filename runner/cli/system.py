@@ -49,42 +49,61 @@ def doctor(as_json: context.JsonOption = False) -> None:
 
 
 @stores.command(epilog="Examples:  runner store rebuild")
-def rebuild() -> None:
+def rebuild(
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Also from a log that holds less than was recorded once; that is written down in it.",
+        ),
+    ] = False,
+) -> None:
     """Make the database again from the archive and the event log, and the kept replies of models from the archive."""
     from runner.archive import RunArchive
     from runner.replies import rebuild as replies_again
     from runner.store.connect import rebuild as build_again
 
     where = context.config()
-    position = build_again(where)
+    position = build_again(where, accept_loss=accept_loss)
     archive = RunArchive(where.archive)
     kept = sum(replies_again(where.home, archive, task) for task in archive.tasks())
-    output.say(f"rebuilt from {position.seq} events" + (f"; kept replies of models: {kept}" if kept else ""))
+    output.say(
+        f"rebuilt from {position.seq} events, head {position.hash or 'none'}"
+        + (f"; kept replies of models: {kept}" if kept else "")
+    )
 
 
-@stores.command(epilog="Examples:  runner store verify")
-def verify() -> None:
-    """Check every hash of the archive and of the event chain."""
-    from runner import rounds
-    from runner.archive import RunArchive
+@stores.command(
+    epilog="Examples:  runner store verify  |  runner store verify --head 9f86d081884c7d65  |  runner store verify --json"
+)
+def verify(
+    head: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--head",
+            help="A head as a receipt or a frozen round names it (12 digits or more): is it still on the chain? Repeatable.",
+        ),
+    ] = None,
+    as_json: context.JsonOption = False,
+) -> None:
+    """Compare event log, archive, frozen rounds and database with each other and with the last known head."""
     from runner.errors import RunnerError
-    from runner.events import EventLog
+    from runner.store.verify import verify as look
 
-    where = context.config()
-    log = EventLog(where.events)
-    problems = log.verify()
-    events = [] if problems else list(log)
-    problems += RunArchive(where.archive).verify(events)
-    problems += rounds.verify(where.home, events)
-    if problems:
+    found = look(context.config(), head or ())
+    if as_json:
+        output.as_json(found.as_dict())
+    if found.problems:
         raise RunnerError(
             "E307",
-            "the archive or the event log was changed",
-            why="A hash does not match.",
-            fix="restore from a backup",
-            problems=problems,
+            f"event log, archive and database are not as they were recorded: {len(found.problems)} problems",
+            why="They are compared with each other, and with the last head of the log that is known.",
+            fix="restore from a backup what is named; runner store rebuild makes the database again from the other two",
+            problems=found.problems,
         )
-    output.say(f"all hashes match: {len(events)} events")
+    for note in found.notes:
+        output.say(note)
+    output.say(f"all hashes match: {found.events} events, head {found.head or 'none'}")
 
 
 @app.command(epilog="Examples:  runner gc --dry-run  |  runner gc")

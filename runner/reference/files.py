@@ -134,7 +134,9 @@ _ARCHIVE = """\
 Everything that the runner knows lies in the data directory (`RUNNER_HOME`, default `.runner` in the project). The
 **archive** and the **event log** are the truth; the database is made from them, and `runner store rebuild` makes it
 again. Nothing in the archive is ever changed: a folder is written elsewhere, gets a manifest with the SHA-256 of every
-file, and is then moved into place. `runner store verify` checks every hash.
+file, and is then moved into place. `runner store verify` compares all
+of it: every hash, events against folders, the database row by row against what the two make, and the **last known head** (number
+and hash of the last event), which stands in the database, in every frozen round, and in the receipt of every registration.
 
 ```
 archive/TASK/RUN/attempts/N/           one execution
@@ -181,6 +183,7 @@ _EVENTS = {
     "run-cancelled": "a person stopped a run",
     "dataset-published": "the scores on a blinded dataset were opened",
     "round-frozen": "a round was frozen; its snapshot's SHA-256",
+    "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",
     "labels-imported": "people's labels or a judge's scores were put into the truths; the file's SHA-256 and how many",
 }
 

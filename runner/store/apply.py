@@ -14,6 +14,7 @@ run-cancelled            task, run, submission, dataset, scenario
 dataset-published        task, dataset
 round-frozen             task, round, sha256 (of the snapshot), frozen
 labels-imported          task, dataset, file (name in the truths), sha256 (of that file with them in it), count
+loss-accepted            lost (where it was remembered, seq and hash of the event), count
 =======================  ================================================================================
 """
 
@@ -321,6 +322,12 @@ def _labels(_: Connection, event: Event, __: RunArchive) -> None:
         raise KeyError("the facts of an import")
 
 
+def _loss(_: Connection, event: Event, __: RunArchive) -> None:
+    """Nothing to store: the log keeps that a part of it was given up, and :mod:`runner.store.history` reads it there."""
+    if not {"lost", "count"} <= event.data.keys():
+        raise KeyError("what was lost")
+
+
 def _check_manifest(event: Event, digest: str) -> None:
     if digest != event.data["manifest"]:
         raise _contradiction(event, "the archive holds other files than those that were committed")
@@ -346,4 +353,5 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "dataset-published": _published,
     "round-frozen": _frozen,
     "labels-imported": _labels,
+    "loss-accepted": _loss,
 }

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 import schemas
-from runner.archive import Attempt, Evaluation
+from runner.archive import Attempt, Evaluation, check_manifest
 from runner.errors import RunnerError
 from runner.outcomes import AttemptFacts, EvaluationFacts, Outcome, derive
 from runner.store import tables as t
@@ -123,6 +123,18 @@ class RunDetail:
     topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # measure -> topic -> value
     findings: tuple[FindingCount, ...] = ()
     pending: Mapping[str, str] = field(default_factory=dict)  # measure -> why it has no value yet
+
+    def sealed(self) -> list[tuple[Attempt | Evaluation, str]]:
+        """The attempt and the evaluation, each with the SHA-256 of its manifest as it was committed."""
+        found: list[tuple[Attempt | Evaluation, str]] = []
+        if (attempt := self.attempt) is not None:
+            rows = [row for row in self.attempt_rows if row["number"] == attempt.number]
+            found += [(attempt, row["manifest"]) for row in rows]
+        if (evaluation := self.evaluation) is not None:
+            key = (evaluation.attempt, evaluation.k)
+            judged = [row for row in self.evaluation_rows if (row["attempt"], row["number"]) == key]
+            found += [(evaluation, row["manifest"]) for row in judged]
+        return found
 
 
 @dataclass(frozen=True)
@@ -378,6 +390,9 @@ def detail(
         evaluation = None
         if k is not None:
             evaluation = Evaluation(run.submission.task, wanted, n, k, archived.path / "evaluations" / str(k))
+        shell = RunDetail(run, is_published, tuple(attempts), tuple(evaluations), archived, evaluation)
+        for sealed, manifest in shell.sealed():
+            check_manifest(sealed, manifest)
         return RunDetail(
             run,
             is_published,

@@ -157,7 +157,10 @@ def test_a_shorter_log_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(RunnerError) as caught:
         connect.open_store(world.config)
     assert caught.value.code == "E307"
-    connect.rebuild(world.config)
+    with pytest.raises(RunnerError) as caught:
+        connect.rebuild(world.config)
+    assert caught.value.code == "E307"
+    connect.rebuild(world.config, accept_loss=True)
     connect.open_store(world.config).close()
 
 

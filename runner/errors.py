@@ -136,7 +136,9 @@ CODES: dict[str, Code] = {
         "Truths of a blinded dataset must lie outside the tree that participants get and outside the inputs.",
     ),
     "E404": Code(
-        ORGANISER, "the evaluator failed", "The evaluator container failed or its result breaks the contract."
+        ORGANISER,
+        "the evaluator failed",
+        "The evaluator container failed, its result breaks the contract, or it cannot compute a measure of the task.",
     ),
     "E405": Code(
         ORGANISER,

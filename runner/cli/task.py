@@ -10,6 +10,8 @@ from runner.cli import context, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
+    from runner.config import Config
+    from runner.measurechecks import Answer
     from runner.tasks import Task
     from runner.views import Sight
 
@@ -75,8 +77,11 @@ def check(
     ] = False,
     as_json: context.JsonOption = False,
 ) -> None:
-    """Check task.yaml and every file it names, and say what each scenario sees; with --run prove it with its baseline."""
+    """Check task.yaml, every file it names and whether the evaluator image can compute the measures, and say what each
+    scenario sees; with --run prove it with its baseline.
+    """
     from runner import compose
+    from runner.measurechecks import refusal
     from runner.tasks import check_task, view_sights
 
     where = context.config()
@@ -86,6 +91,7 @@ def check(
         output.say(f"tasks/{name}/compose.yaml was written anew from task.yaml")
     output.say(f"{name}: task.yaml and its files are fine")
     missing = _missing(task)
+    measures = _measures(where, task)
     sights = view_sights(task) if any(scenario.rules for scenario in task.scenarios.values()) else []
     if sights and not as_json:
         _show_sights(sights)
@@ -102,12 +108,51 @@ def check(
                     for r in results
                 ],
             )  # fmt: skip
-    good = all(result["good"] for result in results)
+    good = all(result["good"] for result in results) and all(one.computed is not False for one in measures)
     if as_json:
         views = [sight.as_dict() for sight in sights]
-        output.as_json({"task": name, "good": good, "runs": results, "views": views, "missing": missing})
+        asked = [one.as_dict() for one in measures]
+        output.as_json(
+            {
+                "task": name,
+                "good": good,
+                "runs": results,
+                "views": views,
+                "missing": missing,
+                "measures": asked,
+            }
+        )
+    if (refused := refusal(task, measures)) is not None:
+        raise refused
     if not good:
         raise typer.Exit(1)
+
+
+def _measures(where: Config, task: Task) -> list[Answer]:
+    """What the evaluator image says of each measure; nothing, and why, where it cannot be asked."""
+    from runner.errors import RunnerError
+    from runner.measurechecks import Answer, ask
+    from runner.setup.images import images, open_engine
+
+    try:
+        engine = open_engine(where)
+        default = images(engine, where)["evaluator"].id if task.evaluator_image is None else ""
+        answers = ask(engine, task, default)
+    except RunnerError as error:
+        why = f"{error.what} ({error.code})"
+        answers = [Answer(m.id, m.measure, None, why) for m in task.measures.values()]
+    names = ", ".join(output.printable(one.measure) for one in answers if one.computed)
+    if names:
+        output.say(f"the evaluator image computes {names}")
+    unknown: dict[str, list[str]] = {}
+    for one in answers:
+        if one.computed is None:
+            unknown.setdefault(one.why, []).append(output.printable(one.measure))
+    for why, found in unknown.items():
+        output.say(
+            f"not checked: whether the evaluator image computes {', '.join(found)}: {output.printable(why)}"
+        )
+    return answers
 
 
 def _missing(task: Task) -> list[dict[str, Any]]:

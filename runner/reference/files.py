@@ -46,6 +46,10 @@ Everything in `/in/run` was written by a participant: treat it as hostile. Messa
 hold, because teams may see them. One exception: where `records` is true (workflow interactive), the files beside the main
 one, `turns.jsonl` and `served.jsonl`, are the platform's own.
 
+`runner task check` gives the evaluator a run file without a single line. An evaluator that can do its work writes `valid` or
+`invalid`; one that cannot compute a measure writes `error`, and is then asked for each measure on its own. This is how the
+organiser learns of it before the task opens.
+
 ## Judgments
 
 - **Values that come later.** A measure that waits for people's labels goes into `pending`, with the reason, and not into

@@ -111,6 +111,39 @@ def test_an_image_written_from_the_documented_contract(
     assert "good" in cli("leaderboard", "foreign").out
 
 
+def test_task_check_asks_the_image_for_every_measure(
+    live: Project, cli: Callable[..., Said], bad_image: ImageRef
+) -> None:
+    """One of each provider that our image has, and some that it cannot compute; a stranger's image is asked, too."""
+    fine = [
+        "nDCG@10",
+        "SetP",
+        "ERR@5",
+        "alpha_nDCG@5",
+        "Compat",
+        "Accuracy",
+        "RR(cutoff=5)",
+        "Judged(cutoff=5)",
+    ]
+    bad = ["SDCG(max_rel=3)@5", "alpha_nDCG@30", "ERR"]
+    rows = [
+        {"id": f"m{i}", "measure": text, "truths": "qrels.txt"}
+        for i, text in enumerate(["P@10", *fine, *bad], 1)
+    ]
+    tables = [{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "m1"}]
+    live.write_task(measures=rows, tables=tables)
+    said = cli("task", "check", "mini", "--json", expect=4)
+    assert {m["measure"] for m in said.json["measures"] if m["computed"] is False} == set(bad)
+    assert {m["measure"] for m in said.json["measures"] if m["computed"]} == {"P@10", *fine}
+    assert "E404" in said.err and "cwl_eval" in said.err and "tasks/mini/task.yaml:" in said.err
+    live.write_task(measures=rows[: len(fine) + 1], tables=tables)
+    assert "the evaluator image computes P@10, nDCG@10" in cli("task", "check", "mini").err
+    live.write_task(evaluator={"image": bad_image.id})
+    (live.root / "tasks/mini/datasets/dev/truths/program.py").write_text("raise SystemExit(1)")
+    said = cli("task", "check", "mini")
+    assert "not checked: whether the evaluator image computes nDCG@10, P@10: the evaluator ended" in said.err
+
+
 @pytest.fixture
 def bad_image(build_image: Callable[..., ImageRef]) -> ImageRef:
     """One image whose entrypoint is the program that the dataset's truths name: one image for all cases."""

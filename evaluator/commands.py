@@ -39,9 +39,15 @@ def run_request(path: Path) -> int:
         print("\n".join(error.lines()), file=sys.stderr)
         Sink(Log(request.run_file)).write(request.output, status="error", message=message)
         return 0
+    sink.notes += _loud(log)
     sink.write(request.output)
-    print(log.summary(), file=sys.stderr)
+    print("\n".join([*_loud(log), log.summary()]), file=sys.stderr)
     return 0
+
+
+def _loud(log: Log) -> list[str]:
+    """What has to stand beside the scores, because it takes the sense from them."""
+    return [f.message for f in log.sorted() if f.code == "F029"][:5]
 
 
 def local(text: str | None, path: Path | None) -> int:
@@ -69,6 +75,7 @@ def local(text: str | None, path: Path | None) -> int:
     log = Log(name, request.severities, kept=request.max_findings)
     sink = Sink(log)
     find(request.kind).evaluate(request.run / name, request.inputs, request.truths, request, sink)
+    sink.notes += _loud(log)
     lines = [str(f) for f in log.sorted()[:50]]
     total = sum(log.counts.values())
     if total > len(lines):
@@ -107,7 +114,7 @@ def trec(args: argparse.Namespace) -> int:
     """Score runs by one file of judgements and print the values. Returns 1 if a run is invalid."""
     from evaluator.formats.qrels import read_qrels
     from evaluator.formats.trec import Rules, scan
-    from evaluator.kinds.adhoc import wanted
+    from evaluator.kinds.adhoc import report_unmatched, wanted
     from evaluator.measures.ir import Measure, aggregate, evaluate, first_wanted, require
 
     measures = [Measure(text) for text in args.measure or ["nDCG@10", "AP"]]
@@ -120,6 +127,7 @@ def trec(args: argparse.Namespace) -> int:
     for path in args.runs:
         log = Log(str(path))
         read = scan(path, rules, log)
+        report_unmatched(read, [qrels], log)
         _print_findings(log)
         if log.invalid:
             invalid = True

@@ -261,9 +261,9 @@ def compare(truth: Board, judge: Board, args: argparse.Namespace) -> list[dict[s
                         "give both the same runs, or say --on-missing warn, skip or default",
                     )
                 print(f"{what}: {'; '.join(parts)}: left out", file=sys.stderr)
-            if len(pair.truth) < LEAST:
+            if len(pair.truth) < LEAST or len(pair.missing) == len(there):
                 raise EvaluatorError(
-                    f"{plain(left)} and {plain(right)} have {len(pair.truth)} runs in common",
+                    f"{plain(left)} and {plain(right)} have {len(there) - len(pair.missing)} runs in common",
                     f"a correlation needs {LEAST}",
                     "check the formats: with the wrong one, topics or measures are taken for runs",
                 )

@@ -42,6 +42,7 @@ class Checker:
     seen: dict[str, int | None] = field(default_factory=dict)  # topic -> line
     runs: dict[str, int | None] = field(default_factory=dict)
     unknown: int = 0
+    cited: int = 0
     _suggested: int = 0
 
     def take(self, report: Report) -> bool:
@@ -70,6 +71,11 @@ class Checker:
         for topic in self.rules.topics or ():
             if topic not in self.seen:
                 self.log.add("F312", None, f"there is no report for topic {show(topic)}", topic.encode())
+        if not self.log.invalid:
+            if self.rules.topics is not None and self.seen.keys().isdisjoint(self.rules.topics):
+                self.log.add("F028", None, "no topic of the dataset is answered")
+            elif self.cited and self.unknown == self.cited:
+                self.log.add("F029", None, "no cited document is in the collection")
         self.log.answered = len(self.seen)
         self.log.tag = next(iter(self.runs), "").encode() or None
 
@@ -111,6 +117,7 @@ class Checker:
         known = self.rules.documents
         if known is None:
             return
+        self.cited += len(report.cited)
         missing = [
             d for d in report.cited if d not in known and not (self.rules.carried and d in report.documents)
         ]

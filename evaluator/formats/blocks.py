@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 
 from evaluator.findings import Log, show
+from evaluator.formats.files import Damaged, Source, TooLarge
 
 MAX_LINE = 65_536  # bytes; longer lines are F009
 MAX_TOPIC = 64 << 20  # bytes of consecutive lines of one topic that are held; more is F026
@@ -16,10 +17,44 @@ _UNKNOWN = b" "  # no topic: an id holds no blank
 Block = tuple[bytes, Sequence[int]]  # whole lines, and the number of each
 
 
-def cut(read: Callable[[int], bytes], size: int, log: Log) -> Iterator[Block]:
+class WholeLines:
+    """Reads a file up to its end, or up to the last whole line before it is damaged or too large, and reports that."""
+
+    def __init__(self, source: Source, max_bytes: int | None, log: Log) -> None:
+        self._source, self._max_bytes, self._log = source, max_bytes, log
+        self._rest = b""  # a line whose end has not come yet
+        self.broke_off = False
+
+    def read(self, n: int) -> bytes:
+        """About ``n`` bytes, b"" at the end."""
+        while not self.broke_off:
+            try:
+                piece = self._source.read(n)
+            except TooLarge:
+                self._end("F004", f"the file holds more than {self._max_bytes:,} bytes (unpacked)")
+            except Damaged as error:
+                self._end("F003", f"the gzip data is damaged or ends too early ({show(str(error))})")
+            else:
+                data = self._rest + piece
+                # A line that is too long is passed on as it comes: whoever cuts lines does not hold it either.
+                end = data.rfind(b"\n") + 1 if piece and len(self._rest) <= MAX_LINE else len(data)
+                self._rest = data[end:]
+                if end or not piece:
+                    return data[:end]
+        return b""
+
+    def _end(self, code: str, message: str) -> None:
+        self.broke_off, self._rest = True, b""
+        self._log.add(code, None, message)
+
+
+def cut(
+    read: Callable[[int], bytes], size: int, log: Log, dropped: set[bytes] | None = None
+) -> Iterator[Block]:
     """Yield blocks of whole lines; each block but the last ends where the topic changes.
 
-    Lines over ``MAX_LINE`` bytes are reported and left out; so is the rest of a topic over ``MAX_TOPIC`` bytes.
+    Lines over ``MAX_LINE`` bytes are reported and left out. A topic over ``MAX_TOPIC`` bytes is reported and put into
+    ``dropped``: not all of its lines are in the blocks.
     """
     rest = b""
     topic: bytes | None = None  # rest begins with whole lines of this topic up to `checked`
@@ -76,6 +111,8 @@ def cut(read: Callable[[int], bytes], size: int, log: Log) -> Iterator[Block]:
                     f"the topic {show(topic or b'')} has more than {MAX_TOPIC >> 20} MiB of lines",
                     topic,
                 )
+                if dropped is not None and topic is not None:
+                    dropped.add(topic)
                 count = rest.count(b"\n", 0, last)
                 line += count
                 log.lines += count
@@ -108,7 +145,9 @@ def _last_change(data: bytes, end: int, floor: int, known: bytes | None) -> tupl
     return 0, topic if topic is not None else known
 
 
-def regroup(data: bytes, log: Log, known: frozenset[bytes] | None) -> Iterator[Block]:
+def regroup(
+    data: bytes, log: Log, known: frozenset[bytes] | None, dropped: set[bytes] | None = None
+) -> Iterator[Block]:
     """Yield the lines of an ungrouped file topic by topic, with the numbers they have in the file.
 
     Holds the file and about 24 bytes for each group of lines. Lines of topics that are not ``known`` stay
@@ -162,6 +201,8 @@ def regroup(data: bytes, log: Log, known: frozenset[bytes] | None) -> Iterator[B
                 f"the topic {show(topic)} has more than {MAX_TOPIC >> 20} MiB of lines",
                 topic,
             )
+            if dropped is not None:
+                dropped.add(topic)
             log.lines += len(numbers)
         elif parts:
             yield b"".join(parts), numbers

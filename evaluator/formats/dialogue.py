@@ -78,8 +78,10 @@ def read_debates(path: str | Path, log: Log, *, max_bytes: int | None = None) ->
     found: list[Read] = []
     try:
         with Source(path, max_bytes) as source:
-            for number, line in numbered(source.read, log, MAX_LINE, too_long="F215"):
-                one = _debate(line, number, len(found) + 1, log)
+            lines = numbered(source.read, log, MAX_LINE, too_long="F215", gaps=True)
+            # A line that cannot be read keeps its place: those behind it are still about their own claims.
+            for at, (number, line) in enumerate(lines, 1):
+                one = _debate(line, number, at, log) if line else None
                 if one is not None:
                     found.append(one)
     except Unreadable as error:
@@ -194,6 +196,8 @@ def place(reads: Sequence[Read], claims: Sequence[Claim], log: Log) -> list[Held
             log.add(
                 "F205", read.line, "nothing says which claim it is about, and the claim in its place is taken"
             )
+    if reads and not any(slots) and not log.invalid:
+        log.add("F028", None, "no debate of the run is about a claim of the dataset")
     for claim, slot_read in zip(claims, slots, strict=True):
         if slot_read is None and reads:
             log.add("F203", None, f"there is no debate about claim {show(claim.topic)}", claim.topic.encode())

@@ -113,7 +113,7 @@ def read_judgments(
     reader = _Reader(shape, log, reading, failures or {})
     try:
         with Source(path, max_bytes) as source:
-            for number, line in numbered(source.read, log, MAX_LINE, too_long="F241"):
+            for number, line in numbered(source.read, log, MAX_LINE, too_long="F241", gaps=True):
                 reader.line(line, number)
     except Unreadable as error:
         log.add("F002", None, str(error))
@@ -148,7 +148,7 @@ class _Reader:
         if place >= len(self.shape.turns):
             return  # said once, in the end
         self.lines[place] = number
-        if not self._read(line, place, number):
+        if not line or not self._read(line, place, number):
             self.explained.add((place, None))
 
     def _read(self, line: bytes, place: int, number: int) -> bool:

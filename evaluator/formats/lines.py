@@ -19,12 +19,13 @@ class Twice(dict[str, Any]):
 
 
 def numbered(
-    read: Callable[[int], bytes], log: Log, most: int, *, too_long: str
+    read: Callable[[int], bytes], log: Log, most: int, *, too_long: str, gaps: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """Yield every line that is not blank with its number, without its line end.
 
-    A line of more than ``most`` bytes is skipped and reported under the code ``too_long``; a byte order mark is
-    reported (F118) and dropped. Sets ``log.lines``. Whatever ``read`` raises goes through.
+    A line of more than ``most`` bytes is reported under the code ``too_long`` and skipped, or is empty where places
+    count (``gaps``); a byte order mark is reported (F118) and dropped. Sets ``log.lines``. Whatever ``read`` raises goes
+    through.
     """
     number, rest, skipping = 0, b"", False
     while piece := read(CHUNK):
@@ -34,27 +35,33 @@ def numbered(
             number += 1
             log.lines = number
             if not skipping:
-                yield from _one(line, number, log, most, too_long)
+                yield from _one(line, number, log, most, too_long, gaps)
             skipping = False
         if skipping:
             rest = b""
         elif len(rest) > most:
             log.add(too_long, number + 1, f"it is longer than {most:,} bytes")
             rest, skipping = b"", True
+            if gaps:
+                yield number + 1, b""
     if rest or skipping:
         number += 1
         log.lines = number
         if not skipping:
-            yield from _one(rest, number, log, most, too_long)
+            yield from _one(rest, number, log, most, too_long, gaps)
 
 
-def _one(line: bytes, number: int, log: Log, most: int, too_long: str) -> Iterator[tuple[int, bytes]]:
+def _one(
+    line: bytes, number: int, log: Log, most: int, too_long: str, gaps: bool
+) -> Iterator[tuple[int, bytes]]:
     if number == 1 and line.startswith(codecs.BOM_UTF8):
         log.add("F118", 1, "the file begins with a byte order mark")
         line = line[3:]
     line = line.removesuffix(b"\r")
     if len(line) > most:
         log.add(too_long, number, f"it is longer than {most:,} bytes")
+        if gaps:
+            yield number, b""
     elif line.strip():
         yield number, line
 

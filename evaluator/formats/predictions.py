@@ -71,8 +71,10 @@ def read_predictions(
         return reader.found
     if not reader.objects:
         log.add("F001", None, "the file holds no prediction")
-    elif not reader.broken:
-        reader.missing()
+    else:
+        if not reader.broken:
+            reader.missing()
+        reader.unmatched()
     return reader.found
 
 
@@ -85,6 +87,7 @@ class _Predictions:
         self.first: dict[int, int] = {}  # query -> line of its first answer
         self.objects = 0
         self.broken = False  # what follows could not be read, so nobody knows what is missing
+        self.listed = self.matched = False  # whether there is a candidate at all, and one of the corpus
         self._suggested = 0
 
     def read(self, read: Callable[[int], bytes]) -> None:
@@ -206,7 +209,6 @@ class _Predictions:
             return
         if isinstance(data, _Twice) and (doubled := sorted(data.doubled & {"query_id", KEY, ALIAS})):
             log.add("F105", line, f"the key {doubled[0]} is there twice")
-            return
         query = _integer(data.get("query_id"))
         topic = None if query is None else str(query).encode()
         if query is None:
@@ -214,7 +216,6 @@ class _Predictions:
             log.add("F103", line, there)
         if KEY in data and ALIAS in data:
             log.add("F105", line, f"there are both {KEY} and {ALIAS}", topic)
-            return
         listed = data.get(KEY, data.get(ALIAS))
         if not isinstance(listed, list):
             there = f"{KEY} is {_kind(listed)}" if KEY in data or ALIAS in data else f"there is no {KEY}"
@@ -233,49 +234,54 @@ class _Predictions:
         if listed is None:
             return
         numbers = self._integers(listed, line, topic)
-        if numbers is None or query is None or topic is None:
+        if query is None or topic is None:
             return
-        self.found[query] = self._checked(query, numbers, line, topic)
+        self.found[query] = self._checked(query, numbers, len(listed), line, topic)
 
-    def _integers(self, listed: list[Any], line: int, topic: bytes | None) -> list[int] | None:
-        """The candidates as integers, or None (having said so) if one of them is none."""
+    def _integers(self, listed: list[Any], line: int, topic: bytes | None) -> list[int]:
+        """The candidates as integers; those that are none are reported and left out."""
         if set(map(type, listed)) <= {int}:
             return listed
         numbers: list[int] = []
         broken = texts = 0
+        first = ""
         for rank, value in enumerate(listed, 1):
             number = _integer(value)
             if number is None:
                 broken += 1
-                if broken == 1:
-                    self.log.add("F106", line, f"the candidate at rank {rank:,} is {_show(value)}", topic)
+                first = first or f"the candidate at rank {rank:,} is {_show(value)}"
                 continue
             if isinstance(value, str):
                 texts += 1
             numbers.append(number)
-        if broken > 1 and self.log.effective("F106") != "ignore":
-            self.log.counts["F106"] += broken - 1
+        if broken:
+            self.log.add("F106", line, first, topic, times=broken)
         if texts:
             self.log.add(
                 "F107", line, f"{texts:,} candidate{' is' if texts == 1 else 's are'} written as text", topic
             )
-        return None if broken else numbers
+        return numbers
 
-    def _checked(self, query: int, numbers: list[int], line: int, topic: bytes) -> list[int]:
+    def _checked(self, query: int, numbers: list[int], written: int, line: int, topic: bytes) -> list[int]:
+        """The beginning of a query's list, of which ``written`` candidates stand in the file."""
         log, rules = self.log, self.rules
         if len(numbers) > rules.most:
             log.add("F116", line, f"query {query} has {len(numbers):,} candidates: only the first {rules.most:,} count", topic)  # fmt: skip
             numbers = numbers[: rules.most]
-        if not numbers:
+        if not written:
             log.add("F115", line, f"query {query} has no candidate", topic)
-        elif len(numbers) < rules.least:
-            count = "one candidate" if len(numbers) == 1 else f"{len(numbers)} candidates"
+        elif written < rules.least:
+            count = "one candidate" if written == 1 else f"{written} candidates"
             log.add("F114", line, f"query {query} has {count}, the largest cut-off is {rules.least}", topic)
         distinct = set(numbers)
+        self.listed = self.listed or bool(distinct)
+        self.matched = self.matched or not rules.candidates.isdisjoint(distinct)
         if not rules.candidates >= distinct:
             self._unknown(query, numbers, line, topic)
         if len(distinct) != len(numbers):
             self._repeated(query, numbers, line, topic)
+            if not rules.repeats:
+                numbers = list(dict.fromkeys(numbers))
         return numbers[: rules.kept]
 
     def _unknown(self, query: int, numbers: list[int], line: int, topic: bytes) -> None:
@@ -310,6 +316,15 @@ class _Predictions:
         """Report the queries that nobody answered."""
         for query in sorted(self.rules.queries - self.first.keys()):
             self.log.add("F110", None, f"query {query} is not answered", str(query).encode())
+
+    def unmatched(self) -> None:
+        """Report predictions that have nothing to do with the dataset, where the task tolerates each of them."""
+        if self.log.invalid:
+            return
+        if not self.first:
+            self.log.add("F028", None, "no query of the dataset is answered")
+        elif self.listed and not self.matched:
+            self.log.add("F029", None, "no candidate of the run is in the corpus")
 
 
 def _id(number: int) -> str:

@@ -19,14 +19,14 @@ import re
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from math import isfinite
+from math import inf, isfinite, isnan
 from operator import itemgetter, lt
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from evaluator.findings import Log, nearest, show
-from evaluator.formats.blocks import BOM, MAX_LINE, SMALL_CHUNK, Block, cut, regroup
-from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
+from evaluator.formats.blocks import BOM, MAX_LINE, SMALL_CHUNK, Block, WholeLines, cut, regroup
+from evaluator.formats.files import Source, Unreadable
 
 MAX_TAGS = 100  # different tags that are told apart
 LARGE_CHUNK = 4 << 20
@@ -94,10 +94,14 @@ class Rules:
 
 
 class Scan(NamedTuple):
-    """A run that has been read: ``topics`` (answered topics in order of the file) and its ``tag``."""
+    """A run that has been read: ``topics`` (answered topics in order of the file) and its ``tag``.
+
+    ``strange`` tells whether there were results for topics that the dataset does not have.
+    """
 
     topics: dict[bytes, Ranked]
     tag: bytes | None
+    strange: bool = False
 
 
 class Ungrouped(Exception):
@@ -110,7 +114,7 @@ class FastPath(Protocol):
     def __call__(self, reader: RunReader, data: bytes, lines: Sequence[int]) -> bool: ...
 
 
-MAX_BROKEN = 200_000
+MAX_BROKEN = 200_000  # lines that are broken before the rest is not read any more
 BROKEN_LINES = ("F005", "F007", "F009", "F010", "F013", "F014", "F025")
 
 
@@ -135,24 +139,21 @@ def scan(
             fast = large if fast is None else fast
             reader = RunReader(rules, log, _fast_path(rules) if fast else None)
             chunk = chunk or (LARGE_CHUNK if fast else SMALL_CHUNK)
-            blocks = cut(source.read, chunk, log)
+            whole = WholeLines(source, max_bytes, log)
             try:
-                return reader.run(blocks)
+                return reader.run(cut(whole.read, chunk, log, reader.dropped), whole)
             except Ungrouped:
                 log.restore(kept)
         with Source(path, max_bytes) as source:
             reader = RunReader(rules, log, None)
+            whole = WholeLines(source, max_bytes, log)
             parts = []
-            while part := source.read(LARGE_CHUNK):
+            while part := whole.read(LARGE_CHUNK):
                 parts.append(part)
             reader.grouped = True
-            return reader.run(regroup(b"".join(parts), log, rules.topics))
+            return reader.run(regroup(b"".join(parts), log, rules.topics, reader.dropped), whole)
     except Unreadable as error:
         log.add("F002", None, str(error))
-    except TooLarge:
-        log.add("F004", None, f"the file holds more than {max_bytes:,} bytes (unpacked)")
-    except Damaged as error:
-        log.add("F003", None, f"the gzip data is damaged or ends too early ({show(str(error))})")
     return Scan({}, None)
 
 
@@ -173,11 +174,14 @@ class RunReader:
         self.topics: dict[bytes, Ranked] = {}
         self.seen: set[bytes] = set()  # topics of all lines so far, also of broken ones
         self.grouped = False  # the blocks were grouped by topic already
+        self.dropped: set[bytes] = set()  # topics with more lines than can be held
+        self.left_out = 0  # lines, also empty ones
+        self.strange = False  # there were topics that the dataset does not have
         self._fast = fast
         self._counting: list[bytes] = []
         self._known_ids: list[str] | None = None
 
-    def run(self, blocks: Iterator[Block]) -> Scan:
+    def run(self, blocks: Iterator[Block], whole: WholeLines) -> Scan:
         """Read all blocks and return what the run ranks. Raises :class:`Ungrouped`."""
         first = True
         for data, lines in blocks:
@@ -191,21 +195,25 @@ class RunReader:
                 self.slow(data, lines)
                 if self._hopeless():
                     break
+        for topic in self.dropped:
+            self.topics.pop(topic, None)
         if self.log.lines == 0:
-            self.log.add("F001", None, "the file is empty")
-        elif not self.topics and not self.log.invalid:
+            if not whole.broke_off:
+                self.log.add("F001", None, "the file is empty")
+        elif not (self.topics or self.strange or self.dropped or self.log.invalid):
             self.log.add("F001", None, "the file has no line with a result")
-        return Scan(self.topics, self.tag)
+        return Scan(self.topics, self.tag, self.strange)
 
     def _hopeless(self) -> bool:
         """Whether so many lines were broken that reading on would only cost time (a small gz can hold millions)."""
-        broken = sum(self.log.counts.get(code, 0) for code in BROKEN_LINES)
+        broken = self.left_out
+        if self.log.invalid:  # then lines that would count otherwise are of no use either
+            broken = max(broken, sum(self.log.counts.get(code, 0) for code in BROKEN_LINES))
         if broken <= MAX_BROKEN:
             return False
         last = self.log.lines
-        self.log.add(
-            "F027", last, f"{broken:,} of the first {last:,} lines are broken or empty; the rest was not read"
-        )
+        message = f"{broken:,} of the first {last:,} lines are broken or empty; the rest was not read"
+        self.log.add("F027", last, message)
         return True
 
     def slow(self, data: bytes, lines: Sequence[int]) -> None:
@@ -305,6 +313,7 @@ class RunReader:
                 line = line[:-1]
             if len(line) > MAX_LINE:
                 log.add("F009", number, f"the line is longer than {MAX_LINE:,} bytes")
+                self.left_out += 1
                 continue
             words = line.split()
             if words and (not present or present[-1] != words[0]):
@@ -312,6 +321,8 @@ class RunReader:
             row = self._line(line, words, number)
             if row is not None:
                 legal.append((len(present), row))
+            else:
+                self.left_out += 1
         self.check_groups(present)
         if windows is not None:
             self.windows(windows)
@@ -322,31 +333,30 @@ class RunReader:
     def _line(
         self, line: bytes, words: list[bytes], number: int
     ) -> tuple[bytes, bytes, bytes, float, int] | None:
-        """Check one line; returns topic, document, rank, score and number, or None if it cannot count."""
+        """Check one line; returns topic, document, rank, score and number, or None if it is left out.
+
+        A line counts if its fields can be told apart and its score has a place in an order, whatever was found.
+        """
         log = self.log
-        broken = False
         if len(line.translate(None, CONTROLS + b"\r")) != len(line):
             bad = next(c for c in line if c in CONTROLS or c == 13)
             log.add("F007", number, f"the line holds the character U+{bad:04X}")
-            broken = True
         if not line.isascii() and not _is_utf8(line):
             log.add("F005", number, f"the line is not UTF-8: {show(line)}")
-            broken = True
-        if broken:
-            return None
         if not words:
             log.add("F025", number, "the line is empty")
             return None
         if len(words) != 6:
-            if not log.wants("F010"):  # a million of them should not cost a million messages
+            if log.wants("F010"):  # a million of them should not cost a million messages
+                count = f"{len(words):,} column{'' if len(words) == 1 else 's'}"
+                log.add("F010", number, f"the line has {count}, not 6: {show(line)}")
+            else:
                 log.add("F010", number, "")
+            if len(words) < 6:
                 return None
-            hint = f"the line has {len(words):,} column{'' if len(words) == 1 else 's'}, not 6: {show(line)}"
-            log.add("F010", number, hint)
-            return None
-        topic, q0, doc, rank, score, tag = words
+        topic, q0, doc, rank, score, tag = words[:6]
         if q0 != b"Q0":
-            log.add("F011", number, f"the second column is {show(q0)}")
+            log.add("F011", number, f"the second column is {show(q0)}", topic)
         if self.tag is None:
             self.first_tag(tag, number)
         elif tag != self.tag and tag not in self.tags and len(self.tags) < MAX_TAGS:
@@ -354,12 +364,11 @@ class RunReader:
             log.add("F015", number, f"the run tag is {show(tag)} here, but {show(self.tag)} before")
         if _RANK.fullmatch(rank) is None:
             log.add("F013", number, f"the rank is {show(rank)}", topic)
-            broken = True
         value = float(score) if SCORE.fullmatch(score) is not None else None
         if value is None or not isfinite(value):
             log.add("F014", number, f"the score is {show(score)}", topic)
-            broken = True
-        return None if broken or value is None else (topic, doc, rank, value, number)
+            value = _any_number(score)
+        return None if value is None else (topic, doc, rank, value, number)
 
     def take(
         self, topic: bytes, docs: list[bytes], ranks: list[bytes], scores: list[float], lines: Sequence[int]
@@ -411,7 +420,7 @@ class RunReader:
         """The first documents by the rank column; equal ranks stay in the order of the file."""
         k = self.rules.first
         if ranks != self._counted(ranks[0], len(ranks)):
-            numbers = list(map(int, ranks))
+            numbers = _rank_numbers(ranks)
             docs = [docs[i] for i in sorted(range(len(docs)), key=numbers.__getitem__)[:k]]
         return tuple(docs[:k])
 
@@ -427,6 +436,7 @@ class RunReader:
 
     def unknown_topic(self, topic: bytes, line: int) -> None:
         """Report a topic that the dataset does not have."""
+        self.strange = True
         hint = ""
         if self.rules.suggest and self.rules.topics is not None and self.log.wants("F017"):
             close = nearest(
@@ -485,7 +495,7 @@ class RunReader:
         self, topic: bytes, docs: list[bytes], ranks: list[bytes], scores: list[float], lines: Sequence[int]
     ) -> tuple[list[bytes], list[float], Sequence[int]]:
         """Order one topic by its rank column; report ranks given twice and scores that rise with rank."""
-        numbers = list(map(int, ranks))
+        numbers = _rank_numbers(ranks)
         if not all(map(lt, numbers, numbers[1:])):
             order = sorted(range(len(docs)), key=numbers.__getitem__)
             docs, scores, lines = (
@@ -495,9 +505,9 @@ class RunReader:
             )
             numbers = [numbers[i] for i in order]
             for i in range(1, len(numbers)):
-                if numbers[i] == numbers[i - 1]:
+                if numbers[i] == numbers[i - 1] and numbers[i] < inf:
                     self.log.add(
-                        "F022", lines[i], f"rank {numbers[i]} is given twice in topic {show(topic)}", topic
+                        "F022", lines[i], f"rank {numbers[i]:g} is given twice in topic {show(topic)}", topic
                     )
                     break
         for i in range(1, len(scores)):
@@ -550,3 +560,21 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _rank_numbers(ranks: list[bytes]) -> list[int] | list[float]:
+    """What a topic's ranks are in numbers; ranks that are none (F013) go behind all others."""
+    if all(map(_RANK.fullmatch, ranks)):
+        return list(map(int, ranks))
+    return [inf if (number := _any_number(rank)) is None else number for rank in ranks]
+
+
+def _any_number(text: bytes) -> float | None:
+    """A number as :func:`float` reads it, infinity too, but no NaN."""
+    if b"_" in text or len(text) > 1000:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if isnan(number) else number

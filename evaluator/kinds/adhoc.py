@@ -49,6 +49,7 @@ class AdHoc:
         if read.tag is not None:
             sink.run_tag = read.tag.decode("utf-8", "backslashreplace")
         _missing(read, topics, log)
+        report_unmatched(read, qrels.values(), log)
         if log.invalid:
             return
         for topic in log.defects:
@@ -112,6 +113,24 @@ def _missing(read: Scan, topics: Iterable[bytes] | None, log: Log) -> None:
     for topic in topics or ():
         if read.topics and topic not in read.topics:
             log.add("F018", None, f"the run has no document for topic {show(topic)}", topic)
+
+
+def report_unmatched(read: Scan, truths: Collection[Qrels], log: Log) -> None:
+    """Report a run of which the judgements know no topic (an error) or no document (a warning): its 0 says nothing."""
+    if log.invalid or not (read.topics or read.strange):
+        return
+    if not any(topic in read.topics for one in truths for topic in one.grades):
+        log.add("F028", None, "no topic of the run is judged")
+        return
+    for one in truths:
+        answered = (
+            read.topics[topic].ranks.keys() & one.grades[topic]
+            for topic in one.grades
+            if topic in read.topics
+        )
+        if not any(answered):
+            where = f" in {show(one.name)}" if len(truths) > 1 else ""
+            log.add("F029", None, f"no document of the run is judged{where}")
 
 
 def wanted(truths: Iterable[Qrels]) -> dict[bytes, Collection[bytes]]:

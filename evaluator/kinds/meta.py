@@ -282,6 +282,8 @@ def _compared(
         pair = align(truth, values, options.on_missing)
         if name not in said:
             said.add(name)
+            if len(pair.missing) == len(truth) and options.on_missing != "error":
+                log.add("F028", None, f"none of the task's runs has a value of {show(name)}")
             _report(name, pair.missing, pair.unknown, computed, request, options, log)
         covered = len(truth) - len(pair.missing)
         value = comparison.method.value(pair.truth, pair.judge)
@@ -293,7 +295,8 @@ def _compared(
             value = 0.0
         if best is None or value > best[0]:
             best = value, covered
-    assert best is not None  # _lacking saw to it
+    if best is None:  # no measure has numbers, and the task says that this is no error
+        return 0.0, len(truth), 0
     return best[0], len(truth), best[1]
 
 

@@ -54,6 +54,10 @@ class ReportKind:
             if log.invalid:
                 return
             banks = _banks(truths, request, options, reading.requests)
+            if reports and banks.keys().isdisjoint(one.report.topic_id for one in reports):
+                log.add("F028", None, "no topic of the run has nuggets")
+                if log.invalid:
+                    return
             flow = Flow(
                 options.everything,
                 options.strict or any(m.strict for m in measures.values()),

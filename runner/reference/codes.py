@@ -30,11 +30,11 @@ def errors() -> str:
 def findings() -> str:
     """The page about what the evaluator can find wrong with a run file."""
     rows = [
-        f'| <a id="{c["code"].lower()}"></a>{c["code"]} | {c["severity"]} | {cell(c["title"])} | {cell(c["fix"])} |'
+        f'| <a id="{c["code"].lower()}"></a>{c["code"]} | {c["severity"]} | {cell(c["title"])} | {cell(c["fix"])} | {cell(c["otherwise"])} |'
         for c in ask("from evaluator.findings import CODES; found = [c._asdict() for c in CODES.values()]")
     ]
     return "\n".join(
-        [NOTE, "# Findings\n", _FINDINGS, "| code | severity | what | fix |", "|---|---|---|---|", *rows, ""]
+        [NOTE, "# Findings\n", _FINDINGS, "| code | severity | what | fix | where it is no error |", "|---|---|---|---|---|", *rows, ""]
     )
 
 
@@ -43,11 +43,15 @@ A finding is one thing that is wrong with a run file. It is shown as `file:line:
 All findings of a file are listed at once; beyond a thousand they are only counted.
 
 - `error`: the run is invalid, and is not ranked.
-- `defect`: that topic scores 0; the rest counts.
+- `defect`: that topic (that debate, turn or query) scores 0; the rest counts. A finding that is about no topic, such
+  as a damaged file, is an error under `defect`.
 - `warning`: nothing changes, but somebody should know.
+- `ignore`: nothing changes, and nobody is told.
 
-These are the severities that hold unless a task changes them (`severities` in [task.yaml](task.md); there `ignore`
-drops a finding). `evaluator codes` prints this list.
+These are the severities that hold unless a task changes them (`severities` in [task.yaml](task.md)). Not everything
+can count as it is: some lines cannot be read, and some have no place in a ranking. The last column says what happens
+to them where the finding is no error; where it is empty, what was found counts like everything else. What is left out
+may be missing then, and that is a finding of its own, such as F018 or F110. `evaluator codes` prints this list.
 """
 
 

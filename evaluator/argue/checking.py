@@ -11,6 +11,7 @@ from evaluator.argue.reports import read_reports
 from evaluator.argue.requests import Unit, length, limit_of
 from evaluator.argue.tracks import Track
 from evaluator.findings import Log, nearest, show
+from schemas.words import LONGEST, longest_word
 
 LISTED = 5  # ids that a message names
 MAX_SUGGESTIONS = 5
@@ -127,6 +128,9 @@ class Checker:
             self._add("F313", report, f"{len(missing):,} cited document{_s(missing)} {_is(missing)} not in the collection: {named}{_and(len(missing) - LISTED)}")  # fmt: skip
 
     def _length(self, report: Report) -> None:
+        longest = max((longest_word(s.text) for s in report.sentences), default=0)
+        if longest > LONGEST:
+            self._add("F342", report, f"the report has a word of {longest:,} characters")
         track = self.rules.track
         limit = limit_of(self._request(report)) or self.rules.limit
         if track is not None and track.length_limit is not None:

@@ -13,6 +13,7 @@ from evaluator.argue.models import Report, ReportRequest
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
+from schemas.words import count_words
 
 Unit = Literal["characters", "words"]
 DEFAULT_LIMIT = 2000  # characters, of the tracks that cut reports
@@ -24,9 +25,10 @@ _IDS = ("request_id", "topic_id", "query_id", "qid", "id")
 
 
 def length(texts: tuple[str, ...] | list[str], unit: Unit = "characters") -> int:
-    """How long a report is: characters of its sentences joined by one space, in the form NFKC; or words."""
+    """How long a report is: characters of its sentences joined by one space, in the form NFKC; or words as a reader
+    sees them (:mod:`schemas.words`)."""
     joined = " ".join(texts)
-    return len(joined.split()) if unit == "words" else len(unicodedata.normalize("NFKC", joined))
+    return count_words(joined) if unit == "words" else len(unicodedata.normalize("NFKC", joined))
 
 
 def character_count(texts: tuple[str, ...] | list[str]) -> int:

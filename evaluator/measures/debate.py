@@ -6,16 +6,18 @@ in all and, for turn t, w_t words of the answer and the list A_t of its argument
 ``answered``
     share of turns with an answer.
 ``within-word-limit``
-    share of turns with an answer of at most ``word_limit`` words (what blanks separate).
+    share of turns with an answer of at most ``word_limit`` words (what is rendered as a blank separates them:
+    :mod:`schemas.words`).
 ``cites``
     share of turns whose answer comes with at least one argument.
 ``provenance``
     mean over all T turns of (arguments in order) / |A_t|; 0 for a turn without arguments, because nothing in it can be
     traced. In order is an argument that is in the index, has the index's text (white space and Unicode composition
-    aside), was returned by the index to this very run, and is not listed before in the same answer.
+    aside), was returned by the index to this very run, is not listed before in the same answer, and is among the first
+    ``max_arguments`` (50) of it.
 ``provenance@cited``
-    (arguments in order) / (arguments), over all arguments of the run: turns without arguments do not count. 0 if there
-    are none.
+    share of the answers with arguments all of whose arguments are in order: turns without arguments do not count. 0 if
+    there are none. No number of good arguments makes up for one that was made up.
 ``groundedness``
     mean over all T turns of |C(answer) ∩ C(arguments)| / |C(answer)|, where C is the set of content words: words of
     letters and digits without the most frequent English function words and modal verbs, in lower case, without a
@@ -45,6 +47,7 @@ from statistics import median
 from typing import NamedTuple
 
 from evaluator.measures.readability import grade, official
+from schemas.words import count_words
 
 REPEATED = 0.8
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -89,11 +92,6 @@ class Facts(NamedTuple):
 
 
 FAILED = Facts(False, cited=Cited(0, 0))
-
-
-def count_words(text: str) -> int:
-    """How many words a text has: what white space separates."""
-    return len(text.split())
 
 
 def same_text(first: str, second: str) -> bool:
@@ -227,11 +225,11 @@ NAMES = (*measures(60), "provenance@cited")
 
 
 def provenance_cited(turns: Iterable[Facts]) -> float | None:
-    """(arguments in order) / (arguments) over some turns; None if there is no index or no argument."""
-    ok = everything = 0
+    """The share of answers with arguments all of which are in order; None if there is no index or no argument."""
+    sound = citing = 0
     for turn in turns:
         if turn.cited is None:
             return None
-        ok += turn.cited.ok
-        everything += turn.cited.all
-    return ok / everything if everything else None
+        citing += turn.cited.all > 0
+        sound += turn.cited.all > 0 and turn.cited.ok == turn.cited.all
+    return sound / citing if citing else None

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from evaluator.findings import Log, plain, show
 from evaluator.formats.dialogue import Held, Served, TurnRecord, report_faults, turn_key
 from evaluator.judges.criteria import Answer
-from evaluator.measures.debate import FAILED, Cited, Facts, content_words, count_words, facts, same_text
+from evaluator.measures.debate import FAILED, Cited, Facts, content_words, facts, same_text
 from schemas.debates import Turn
+from schemas.words import LONGEST, longest_word
 
 WORD_LIMIT = 60
 MAX_ARGUMENTS = 50
@@ -125,12 +126,7 @@ class _Look:
                 found.append(facts(turn.answer, turn.cited, cited, texts, said, earlier))
                 self.answers.append(Answer((number, n), tuple(before), turn.user, turn.answer, tuple(texts)))
                 earlier.append(content_words(turn.answer))
-                words = count_words(turn.answer)
-                if words > self.rules.word_limit:
-                    message = (
-                        f"turn {n} of {show(topic)} has {words:,} words, {self.rules.word_limit} are allowed"
-                    )
-                    self.log.add("F207", read.line, message, turn_key(topic, n))
+                self._words(turn, found[-1].words, read.line, topic, n)
             before.append((turn.user, turn.answer))
         return found + [FAILED] * (wanted - len(found))
 
@@ -138,6 +134,14 @@ class _Look:
         if record is not None and record.answered == turn.failed and self.log.once("F221"):
             message = f"turn {n} of {show(topic)} is answered in one file and failed in the other"
             self.log.add("F221", line, message, turn_key(topic, n))
+
+    def _words(self, turn: Turn, words: int, line: int, topic: str, n: int) -> None:
+        if words > self.rules.word_limit:
+            message = f"turn {n} of {show(topic)} has {words:,} words, {self.rules.word_limit} are allowed"
+            self.log.add("F207", line, message, turn_key(topic, n))
+        if (longest := longest_word(turn.answer)) > LONGEST:
+            message = f"turn {n} of {show(topic)} has a word of {longest:,} characters"
+            self.log.add("F225", line, message, turn_key(topic, n))
 
     def _failed(self, record: TurnRecord | None, line: int, topic: str, n: int) -> None:
         why = ""
@@ -154,7 +158,7 @@ class _Look:
         seen: set[str] = set()
         texts: list[str] = []
         ok = 0
-        for argument in turn.arguments:
+        for at, argument in enumerate(turn.arguments):
             again = argument.id in seen
             if again:
                 log.add("F222", line, f"turn {n} of {show(topic)} lists {show(argument.id)} again", key)
@@ -180,6 +184,6 @@ class _Look:
                 log.add(
                     "F210", line, f"turn {n} of {show(topic)}: {show(argument.id)} was not retrieved", key
                 )
-            # Repeating a good argument must not make up for a bad one.
-            ok += same and served and not again
+            # Good arguments must not make up for a bad one by being repeated, or by the hundred.
+            ok += same and served and not again and at < rules.max_arguments
         return texts, None if rules.texts is None else Cited(turn.cited, ok)

@@ -34,7 +34,15 @@ def findings() -> str:
         for c in ask("from evaluator.findings import CODES; found = [c._asdict() for c in CODES.values()]")
     ]
     return "\n".join(
-        [NOTE, "# Findings\n", _FINDINGS, "| code | severity | what | fix | where it is no error |", "|---|---|---|---|---|", *rows, ""]
+        [
+            NOTE,
+            "# Findings\n",
+            _FINDINGS,
+            "| code | severity | what | fix | where it is no error |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
     )
 
 

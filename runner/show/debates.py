@@ -13,6 +13,7 @@ from runner.audience import Audience, escape, not_for, sees_inside, sight
 from runner.labels import json_lines
 from runner.show.arguments import Index, look_up, marks, ours
 from runner.show.texts import MAX_ID, number, shown, whole
+from schemas.words import count_words
 
 if TYPE_CHECKING:
     from runner.errors import Problem
@@ -281,7 +282,7 @@ def _turns(
             failure,
             detail,
             whole(row.get("target")),
-            len(turn.answer.split()),
+            count_words(turn.answer),
             number(row.get("system_ms")) if row else turn.milliseconds,
             number(row.get("user_ms")),
             turn.cited,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from schemas.words import count_words
 from sidecars.http import Failure
 
 MAX_DEPTH = 32  # of an answer; it is put five levels deep into a line that readers take to 64
@@ -32,8 +33,7 @@ _TYPES = {
 class Answer:
     """A usable answer of a debating software.
 
-    ``encoded`` is its whole JSON in compact form, ``words`` the number of maximal runs without white space in
-    the utterance. ``argument_ids`` are the first ones only; ``arguments`` counts all of them.
+    ``encoded`` is its whole JSON in compact form, ``words`` the number of words in the utterance (:mod:`schemas.words`). ``argument_ids`` are the first ones only; ``arguments`` counts all of them.
     """
 
     utterance: str
@@ -76,7 +76,7 @@ def read_answer(body: bytes) -> Answer:
     arguments = data.get("arguments")
     ids = _argument_ids(arguments, body) if arguments is not None else []
     kept = tuple(safe(one[:ID_CHARACTERS]) for one in ids[:SHOWN_IDS])
-    return Answer(safe(content), encode(data), len(body), len(content.split()), len(ids), kept)
+    return Answer(safe(content), encode(data), len(body), count_words(content), len(ids), kept)
 
 
 def _argument_ids(arguments: Any, body: bytes) -> list[str]:

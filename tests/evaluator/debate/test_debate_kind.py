@@ -101,7 +101,7 @@ def test_provenance_by_id_text_and_what_was_served(world: World) -> None:
     world.run([debate(answer, id="c1"), debate(turn(GOOD), id="c2")], served=["1.1", "1.2"])
     sink = world.evaluate(["provenance", "provenance@cited", "cites", "groundedness"])
     assert sink.aggregates["provenance"]["value"] == (1 / 8 + 0) / 2
-    assert sink.aggregates["provenance-cited"]["value"] == 1 / 8
+    assert sink.aggregates["provenance-cited"]["value"] == 0
     assert sink.aggregates["cites"]["value"] == 1 / 2
     assert sink.findings.counts == {"F208": 1, "F209": 1, "F210": 1, "F211": 1, "F213": 2, "F222": 2}
     assert all(f.topic == "c1, turn 1" and f.severity == "warning" for f in sink.findings.sorted())
@@ -113,7 +113,21 @@ def test_a_good_argument_listed_again_makes_up_for_nothing(world: World) -> None
     )
     sink = world.evaluate(["provenance", "provenance@cited"])
     assert sink.aggregates["provenance"]["value"] == (1 / 4 + 1) / 2
-    assert sink.aggregates["provenance-cited"]["value"] == 2 / 5
+    assert sink.aggregates["provenance-cited"]["value"] == 1 / 2
+
+
+def test_a_made_up_argument_is_not_made_good_by_a_thousand_others(world: World) -> None:
+    names = [f"n{n}" for n in range(1000)]
+    write(world.root / "services/search/arguments.jsonl", [{"id": n, "text": "why"} for n in names])
+    good = [(n, "why") for n in names]
+    honest, padded = ("made-up", "why"), [*good, ("made-up", "why")]
+    world.run([debate(turn(GOOD, good[0]), id="c1"), debate(turn(GOOD, honest), id="c2")], served=names)
+    assert world.value("provenance@cited") == 1 / 2 and world.value("provenance") == 1 / 2
+    world.run([debate(turn(GOOD, good[0]), id="c1"), debate(turn(GOOD, *padded), id="c2")], served=names)
+    assert world.value("provenance@cited") == 1 / 2
+    assert world.value("provenance") == pytest.approx((1 + 50 / 1001) / 2)
+    world.run([debate(turn(GOOD, *good), id="c1"), debate(turn(GOOD, honest), id="c2")], served=names)
+    assert world.value("provenance@cited") == 0, "nor is it spread over the other answers"
 
 
 def test_a_debate_without_an_answer_is_not_covered_by_a_criterion(world: World) -> None:

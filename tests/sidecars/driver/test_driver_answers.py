@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies
 
 import schemas
+from schemas.words import count_words
 from sidecars.driver.answers import read_answer, read_judgment
 from sidecars.http import Failure
 
@@ -43,7 +44,7 @@ def test_a_good_answer_is_kept_whole_and_can_be_read_again(extra: dict[str, Any]
         assert "nested" in failure.detail
         return
     assert json.loads(answer.encoded) == data
-    assert answer.words == len(("x" + content).split())
+    assert answer.words == count_words("x" + content)
     doc = schemas.load_json(answer.encoded)
     assert doc.problems == [] and doc.data == data
 

@@ -154,7 +154,12 @@ def run(args: argparse.Namespace) -> int:
     queries = read_queries(
         args.data, query_file(queries_of, args.split), population, perspective=queries_of == "perspective"
     )
-    scorer = Scorer(population, CUTOFFS, twins=name == "implicit", diversity=args.diversity)
+    from evaluator.kinds.diversity import uneven
+
+    if args.diversity:
+        print("".join(f"{args.data}: {line}\n" for line in uneven(population)), end="", file=sys.stderr)
+    diversity = args.diversity and bool(population.properties)
+    scorer = Scorer(population, CUTOFFS, twins=name == "implicit", diversity=diversity)
     rules = Rules(
         frozenset(q.id for q in queries),
         frozenset(population.values),

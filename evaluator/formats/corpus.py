@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
+from evaluator.formats.blocks import BOM
 from evaluator.formats.files import Damaged, Source, Unreadable
 
 KEYS = ("docno", "doc_id", "docid", "id", "_id")
@@ -42,17 +43,18 @@ def read_corpus(path: Path, name: str | None = None) -> DocumentIds:
     Raises :class:`EvaluatorError` for files that are unreadable or hold no ids.
     """
     name = name or path.name
-    stem = name.removesuffix(".gz")
+    form = ""
     ids: set[bytes] = set()
     try:
         for number, line in enumerate(_lines(path), 1):
-            if stem.endswith((".jsonl", ".ndjson")):
+            form = form or _form(line, name)
+            if form == "json":
                 match = _FIRST.match(line)
                 if match is not None:
                     ids.add(match[2])
                 elif line.strip():
                     ids.add(_json_id(line, name, number))
-            elif stem.endswith((".trec", ".sgml", ".xml")):
+            elif form == "trec":
                 ids.update(_DOCNO.findall(line))
             elif words := line.split(None, 1):
                 ids.add(words[0])
@@ -67,11 +69,23 @@ def read_corpus(path: Path, name: str | None = None) -> DocumentIds:
     return DocumentIds(ids)
 
 
+def _form(line: bytes, name: str) -> str:
+    """What a corpus is by its first line that is not blank: json, trec or plain; the name counts if that says nothing."""
+    stem, first = name.removesuffix(".gz"), line.strip()[:1]
+    if first == b"{" or (first and stem.endswith((".jsonl", ".ndjson"))):
+        return "json"
+    if first == b"<" or (first and stem.endswith((".trec", ".sgml", ".xml"))):
+        return "trec"
+    return "plain" if first else ""
+
+
 def _lines(path: Path) -> Iterator[bytes]:
     with Source(path, follow=True) as source:
         rest = b""
+        first = True
         while piece := source.read(1 << 22):
-            lines = (rest + piece).split(b"\n")
+            lines = (rest + (piece.removeprefix(BOM) if first else piece)).split(b"\n")
+            first = False
             rest = lines.pop()
             yield from lines
         if rest:

@@ -38,7 +38,7 @@ _MISSING = object()
 
 
 class Query(NamedTuple):
-    """A query: ``relevant`` as listed, ``asked`` the number of the property it asks for (None: none of the 15)."""
+    """A query: ``relevant`` as listed, ``asked`` the number of the property it asks for (None: none of those that count)."""
 
     id: int
     relevant: list[int]
@@ -110,9 +110,10 @@ def read_corpus(folder: Path, name: str = "corpus.jsonl") -> Population:
     """Read the corpus and number its texts and property values.
 
     The 15 properties: stance, six of the profile, and one for each political issue (named by its author or not).
-    A missing or null value is a value like another. Raises :class:`EvaluatorError` naming the line, also for
-    arguments without ``important_political_issues``, fields that the format does not have (the official script would
-    make properties of them) and properties with one single value (rKL has no meaning for them).
+    A missing or null value is a value like another. A property of which all arguments have the same value is left out:
+    rKL has no meaning for it, and relevance does not need it. Raises :class:`EvaluatorError` naming the line, also for
+    arguments without ``important_political_issues`` and fields that the format does not have (the official script would
+    make properties of them).
     """
     reader = _Reader(folder, name)
     codes: list[dict[Any, int]] = [{} for _ in PROPERTIES]
@@ -132,21 +133,18 @@ def read_corpus(folder: Path, name: str = "corpus.jsonl") -> Population:
         text_of[argument] = texts.setdefault(data["argument"], len(texts))
     if not values:
         reader.wrong("the corpus is empty")
-    for p, label in enumerate(PROPERTIES):
-        if len(codes[p]) < 2:
-            raise EvaluatorError(
-                f"the organiser's file {plain(name, 200)} is wrong",
-                f"all arguments have the same value of {ISSUES.get(label, label)}: rKL has no meaning",
-                "use a corpus in which every property has at least two values",
-            )
+    kept = [p for p, code in enumerate(codes) if len(code) > 1]
+    if len(kept) < len(codes):
+        values = {argument: tuple([row[p] for p in kept]) for argument, row in values.items()}
     total = len(values)
     counts = [Counter(column) for column in zip(*values.values(), strict=True)]
     return Population(
-        NAMES,
+        tuple(NAMES[p] for p in kept),
         values,
         [[count[code] / total for code in range(len(count))] for count in counts],
         [_majority(p, count, values) for p, count in enumerate(counts)],
         text_of,
+        tuple(name for p, name in enumerate(NAMES) if p not in kept),
     )
 
 
@@ -215,7 +213,7 @@ def read_queries(folder: Path, name: str, population: Population, *, perspective
             reader.wrong("relevant_candidates is not a list of integers")
         if not known >= set(relevant):
             reader.wrong("relevant_candidates names an argument that is not in the corpus")
-        asked = _asked(reader, data) if perspective else None
+        asked = _asked(reader, data, population.properties) if perspective else None
         found[query] = Query(query, relevant, asked)
     if not found:
         reader.wrong("there is no query")
@@ -239,7 +237,8 @@ def read_ids(folder: Path, name: str, key: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def _asked(reader: _Reader, data: dict[str, Any]) -> int | None:
+def _asked(reader: _Reader, data: dict[str, Any], properties: tuple[str, ...]) -> int | None:
+    """The number of the property that a query asks for; None for one that is not among ``properties``."""
     wanted = data.get("demographic_property")
     if not isinstance(wanted, dict) or len(wanted) != 1:
         reader.wrong("demographic_property is missing or not an object with one key")
@@ -248,9 +247,9 @@ def _asked(reader: _Reader, data: dict[str, Any]) -> int | None:
     if key not in PROFILE:
         reader.wrong("demographic_property has an unknown key")
     if key == "important_political_issues":
-        return PROPERTIES.index(value) if isinstance(value, str) and value in ISSUES else None
+        key = ISSUES.get(value, "") if isinstance(value, str) else ""
     # denomination is asked for, but is not among the 15 properties
-    return PROPERTIES.index(key) if key in PROPERTIES else None
+    return properties.index(key) if key in properties else None
 
 
 def query_file(queries: str, split: str) -> str:

@@ -5,10 +5,15 @@ Problems are the organiser's: they stop the evaluation, and are told by file and
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
+from evaluator.formats.blocks import BOM
 from evaluator.formats.files import Damaged, Unreadable, read_all
+
+_GRADE = re.compile(rb"([+-]?[0-9]{1,18})(?:\.0*)?")
+_DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 class Qrels:
@@ -41,7 +46,8 @@ class Qrels:
 def read_qrels(path: Path, name: str | None = None) -> Qrels:
     """Read judgements from a plain or gzip file; ``name`` is what messages call it.
 
-    Empty lines and lines that begin with ``#`` are skipped. Raises :class:`EvaluatorError` with the number of the
+    Grades are whole numbers, also written as decimals (``4.0``), as trec_eval reads them. Empty lines and lines that
+    begin with ``#`` are skipped. Raises :class:`EvaluatorError` with the number of the
     first broken line.
     """
     name = name or path.name
@@ -54,6 +60,7 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
             str(error),
             "correct the path where it was given: task.yaml or the command line",
         ) from None
+    data = data.removeprefix(BOM)  # some editors write one; no topic begins with it
     for number, line in enumerate(data.split(b"\n"), 1):
         words = line.split()
         if not words or words[0] == b"#":
@@ -64,17 +71,14 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
                 continue
             raise _broken(name, number, f"the line has {len(words)} columns, not 4")
         topic, iteration, doc, text = words
-        try:
-            grade = int(text)
-        except ValueError:
+        match = _GRADE.fullmatch(text)
+        if match is None:
             if comment:
                 continue
-            raise _broken(name, number, "the grade in the fourth column is not an integer") from None
-        qrels.add(topic, iteration, doc, grade)
+            raise _no_grade(name, number, text)
+        qrels.add(topic, iteration, doc, int(match[1]))
     if not qrels.grades:
         raise EvaluatorError(f"the truths {name} are empty", fix="put one judgement in every line")
-    if data.startswith(b"\xef\xbb\xbf"):
-        raise _broken(name, 1, "the file begins with a byte order mark")
     if qrels.repeated:
         seen: dict[tuple[bytes, bytes, bytes], int] = {}
         for topic, iteration, doc, grade in qrels.rows:
@@ -88,6 +92,15 @@ def _line_of(data: bytes, topic: bytes, iteration: bytes, doc: bytes) -> int:
     """The line on which a judgement stands for the second time."""
     lines = [n for n, line in enumerate(data.split(b"\n"), 1) if line.split()[:3] == [topic, iteration, doc]]
     return lines[1]
+
+
+def _no_grade(name: str, number: int, text: bytes) -> EvaluatorError:
+    if _DECIMAL.fullmatch(text) is None:
+        return _broken(name, number, "the grade in the fourth column is not an integer")
+    what = (
+        "the grade in the fourth column is not whole: trec_eval would silently cut what is behind its point"
+    )
+    return _broken(name, number, what)
 
 
 def _broken(name: str, number: int, what: str) -> EvaluatorError:

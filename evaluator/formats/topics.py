@@ -39,8 +39,8 @@ def read_topics(path: Path, name: str | None = None) -> list[bytes]:
             "correct the path where it was given: task.yaml or the command line",
         ) from None
     data = data.removeprefix(b"\xef\xbb\xbf")
-    stem = name.removesuffix(".gz")
-    if stem.endswith((".jsonl", ".ndjson")):
+    # What a file holds says what it is, not how somebody has called it (topics.jsonl.gzip, topics.txt).
+    if data.lstrip()[:1] == b"{" or name.endswith((".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")):
         ids = _from_json_lines(data, name)
     elif data.lstrip()[:1] == b"<":
         ids = _ATTRIBUTE.findall(data) or _ELEMENT.findall(data) or _TREC.findall(data)

@@ -54,6 +54,14 @@ class Diversity:
                 "the measures name different truths", "all of a dataset's measures use one corpus"
             )
         population = read_corpus(truths, corpora.pop())
+        if any(m.diverse for m in measures.values()):
+            sink.notes += uneven(population)
+            if len(population.properties) < 1 + any(m.unqueried for m in measures.values()):
+                raise EvaluatorError(
+                    "there is no diversity to measure",
+                    "all arguments of the corpus have the same values of nearly all properties",
+                    "leave alpha-nDCG and rKL out of the task's measures",
+                )
         queries = read_queries(
             truths,
             query_file(cell.queries, cell.split),
@@ -154,6 +162,17 @@ class Options:
                 fix="give it queries (baseline or perspective) and twins (true or false)",
             )
         return Cell(split, rule["queries"], rule.get("twins") is True)
+
+
+def uneven(population: Population) -> list[str]:
+    """What has to be said about properties that do not count: a line, or none."""
+    if not population.left_out:
+        return []
+    return [
+        f"left out of diversity, because all arguments have the same value: {', '.join(population.left_out)}"[
+            :300
+        ]
+    ]
 
 
 def _words(value: Any) -> bool:

@@ -90,7 +90,8 @@ class Population(NamedTuple):
 
     ``properties``: names; ``values``: argument -> number of its value for each property; ``shares``: for each
     property and value the share of arguments that have it; ``majority``: each property's most frequent value;
-    ``texts``: argument -> number of its text (twins have the same).
+    ``texts``: argument -> number of its text (twins have the same); ``left_out``: names of properties of which all
+    arguments have the same value, so that neither measure of diversity has a meaning for them.
     """
 
     properties: tuple[str, ...]
@@ -98,6 +99,7 @@ class Population(NamedTuple):
     shares: Sequence[Sequence[float]]
     majority: Sequence[int]
     texts: Mapping[int, int]
+    left_out: tuple[str, ...] = ()
 
 
 class Scores(NamedTuple):

@@ -87,8 +87,32 @@ def test_qrels(tmp_path: Path) -> None:
     assert read_qrels(tmp_path / "qrels").grades == {b"1": {b"d1": 2, b"d2": -1}, b"#2": {b"d1": 1}}
 
 
+def test_decimal_grades_are_read_as_trec_eval_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("\ufeff1 0 d1 4.0\n1 0 d2 -1.000\n1 0 d3 +2.\r\n1 0 d4 0\n")
+    assert read_qrels(tmp_path / "qrels").grades == {b"1": {b"d1": 4, b"d2": -1, b"d3": 2, b"d4": 0}}
+    for grade in ("0.5", "1.0000001", ".5", "1.5e0"):
+        (tmp_path / "qrels").write_text(f"1 0 d1 1\n1 0 d2 {grade}\n")
+        with pytest.raises(EvaluatorError) as error:
+            read_qrels(tmp_path / "qrels")
+        assert "qrels:2: the grade" in error.value.why and "not whole" in error.value.why
+        assert grade not in "".join(error.value.lines()), "truths are not shown"
+
+
+def test_a_file_is_what_it_holds_whatever_it_is_called(tmp_path: Path) -> None:
+    topics, corpus = b'{"qid": 1}\n{"qid": 2}\n', b'{"docno": "d1"}\r\n{"docno": "d2"}\r\n'
+    for name in ("x.jsonl", "x.jsonl.gz", "x.jsonl.gzip", "x.txt", "x"):
+        for mark in (b"", b"\xef\xbb\xbf"):
+            for pack in (bytes, gzip.compress):
+                (tmp_path / name).write_bytes(pack(mark + topics))
+                assert read_topics(tmp_path / name) == [b"1", b"2"]
+                (tmp_path / name).write_bytes(pack(mark + corpus))
+                assert sorted(read_corpus(tmp_path / name).ids()) == [b"d1", b"d2"]
+                (tmp_path / name).write_bytes(pack(mark + b"1 0 d1 1\r\n"))
+                assert read_qrels(tmp_path / name).grades == {b"1": {b"d1": 1}}
+
+
 @pytest.mark.parametrize(
-    "content", ["", "1 0 d1\n", "1 0 d1 x\n", "1 0 d1 1\n1 0 d1 0\n", "\ufeff1 0 d1 1\n"]
+    "content", ["", "1 0 d1\n", "1 0 d1 x\n", "1 0 d1 1\n1 0 d1 0\n", "1 0 d1 1_0\n", "1 0 d1 1e1\n"]
 )
 def test_bad_qrels(content: str, tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text(content)

@@ -47,6 +47,9 @@ OPTIONS = {
 }
 
 
+DEV = "perspective-queries/queries_dev.jsonl"
+
+
 def evaluate(
     tmp_path: Path, rows: list[Any], scenario: str, **changes: Any
 ) -> tuple[dict[str, Any], list[Any]]:
@@ -172,11 +175,31 @@ def test_a_wrong_corpus_is_refused_with_its_line(row: Any, tmp_path: Path) -> No
     assert "corpus.jsonl:5: " in error.value.why
 
 
-def test_a_property_with_one_value_is_refused(tmp_path: Path) -> None:
-    lines(tmp_path / "corpus.jsonl", [argument(1), argument(2)])
-    with pytest.raises(EvaluatorError, match="wrong") as error:
-        read_corpus(tmp_path)
-    assert "same value" in error.value.why
+def test_a_property_with_one_value_is_left_out_of_diversity_and_nothing_else(tmp_path: Path) -> None:
+    everything = read_corpus(write(tmp_path / "whole", CORPUS, BASELINE, PERSPECTIVE))
+    same = [{**row, "stance": "FAVOR"} for row in CORPUS]
+    write(tmp_path / "truths", same, BASELINE, PERSPECTIVE)
+    population = read_corpus(tmp_path / "truths")
+    assert population.left_out == ("stance",) and everything.left_out == ()
+    assert population.properties == tuple(n for n in NAMES if n != "stance")
+    asked = [q.asked for q in read_queries(tmp_path / "truths", DEV, population, perspective=True)]
+    assert asked == [population.properties.index("age"), None]
+    rows = [{"query_id": 0, "relevant_candidates": [2019010, 201902, 201901, 201903]}]
+    result, scores = evaluate(tmp_path, rows, "baseline")
+    assert result["status"] == "valid" and "stance" in result["notes"][0]
+    assert result["measures"]["ndcg"]["value"] == 1.0
+    parts = {s["facets"]["property"] for s in scores if s["measure"] == "r4" and "facets" in s}
+    assert parts == set(population.properties)
+
+
+def test_a_corpus_without_any_difference_serves_relevance_only(tmp_path: Path) -> None:
+    write(tmp_path / "truths", [argument(2019010), argument(201902)], BASELINE, PERSPECTIVE)
+    rows = [{"query_id": 0, "relevant_candidates": [2019010, 201902]}]
+    result, _ = evaluate(tmp_path, rows, "baseline")
+    assert result["status"] == "error" and "no diversity to measure" in result["message"]
+    relevance = [{"id": "p", "measure": "P@2", "truths": "corpus.jsonl"}]
+    result, _ = evaluate(tmp_path, rows, "baseline", measures=relevance)
+    assert result["status"] == "valid" and result["measures"]["p"]["value"] == 1.0
 
 
 @pytest.mark.parametrize(

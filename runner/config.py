@@ -9,7 +9,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast, get_args
 
+from runner.engines.turns import EngineFor
 from runner.errors import RunnerError
 
 
@@ -20,13 +22,15 @@ class Config:
     ``root`` holds ``tasks/`` and ``submissions/`` (``RUNNER_ROOT``; default: the nearest folder upward that
     has both). ``home`` is the data directory (``RUNNER_HOME``). ``truths`` holds the truths of blinded
     datasets as ``<task>/<dataset>/`` (``RUNNER_TRUTHS``). ``base_image`` is the switch for machines without a
-    registry (``RUNNER_BASE``: ``auto``, ``registry`` or ``local``).
+    registry (``RUNNER_BASE``: ``auto``, ``registry`` or ``local``). ``engine_for`` says which runs the engine is for
+    (``RUNNER_ENGINE_FOR``, see :mod:`runner.engines.turns`).
     """
 
     root: Path
     home: Path
     truths: Path | None
     base_image: str = "auto"
+    engine_for: EngineFor = "both"
 
     @property
     def tasks(self) -> Path:
@@ -84,10 +88,19 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> C
             why="It chooses the base image of builds.",
             fix="set it to auto, registry or local",
         )
+    engine_for = env.get("RUNNER_ENGINE_FOR", "both")
+    if engine_for not in get_args(EngineFor):
+        raise RunnerError(
+            "E101",
+            f"RUNNER_ENGINE_FOR is {engine_for!r}",
+            why="It says which runs the container engine is for.",
+            fix=f"set it to {', '.join(get_args(EngineFor)[:-1])} or {get_args(EngineFor)[-1]}",
+        )
     truths = env.get("RUNNER_TRUTHS")
     return Config(
         root=root,
         home=Path(env.get("RUNNER_HOME") or root / ".runner").absolute(),
         truths=Path(truths).absolute() if truths else None,
         base_image=base,
+        engine_for=cast(EngineFor, engine_for),
     )

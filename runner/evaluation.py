@@ -155,7 +155,9 @@ def evaluate(
     inputs = engine.data_volume(digests["inputs"], lambda: view_files(dataset))
     truths = engine.data_volume(digests["truths"], lambda: folder_files(dataset.truths))
     services = {name: str(one.data_digest) for name, one in with_data(task).items()}
-    with engine.session(attempt_id, labels={"role": "evaluator"}) as session:
+    with engine.session(
+        attempt_id, labels={"role": "evaluator"}, visibility=dataset.visibility, cancelled=cancelled
+    ) as session:
         box = session.output_volume("in", bytes=size + 4 * MIB, inodes=len(files) + 16)
         out = session.output_volume("out", bytes=limits.output, inodes=16)
         gateway = _gateway(session, task, beside)

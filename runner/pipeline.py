@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runner.archive import Attempt, Evaluation, RunArchive, Staging, file_sha256, write_json
-from runner.engines.base import Engine, Exit, ImageRef, Resources
+from runner.engines.base import Cancelled, Engine, Exit, ImageRef, Resources
 from runner.errors import PlatformError, RunnerError
 from runner.evaluation import Beside, Evaluated, evaluator_image
 from runner.evaluation import evaluate as run_evaluator
@@ -219,8 +219,10 @@ def evaluate(
                 records=attempt.lock()["workflow"] == "interactive",
                 beside=desk.beside,
             )
+        except Cancelled:
+            raise KeyboardInterrupt from None
         except PlatformError as error:
-            if error.code in ("E301", "E305"):
+            if error.code in ("E301", "E305", "E311"):
                 raise
             done = Evaluated("error", f"{error.what}. {error.why}".strip(), None, desk.image.id, "", "")
         return archive.add_evaluation(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from runner.bundle import Bundle
+from runner.engines.turns import EngineFor
 from runner.errors import RunnerError
 from runner.jobs import InputRun, Job
 from runner.locking import make_job
@@ -34,13 +35,15 @@ class Skipped:
     """One run with nothing to do, and why.
 
     ``blocked``: something would have to be mended first. ``stale``: its scores were made from other truths or
-    measures than there are now (evaluating again is for a person to decide).
+    measures than there are now (evaluating again is for a person to decide). ``elsewhere``: the organiser has another
+    engine for it.
     """
 
     run: Run
     why: str
     blocked: bool = False
     stale: bool = False
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Desktop:
     bundles: Mapping[str, Bundle]
     own_profile: bool = True
     sidecars: str | None = None  # the image beside interactive software; None: not known here
+    engine_for: EngineFor = "both"
 
     def all_runs(self) -> list[Run]:
         return runs(self.store, self.tasks.values(), running=self.store.archive.live())
@@ -159,9 +163,23 @@ def plan(desk: Desktop, selection: Selection, *, force: bool = False) -> Plan:
     skipped: list[Skipped] = []
     for run in desk.all_runs():
         if selection.takes(run):
-            entry = _entry(desk, run, force)
+            entry = _elsewhere(desk, _entry(desk, run, force))
             (work if isinstance(entry, Planned) else skipped).append(entry)  # type: ignore[arg-type]
     return Plan(tuple(work), tuple(skipped))
+
+
+def _elsewhere(desk: Desktop, entry: Planned | Skipped) -> Planned | Skipped:
+    """``entry``, or a run left to the organiser's other engine."""
+    if not isinstance(entry, Planned) or desk.engine_for not in ("public", "blinded"):
+        return entry
+    visibility = desk.tasks[entry.run.submission.task].datasets[entry.run.dataset].visibility
+    if visibility == desk.engine_for:
+        return entry
+    return Skipped(
+        entry.run,
+        f"its dataset is {visibility}, and this engine is for {desk.engine_for} ones (RUNNER_ENGINE_FOR)",
+        elsewhere=True,
+    )
 
 
 def _entry(desk: Desktop, run: Run, force: bool) -> Planned | Skipped:

@@ -17,7 +17,7 @@ from pathlib import Path
 import schemas
 from runner.archive import Attempt, Evaluation
 from runner.bundle import Bundle
-from runner.engines.base import Engine, Limits
+from runner.engines.base import Engine, Limits, Visibility
 from runner.errors import RunnerError
 from runner.pipeline import Desk, evaluate, execute
 from runner.plan import Desktop, Plan, Planned, Step
@@ -107,6 +107,7 @@ class Pool:
         self.room = _Room(info.memory * 0.9, float(info.cpus))
         self.results: queue.Queue[tuple[Planned, Attempt | Evaluation | BaseException]] = queue.Queue()
         self.served: Counter[str] = Counter()
+        self._active: Counter[Visibility] = Counter()
         self.failed: dict[str, str] = {}  # run id -> why it could not be done
 
     def run(self, plan: Plan) -> dict[str, Run]:
@@ -135,6 +136,7 @@ class Pool:
                     planned, result = self.results.get()
                     active -= 1
                     self.room.take(self._limits(planned), -1)
+                    self._active[self._visibility(planned)] -= 1
                     after = self._settle(planned, result)
                     if after is None:
                         done[planned.run.id] = find_run(
@@ -160,15 +162,33 @@ class Pool:
     def _limits(self, planned: Planned) -> Limits:
         return room_of(self._task(planned), self.desk.bundles.get(planned.run.submission.id), planned.step)
 
+    def _visibility(self, planned: Planned) -> Visibility:
+        return self._task(planned).datasets[planned.run.dataset].visibility
+
     def _next(self, waiting: deque[Planned], open_runs: set[str]) -> Planned | None:
-        """The next step to start: of the team that was served least, first come first served within it."""
+        """The next step to start: of the team that was served least, first come first served within it.
+
+        Public before blinded, and never both at once: the engine would let one wait for the other, and has its
+        caches emptied whenever public runs follow blinded ones (:mod:`runner.engines.turns`).
+        """
+        now = next((visibility for visibility, number in self._active.items() if number), None)
         ready = [
-            p for p in waiting if self.room.fits(self._limits(p)) and not open_runs.intersection(p.needs)
+            p
+            for p in waiting
+            if now in (None, self._visibility(p))
+            and self.room.fits(self._limits(p))
+            and not open_runs.intersection(p.needs)
         ]
         if not ready:
             return None
         chosen = min(
-            ready, key=lambda p: (p.step == "execute", self.served[p.run.submission.team], waiting.index(p))
+            ready,
+            key=lambda p: (
+                self._visibility(p) == "blinded",
+                p.step == "execute",
+                self.served[p.run.submission.team],
+                waiting.index(p),
+            ),
         )
         waiting.remove(chosen)
         return chosen
@@ -201,6 +221,7 @@ class Pool:
 
     def _start(self, workers: ThreadPoolExecutor, planned: Planned) -> None:
         self.room.take(self._limits(planned))
+        self._active[self._visibility(planned)] += 1
         if planned.step == "execute":
             self.served[planned.run.submission.team] += 1
         self.tell(Moment("started", planned.run, planned.step))

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from runner.engines.base import Exceptions, Limits
+from runner.engines.base import Visibility as Visibility
+
 from runner.services import Interaction, Service
 from runner.views import Rule
 
-Visibility = Literal["public", "blinded"]
 Direction = Literal["higher", "lower"]
 Workflow = Literal["batch", "upload", "interactive"]
 

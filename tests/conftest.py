@@ -28,6 +28,8 @@ def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathF
     """Every test has a data directory of its own, which it may or may not use; no RUNNER_ variable leaks in."""
     for name in [name for name in os.environ if name.startswith("RUNNER_") and name != "RUNNER_BASE"]:
         monkeypatch.delenv(name)
+    # Many tests share one engine: those that are not about it must not wait for one another, or empty its caches.
+    monkeypatch.setenv("RUNNER_ENGINE_FOR", "both-without-eviction")
     monkeypatch.setenv("RUNNER_HOME", str(tmp_path_factory.getbasetemp() / "nobody" / "home"))
 
 

@@ -28,7 +28,7 @@ def engine() -> Iterator[DockerEngine]:
         host = docker_host(config.load(cwd=Path(__file__).parent))
         if host is None:
             pytest.fail("no container engine answers: run `make setup`", pytrace=False)
-        found = DockerEngine(host)
+        found = DockerEngine(host, engine_for="both-without-eviction")  # see tests/conftest.py
         found.require()
     except RunnerError as error:
         pytest.fail(f"no usable container engine: {error.what}. {error.why} Run `make setup`.", pytrace=False)

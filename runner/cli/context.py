@@ -71,7 +71,7 @@ def engine(where: Config, limits: Iterable[Limits] = ()) -> Engine:
     """The engine, checked to enforce the sandbox and to be large enough. Raises E301, E302, E305."""
     from runner.setup.images import open_engine
 
-    found = open_engine(where)
+    found = open_engine(where, output.say)
     found.require(limits)
     return found
 
@@ -114,7 +114,7 @@ def desktop(
     bundles, errors = registered(where, opened)
     for error in errors:
         output.show_error(error)
-    return Desktop(opened, all_tasks(where), bundles, own_profile, sidecars)
+    return Desktop(opened, all_tasks(where), bundles, own_profile, sidecars, where.engine_for)
 
 
 def some_submissions(

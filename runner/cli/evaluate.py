@@ -70,7 +70,10 @@ def show_plan(plan: Plan) -> None:
     stale = [entry for entry in plan.skipped if entry.stale]
     for entry in stale:
         output.say(f"  stale {entry.run.id}: {entry.why}")
-    settled = len(plan.skipped) - len(blocked) - len(cancelled)
+    elsewhere = [entry for entry in plan.skipped if entry.elsewhere]
+    for entry in elsewhere:
+        output.say(f"  left to the other engine {entry.run.id}: {entry.why}")
+    settled = len(plan.skipped) - len(blocked) - len(cancelled) - len(elsewhere)
     if settled:
         output.say(f"  settled already: {settled} run{'s' if settled > 1 else ''}")
 

@@ -23,6 +23,11 @@ GIB = 1024 * MIB
 Role = Literal["software", "evaluator", "sidecar", "gateway"]
 Owner = Literal["software", "sidecar"]
 Killed = Literal["time", "cancel", "stop"]
+Visibility = Literal["public", "blinded"]
+
+
+class Cancelled(Exception):
+    """A person stopped what was still waiting for its turn on the engine: nothing of it was started."""
 
 
 @dataclass(frozen=True)
@@ -284,9 +289,18 @@ class Engine(Protocol):
         ...
 
     def session(
-        self, attempt_id: str, *, labels: Mapping[str, str] | None = None
+        self,
+        attempt_id: str,
+        *,
+        labels: Mapping[str, str] | None = None,
+        visibility: Visibility = "public",
+        cancelled: Callable[[], bool] | None = None,
     ) -> AbstractContextManager[Session]:
-        """The containers of one attempt."""
+        """The containers of one attempt, on data of that ``visibility``; see :mod:`runner.engines.turns`.
+
+        It waits until no session of the other visibility is live on the engine. Raises :class:`Cancelled` when
+        ``cancelled`` becomes true meanwhile, E311 when blinded and public runs cannot be kept apart there.
+        """
         ...
 
     def reap(self, *, prefix: str = "") -> list[str]:

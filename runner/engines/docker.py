@@ -16,12 +16,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from runner.engines import meter, sandbox, tarstream
-from runner.engines.base import GIB, MIB, EngineInfo, ImageRef, Limits, Mount, Volume
+from runner.engines.base import GIB, MIB, EngineInfo, ImageRef, Limits, Mount, Visibility, Volume
 from runner.engines.client import Clients, explanation, labels_filter
 from runner.engines.docker_handle import CANCELLED
 from runner.engines.docker_session import DockerSession, no_gpu, remove
 from runner.engines.owner import alive, default_locks, me, private_folder
+from runner.engines.docker_turns import DockerBoard
 from runner.engines.text import printable
+from runner.engines.turns import EngineFor, Turns
 from runner.errors import PlatformError, RunnerError
 
 BASES = (
@@ -47,6 +49,7 @@ class DockerEngine:
     the keeper, which needs ``sleep`` and ``stat`` (default: the evaluator's, else the base image).
     ``local`` False keeps it from reading this machine's control groups; ``build_network`` names the network of
     builds that may use one (default: the engine's bridge, or the host's where the bridge leads nowhere).
+    ``engine_for`` and ``tell``: see :class:`runner.engines.turns.Turns`.
     """
 
     def __init__(
@@ -57,8 +60,12 @@ class DockerEngine:
         keeper_image: str | None = None,
         local: bool | None = None,
         build_network: str | None = None,
+        engine_for: EngineFor = "both",
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.clients = Clients(docker_host)
+        board = DockerBoard(self)
+        self.turns = Turns(board, board.gate, engine_for, tell)
         self.locks = locks or default_locks()
         self._keeper_image = keeper_image
         self._keeper: ImageRef | None = None
@@ -96,6 +103,12 @@ class DockerEngine:
         """What the engine adds to the user ids of containers (0 without user namespaces)."""
         found = re.search(r"/(\d+)\.\d+/?$", str(self._raw.get("DockerRootDir", "")))
         return int(found[1]) if found and self.user_namespaces else 0
+
+    @property
+    def identity(self) -> str:
+        """A word for this engine, the same for all who reach it, by whatever address."""
+        said = str(self._raw.get("ID") or self.clients.address)
+        return hashlib.sha256(said.encode()).hexdigest()[:24]
 
     def make_meter(self) -> meter.Meter:
         """A meter for one container."""
@@ -228,7 +241,9 @@ class DockerEngine:
                 fix="correct the Dockerfile; 'docker build' in the same folder shows the whole output",
             )
 
-        with pack(context, dockerfile) as archive:
+        # What a Dockerfile runs can look at what is cached as well as any software, and its words are read here.
+        turn = self.turns.take("public", f"build-{secrets.token_hex(6)}", building=True)
+        with pack(context, dockerfile) as archive, turn:
             arguments = {
                 "fileobj": archive,
                 "custom_context": True,
@@ -439,20 +454,28 @@ class DockerEngine:
     # -- attempts -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def session(self, attempt_id: str, *, labels: Mapping[str, str] | None = None) -> Iterator[DockerSession]:
+    def session(
+        self,
+        attempt_id: str,
+        *,
+        labels: Mapping[str, str] | None = None,
+        visibility: Visibility = "public",
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Iterator[DockerSession]:
         """The containers of one attempt; everything is removed at the end, also after Ctrl-C."""
         if not ATTEMPT_ID.fullmatch(attempt_id):
             raise ValueError(f"not an attempt's id: {attempt_id!r}")
-        session = DockerSession(self, attempt_id, labels or {})
-        try:
-            yield session
-        except BaseException as error:
+        with self.turns.take(visibility, attempt_id, cancelled):
+            session = DockerSession(self, attempt_id, labels or {}, visibility)
             try:
-                session.close()
-            except PlatformError as second:  # the first error is the one to be told
-                error.add_note(f"cleaning up failed too: {second}")
-            raise
-        session.close()
+                yield session
+            except BaseException as error:
+                try:
+                    session.close()
+                except PlatformError as second:  # the first error is the one to be told
+                    error.add_note(f"cleaning up failed too: {second}")
+                raise
+            session.close()
 
     def reap(self, *, prefix: str = "") -> list[str]:
         """Remove what dead processes of this machine left; never what a live process owns. Returns attempt ids."""

@@ -44,9 +44,11 @@ from runner.engines.base import (
     Limits,
     Owner,
     Resources,
+    Visibility,
     Volume,
 )
 from runner.engines.roles import Room
+from runner.engines.turns import EngineFor, Turns
 from runner.errors import PlatformError, RunnerError
 
 FAKE = EngineInfo(
@@ -88,7 +90,7 @@ class FakeEngine:
 
     ``faults`` maps method names (``resolve``, ``session``, ``start``, ``copy_out``, ``data_volume`` …) to
     errors that are raised by the next calls, one each. ``calls`` records the names of methods as they are
-    called, ``started`` every spec.
+    called (``mark`` and ``evict`` too: there are no caches here), ``started`` every spec.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class FakeEngine:
         *,
         info: EngineInfo = FAKE,
         faults: Mapping[str, Iterable[BaseException]] | None = None,
+        engine_for: EngineFor = "both",
     ) -> None:
         self.script = dict(script)
         self.calls: list[str] = []
@@ -110,6 +113,9 @@ class FakeEngine:
         self._running: dict[str, list[FakeHandle]] = {}
         self._lock = threading.Lock()
         self._count = 0
+        self.board = FakeBoard(self)
+        gate = Path(self._folder.name) / "turn.lock"
+        self.turns = Turns(self.board, lambda: gate, engine_for)
 
     def _call(self, name: str) -> None:
         self.calls.append(name)
@@ -240,18 +246,26 @@ class FakeEngine:
     # -- attempts -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def session(self, attempt_id: str, *, labels: Mapping[str, str] | None = None) -> Iterator[FakeSession]:
+    def session(
+        self,
+        attempt_id: str,
+        *,
+        labels: Mapping[str, str] | None = None,
+        visibility: Visibility = "public",
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Iterator[FakeSession]:
         """The scripted containers of one attempt; at the end they are stopped and their volumes removed."""
         self._call("session")
-        session = FakeSession(self, attempt_id)
-        self._running.setdefault(attempt_id, [])
-        try:
-            yield session
-        finally:
-            for handle in self._running.pop(attempt_id, []):
-                handle.tell()
-            for name in session.names:
-                shutil.rmtree(self._volumes.pop(name), ignore_errors=True)
+        with self.turns.take(visibility, attempt_id, cancelled):
+            session = FakeSession(self, attempt_id)
+            self._running.setdefault(attempt_id, [])
+            try:
+                yield session
+            finally:
+                for handle in self._running.pop(attempt_id, []):
+                    handle.tell()
+                for name in session.names:
+                    shutil.rmtree(self._volumes.pop(name), ignore_errors=True)
 
     def reap(self, *, prefix: str = "") -> list[str]:
         """Nothing is ever left behind."""
@@ -276,6 +290,44 @@ class FakeEngine:
         for handle in running:
             handle.tell()
         return bool(running)
+
+
+class FakeBoard:
+    """See :class:`runner.engines.turns.Board`: nobody but this process uses the engine."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        self._engine = engine
+        self._here: dict[str, Visibility] = {}
+        self._mark = False
+
+    def announce(self, visibility: Visibility, attempt_id: str) -> None:
+        """Remember it."""
+        self._here[attempt_id] = visibility
+
+    def withdraw(self, attempt_id: str) -> None:
+        """Forget it."""
+        self._here.pop(attempt_id, None)
+
+    def present(self, visibility: Visibility) -> list[str]:
+        """Attempts of that visibility."""
+        return sorted(name for name, kind in dict(self._here).items() if kind == visibility)
+
+    def mark(self) -> None:
+        """Remember it."""
+        self._engine._call("mark")
+        self._mark = True
+
+    def marked(self) -> bool:
+        """Whether it is remembered."""
+        return self._mark
+
+    def unmark(self) -> None:
+        """Forget it."""
+        self._mark = False
+
+    def evict(self) -> None:
+        """Nothing but a line in ``calls``, or the scripted fault."""
+        self._engine._call("evict")
 
 
 class FakeSession:

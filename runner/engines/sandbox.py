@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -28,6 +28,12 @@ VOLUME_COVER = (
     16 * MIB
 )  # what an image's own VOLUME path may hold: in memory, instead of on the disk without a limit
 SECCOMP_MACHINES = ("x86_64", "amd64")  # the profile names x86-64 calls; elsewhere the engine's default holds
+
+# What engines make read-only in every container, but for /proc/sys/vm. Folders that a kernel does not have are passed over.
+EVICT_READ_ONLY = (
+    *(f"/proc/{name}" for name in ("bus", "fs", "irq", "sysrq-trigger")),
+    *(f"/proc/sys/{name}" for name in ("abi", "crypto", "debug", "dev", "fs", "kernel", "net", "sunrpc", "user")),
+)
 
 # Extra writable paths may not touch these, nor what lies in or above them.
 PROTECTED = ("/in", "/inputs", "/truths", "/out", "/proc", "/sys", "/dev", "/tmp")  # noqa: S108
@@ -114,6 +120,34 @@ def keeper_options(
         "Tmpfs": _covers(image.volumes, [m.target for m in mounts]),
     }
     return _body(image, f"{NOBODY}:{NOBODY}", ["sleep", "infinity"], {}, "/", labels or {}, host)
+
+
+def evict_options(
+    image: ImageRef,
+    command: Sequence[str],
+    probe: Mount,
+    *,
+    labels: Mapping[str, str] | None = None,
+    own_profile: bool = True,
+    user_namespaces: bool = False,
+) -> dict[str, Any]:
+    """The options of our own container that empties the caches of the engine's machine.
+
+    It is the only one with a user that is root outside, because the kernel's switch belongs to root; and the only one
+    that may write below ``/proc/sys``, in the one folder that has the switch. It has no capability, no network, none
+    of a participant's files, and runs nothing but ``command``, from an image of ours.
+    """
+    limits = Limits(memory=128 * MIB, pids=16, tmp=MIB, shm=MIB, log=64 * 1024)
+    host = _walls(limits, own_profile, "")
+    host |= {
+        "ReadonlyRootfs": True,
+        "ReadonlyPaths": list(EVICT_READ_ONLY),
+        "Mounts": [_mount(probe)],
+        "Tmpfs": _covers(image.volumes, [probe.target]),
+    }
+    if user_namespaces:
+        host["UsernsMode"] = "host"
+    return _body(image, "0:0", list(command), {}, "/", labels or {}, host)
 
 
 def tmpfs_volume_options(*, size: int, inodes: int, uid: int, mode: str = "0700") -> dict[str, str]:

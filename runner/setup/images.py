@@ -66,13 +66,15 @@ def tag(image: OwnImage) -> str:
     return f"proctor/{image.name}:{_version()}"
 
 
-def open_engine(config: Config) -> Engine:
-    """The engine of this invocation. Raises E301 when there is none."""
+def open_engine(config: Config, tell: Callable[[str], None] = lambda _: None) -> Engine:
+    """The engine of this invocation; ``tell`` is given what it waits for. Raises E301 when there is none."""
     from runner.engines.docker import DockerEngine
 
     host = engine_host(config)
     evaluator = _state(host, IMAGES[0])  # stale or not, it can keep volumes
-    return DockerEngine(host, locks=config.locks, keeper_image=evaluator.id)
+    return DockerEngine(
+        host, locks=config.locks, keeper_image=evaluator.id, engine_for=config.engine_for, tell=tell
+    )
 
 
 def states(config: Config) -> list[ImageState]:

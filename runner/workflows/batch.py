@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from runner.clock import SystemClock, stamp
-from runner.engines.base import Collected, ContainerSpec, Engine, Exit, Mount, Session, Volume
+from runner.engines.base import Cancelled, Collected, ContainerSpec, Engine, Exit, Mount, Session, Volume
 from runner.errors import PlatformError, RunnerError
 from runner.jobs import Executed, Job
 from runner.tasks import Model, folder_files, model_digest, view_files
@@ -19,8 +19,8 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     """Execute ``job`` once and leave ``output/`` and ``logs/`` in ``staging``.
 
     Whatever the software does ends in the verdict. A failure of the platform ends in the verdict
-    ``platform-error``; only :class:`KeyboardInterrupt` leaves this function otherwise, and E301: an engine
-    that is gone says nothing about this run, and would use up the tries of all others.
+    ``platform-error``; only :class:`KeyboardInterrupt` leaves this function otherwise, E301 and E311: an engine
+    that is gone, or is not for this data, says nothing about this run, and would use up the tries of all others.
     """
     started = stamp(SystemClock().now())
     collected, exit_, platform = Collected(), None, None
@@ -28,8 +28,10 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     (staging / "logs").mkdir()
     try:
         exit_, collected = _in_the_room(job, engine, attempt_id, staging, cancelled)
+    except Cancelled:
+        exit_ = Exit(code=None, killed="cancel")
     except PlatformError as error:
-        if error.code == "E301":
+        if error.code in ("E301", "E311"):
             raise
         platform = f"{error.what}. {error.why}".strip()
     run_file = _run_file(collected, job.task.output)
@@ -50,7 +52,9 @@ def _in_the_room(
     assert job.image is not None
     image = engine.resolve(job.image)
     mounts = [Mount(inputs_volume(job, engine), INPUT), *model_mounts(job, engine), *_input_runs(job, engine)]
-    with engine.session(attempt_id, labels={"run": job.run_id, "team": job.team}) as session:
+    labels = {"run": job.run_id, "team": job.team}
+    visibility = job.dataset.visibility
+    with engine.session(attempt_id, labels=labels, visibility=visibility, cancelled=cancelled) as session:
         out = session.output_volume("output", bytes=job.limits.output, inodes=job.limits.output_files)
         spec = ContainerSpec(
             role="software",

@@ -19,7 +19,7 @@ from typing import Any
 
 import schemas
 from runner.clock import SystemClock, stamp
-from runner.engines.base import Collected, Engine, Exit, Handle, Session
+from runner.engines.base import Cancelled, Collected, Engine, Exit, Handle, Session
 from runner.errors import PlatformError
 from runner.jobs import Executed, Job
 from runner.verdicts import Facts, decide
@@ -70,12 +70,14 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     (staging / "logs").mkdir()
     course, platform = _Course(), None
     try:
-        with engine.session(attempt_id, labels={"run": job.run_id, "team": job.team}) as session:
+        labels = {"run": job.run_id, "team": job.team}
+        visibility = job.dataset.visibility
+        with engine.session(attempt_id, labels=labels, visibility=visibility, cancelled=cancelled) as session:
             _in_the_room(job, engine, session, staging, cancelled, course)
-    except _Cancelled:
+    except (_Cancelled, Cancelled):
         course.exit = Exit(code=None, killed="cancel")
     except PlatformError as error:
-        if error.code in ("E301", "E305"):
+        if error.code in ("E301", "E305", "E311"):
             # An engine that is gone, or can never give what the task asks for, says nothing about this run.
             raise
         platform = f"{error.what}. {error.why}".strip()

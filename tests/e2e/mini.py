@@ -139,6 +139,7 @@ class Project:
             "RUNNER_ROOT": str(self.root),
             "RUNNER_HOME": str(self.home),
             "RUNNER_TRUTHS": str(self.truths),
+            "RUNNER_ENGINE_FOR": "both-without-eviction",  # tests share the engine: see tests/conftest.py
             "DOCKER_HOST": self.docker_host,
             **self.env,
             **more,

@@ -1,0 +1,201 @@
+"""Blinded and public runs take turns on an engine: never both at once, and nothing cached is carried over.
+
+What a software reads stays in the memory of the engine's machine, and a later software can tell a page that is
+there from one that is not. A software that reads page *i* of a file when bit *i* of the hidden inputs is 1 so
+leaves a message for its next run on public data, whose words its team may read. Hence two rules, kept by
+:class:`Turns` for every session of every process that uses the same engine:
+
+1. sessions of one visibility share the engine; the other kind waits until they are gone;
+2. a blinded session marks the engine before anything of it is started, and the first public session that finds
+   the mark has the machine's caches emptied, and sees that this worked, before anything of it is started.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, Protocol
+
+from runner.engines.base import Cancelled, Visibility
+from runner.errors import PlatformError
+
+EngineFor = Literal["both", "public", "blinded", "both-without-eviction"]
+
+POLL = 0.25  # seconds between looks at who else is there
+
+
+class Board(Protocol):
+    """What all processes that use one engine can see of each other there, and the emptying of its caches."""
+
+    def announce(self, visibility: Visibility, attempt_id: str) -> None:
+        """Say, where everybody sees it, that an attempt is about to run."""
+        ...
+
+    def withdraw(self, attempt_id: str) -> None:
+        """Take back what was announced, after removing whatever of the attempt is still there."""
+        ...
+
+    def present(self, visibility: Visibility) -> Sequence[str]:
+        """The attempts of that visibility that may run now; leftovers of dead processes are removed first."""
+        ...
+
+    def mark(self) -> None:
+        """Remember, until :meth:`unmark` and whatever dies meanwhile, that caches know of a blinded run."""
+        ...
+
+    def marked(self) -> bool:
+        """Whether they do."""
+        ...
+
+    def unmark(self) -> None:
+        """They do not any more."""
+        ...
+
+    def evict(self) -> None:
+        """Empty the caches of the engine's machine and see that it worked. Raises E311 when it did not."""
+        ...
+
+
+class Turns:
+    """Who may run on one engine now. ``gate`` is a lock file that all processes of this machine's user share.
+
+    ``engine_for`` is what the organiser said of the engine (RUNNER_ENGINE_FOR): ``both`` keeps the two rules,
+    ``public`` and ``blinded`` also refuse the other kind, ``both-without-eviction`` keeps none of them and only
+    marks, so that a process that does keep them knows.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        gate: Callable[[], Path],
+        engine_for: EngineFor = "both",
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.board, self.engine_for, self.tell = board, engine_for, tell
+        self._gate = gate
+        self._proved = False  # whether this process has seen that the engine's caches can be emptied
+        self._thread = threading.local()
+
+    @contextmanager
+    def take(
+        self,
+        visibility: Visibility,
+        attempt_id: str,
+        cancelled: Callable[[], bool] | None = None,
+        *,
+        building: bool = False,
+    ) -> Iterator[None]:
+        """Wait for the turn of ``visibility``, and keep it while the context lasts.
+
+        ``building``: an image is built, which every engine does. Raises :class:`Cancelled` when ``cancelled`` becomes true while it waits, E311 when the engine is not for
+        that visibility or its caches cannot be emptied, ValueError inside a turn of the other kind (it would wait
+        for itself).
+        """
+        if self.engine_for in ("public", "blinded") and visibility != self.engine_for and not building:
+            raise not_for(visibility, self.engine_for)
+        if self.engine_for == "both-without-eviction":
+            if visibility == "blinded":
+                self.board.mark()
+            yield
+            return
+        outer: Visibility | None = getattr(self._thread, "turn", None)
+        if outer is not None:
+            if outer != visibility:
+                raise ValueError(f"a {visibility} turn inside a {outer} one")
+            yield
+            return
+        self._enter(visibility, attempt_id, cancelled or (lambda: False))
+        self._thread.turn = visibility
+        try:
+            yield
+        finally:
+            self._thread.turn = None
+            self.board.withdraw(attempt_id)
+
+    def _enter(self, visibility: Visibility, attempt_id: str, cancelled: Callable[[], bool]) -> None:
+        """Announce, then look: of two that do so at the same time, on whatever machines, at least one sees the other.
+
+        Whoever waits keeps the gate, so that those who come later, of either kind, do not overtake.
+        """
+        other: Visibility = "public" if visibility == "blinded" else "blinded"
+        told = False
+        with self._through_the_gate(cancelled):
+            while True:
+                self.board.announce(visibility, attempt_id)
+                try:
+                    if not (present := self.board.present(other)):
+                        self._prepare(visibility)
+                        return
+                except BaseException:
+                    self.board.withdraw(attempt_id)
+                    raise
+                self.board.withdraw(attempt_id)
+                if not told:
+                    self.tell(
+                        f"waiting for {len(present)} {other} runs on this engine: blinded and public runs take turns"
+                    )
+                    told = True
+                _pause(cancelled)
+
+    @contextmanager
+    def _through_the_gate(self, cancelled: Callable[[], bool]) -> Iterator[None]:
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self._gate(), thread_local=False)
+        while True:
+            try:
+                lock.acquire(timeout=POLL)
+                break
+            except Timeout:
+                _give_up(cancelled)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _prepare(self, visibility: Visibility) -> None:
+        """Leave the mark, or wipe it together with what it stands for."""
+        if visibility == "blinded":
+            if self.engine_for == "both" and not self._proved and not self.board.marked():
+                # An engine that could not be cleaned afterwards takes no blinded run in the first place.
+                self.board.evict()
+                self._proved = True
+            self.board.mark()
+        elif self.board.marked():
+            self.board.evict()
+            self._proved = True
+            self.board.unmark()
+
+
+def _pause(cancelled: Callable[[], bool]) -> None:
+    _give_up(cancelled)
+    time.sleep(POLL)
+
+
+def _give_up(cancelled: Callable[[], bool]) -> None:
+    if cancelled():
+        raise Cancelled
+
+
+def not_for(visibility: Visibility, engine_for: str) -> PlatformError:
+    """E311 for a run that the organiser keeps away from this engine."""
+    return PlatformError(
+        f"this engine is not for runs on {visibility} data",
+        why=f"RUNNER_ENGINE_FOR is {engine_for}.",
+        fix="set DOCKER_HOST to the engine for them, or RUNNER_ENGINE_FOR to both",
+        code="E311",
+    )
+
+
+def cannot_evict(why: str) -> PlatformError:
+    """E311 for an engine whose caches cannot be emptied."""
+    return PlatformError(
+        "blinded and public runs cannot be kept apart on this engine",
+        why=f"Its caches could not be emptied: {why}. A later run could read there what an earlier one saw.",
+        fix="use one engine for blinded runs and another for public ones (RUNNER_ENGINE_FOR=blinded, =public); "
+        "docs/how-to/two-engines.md has this and how to accept the risk",
+        code="E311",
+    )

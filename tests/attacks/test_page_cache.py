@@ -1,0 +1,161 @@
+"""A blinded run leaves a message in the page cache; the next public run tries to read it. Real containers.
+
+The same two hostile softwares run with the remedy off and on: off, at least 99 % of 1,000 hidden bits come out; on, no
+more than chance. What has nothing to do with the hidden bits guesses X of 1,000 right, X binomial with p = 1/2: 590 or
+more has a probability of 8e-9, as has 410 or less, so that forty readings are all inside with a probability of 0.9999994.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Mount, Visibility, Volume
+from runner.engines.docker import DockerEngine
+from runner.engines.owner import default_locks, private_folder
+
+pytestmark = pytest.mark.engine
+
+BITS, PAGE, RUNS = 1000, 4096, 5
+ENOUGH, CHANCE = 0.99, range(411, 590)
+LIMITS = Limits(memory=256 * MIB, pids=32, wall_clock=120, log=512 * 1024)
+PROGRAM = Path(__file__).with_name("residency.py").read_text(encoding="utf-8")
+FILL = f"RUN head -c {BITS * PAGE} /dev/urandom >"
+OWN, SHARED, INPUT, MODEL = "/own.bin", "/shared.bin", "/in/file", "/model/file"
+
+
+@dataclass
+class Machine:
+    """An engine with the remedy and one without, two teams' images on one base, and volumes that both kinds of run mount."""
+
+    guarded: DockerEngine
+    plain: DockerEngine
+    one: ImageRef
+    two: ImageRef
+    volumes: dict[str, Volume]
+
+    def make_cold(self) -> None:
+        """As on a machine that has just been started, or has had other work."""
+        self.guarded.turns.board.evict()
+
+    def run(
+        self, engine: DockerEngine, visibility: Visibility, image: ImageRef, *words: str, hidden: str = ""
+    ) -> Any:
+        mounts = [Mount(self.volumes[name], name) for name in ("/in", "/model")]
+        if hidden:
+            mounts.append(Mount(self.volumes[hidden], "/hidden"))
+        with engine.session(f"test-{secrets.token_hex(6)}-1", visibility=visibility) as session:
+            handle = session.start(
+                ContainerSpec("software", image, ("python3", "-c", PROGRAM, *words), LIMITS, tuple(mounts))
+            )
+            ended = handle.wait(LIMITS.wall_clock)
+            said = handle.logs("stdout", LIMITS.log)
+            assert ended.code == 0, handle.logs("stderr", 2000).decode()
+        return json.loads(said) if said else None
+
+    def attack(self, engine: DockerEngine, hidden: str) -> dict[str, Any]:
+        """One blinded run, and the public runs of its own team and of another one after it."""
+        self.make_cold()
+        paths = (OWN, SHARED, INPUT, MODEL)
+        self.run(engine, "blinded", self.one, "send", *paths, hidden=hidden)
+        seen = self.run(engine, "public", self.one, "receive", OWN, INPUT, MODEL)
+        return dict(seen | self.run(engine, "public", self.two, "receive", SHARED))
+
+
+@pytest.fixture(scope="module")
+def quiet() -> Iterator[None]:
+    """No other test of this machine empties caches meanwhile."""
+    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def secret() -> dict[str, str]:
+    return {
+        f"hidden-{number}": "".join(secrets.choice("01") for _ in range(BITS)) for number in range(RUNS)
+    }
+
+
+@pytest.fixture(scope="module")
+def machine(
+    quiet: None,
+    engine: DockerEngine,
+    build_image: Callable[..., ImageRef],
+    secret: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Machine]:
+    folder = tmp_path_factory.mktemp("volumes")
+    contents = {name: secrets.token_bytes(BITS * PAGE) for name in ("/in", "/model")}
+    contents |= {name: bits.encode() for name, bits in secret.items()}
+    volumes: dict[str, Volume] = {}
+    for name, content in contents.items():
+        path = folder / hashlib.sha256(content).hexdigest()
+        path.write_bytes(content)
+        target = PurePosixPath("bits" if name in secret else "file")
+        volumes[name] = engine.data_volume(path.name, lambda path=path, target=target: [(target, path)])  # type: ignore[misc]
+    guarded = DockerEngine(engine.clients.host)
+    one = build_image("proctor/test-attack-one", f"{FILL} {SHARED}", f"{FILL} {OWN}")
+    two = build_image("proctor/test-attack-two", f"{FILL} {SHARED}", "RUN echo two > /two")
+    yield Machine(guarded, engine, one, two, volumes)
+    markers = engine._markers()
+    for volume in volumes.values():
+        assert engine._drop(volume.name) and engine._drop(markers[volume.name])
+    guarded.close()
+
+
+@pytest.fixture(scope="module")
+def off(machine: Machine, secret: dict[str, str]) -> list[dict[str, Any]]:
+    """What the attack saw in each run with the remedy off."""
+    return [machine.attack(machine.plain, hidden) for hidden in secret]
+
+
+@pytest.fixture(scope="module")
+def on(machine: Machine, secret: dict[str, str], off: object) -> list[dict[str, Any]]:
+    """The same with the remedy on."""
+    return [machine.attack(machine.guarded, hidden) for hidden in secret]
+
+
+def right(guess: str, bits: str) -> int:
+    """How many bits were guessed right."""
+    assert len(guess) == len(bits) == BITS
+    return sum(a == b for a, b in zip(guess, bits, strict=True))
+
+
+def by_the_clock(times: list[int]) -> str:
+    """The faster half of the pages as ones: the best guess of somebody who has only a clock."""
+    middle = statistics.median(times)
+    return "".join("1" if one < middle else "0" for one in times)
+
+
+@pytest.mark.parametrize("path", [OWN, SHARED, INPUT, MODEL])
+def test_hidden_bits_come_out_without_the_remedy_and_no_more_than_chance_with_it(
+    path: str, off: list[dict[str, Any]], on: list[dict[str, Any]], secret: dict[str, str]
+) -> None:
+    before = [right(seen[path]["memory"], bits) for seen, bits in zip(off, secret.values(), strict=True)]
+    assert min(before) >= ENOUGH * BITS, f"the attack itself does not work any more: {before}"
+    after = [right(seen[path]["memory"], bits) for seen, bits in zip(on, secret.values(), strict=True)]
+    timed = [
+        right(by_the_clock(seen[path]["times"]), bits)
+        for seen, bits in zip(on, secret.values(), strict=True)
+    ]
+    clock = [
+        right(by_the_clock(seen[path]["times"]), bits)
+        for seen, bits in zip(off, secret.values(), strict=True)
+    ]
+    print(f"{path}: off {before} (clock alone {clock}), on {after} (clock alone {timed})")
+    assert all(number in CHANCE for number in after), after
+    assert all(number in CHANCE for number in timed), timed
+
+
+@pytest.mark.parametrize("path", [OWN, SHARED, INPUT, MODEL])
+def test_reading_leaves_no_time_of_access(path: str, off: list[dict[str, Any]]) -> None:
+    assert len({seen[path]["atime"] for seen in off}) == 1

@@ -49,12 +49,13 @@ evaluate: setup  ## Run and score whatever is missing, show the leaderboards
 try: need-team setup  ## Run a software on the public data as it will be run (TEAM=x [SOFTWARE=y])
 	@$(RUNNER) try $(WHO)
 
-bench: $(READY)  ## Measure the evaluator beside others
+bench: $(READY)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.trec
 	@$(BIN)/python -m benchmarks.perspective
 	@$(BIN)/python -m benchmarks.touche
 	@$(BIN)/python -m benchmarks.argue
 	@$(BIN)/python -m benchmarks.search --small
+	@$(BIN)/python -m benchmarks.eviction
 
 docs: $(READY)  ## Write the generated pages under docs/reference
 	@$(BIN)/python -m runner.reference

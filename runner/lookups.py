@@ -47,7 +47,9 @@ def convert(engine: Engine, evaluator: ImageRef, source: Path, target: Path, *, 
     limits = Limits(memory=MEMORY, wall_clock=SECONDS, output=limit, output_files=8, log=LOG)
     with (
         tempfile.TemporaryDirectory(prefix=".convert-", dir=target.parent) as staging,
-        engine.session(f"convert-{secrets.token_hex(6)}-1", labels={"role": "evaluator"}, visibility="public") as session,
+        engine.session(
+            f"convert-{secrets.token_hex(6)}-1", labels={"role": "evaluator"}, visibility="public"
+        ) as session,
     ):
         out = session.output_volume("out", bytes=limit, inodes=8)
         handle = session.start(

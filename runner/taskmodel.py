@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from runner.engines.base import Exceptions, Limits
-from runner.engines.base import Visibility as Visibility
-
+from runner.engines.base import Exceptions, Limits, Visibility
 from runner.services import Interaction, Service
 from runner.views import Rule
 

@@ -55,7 +55,6 @@ from runner.taskmodel import (
     Stage,
     Table,
     Task,
-    Visibility,
     Workflow,
 )
 from runner.units import parse_duration, parse_limits, parse_size
@@ -79,7 +78,6 @@ __all__ = [
     "Stage",
     "Table",
     "Task",
-    "Visibility",
     "Workflow",
     "by_line",
     "check_task",

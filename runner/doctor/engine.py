@@ -60,6 +60,7 @@ def _facts(config: Config, host: str, whose: str, now: datetime) -> list[Check]:
         )
     ]
     checks += limit_checks(info, raw, local=host.startswith("unix://"))
+    checks += guarded("blinded and public runs", lambda: [turns_check(config)])
     checks.append(engine_clock_check(str(raw.get("SystemTime", "")), now))
     folder = Path(str(raw.get("DockerRootDir") or "/nonexistent"))
     if host.startswith("unix://") and folder.is_dir():
@@ -146,6 +147,26 @@ def limit_checks(info: EngineInfo, raw: dict[str, Any], *, local: bool) -> list[
             )
         )
     return checks
+
+
+def turns_check(config: Config) -> Check:
+    """Whether what a blinded run read is kept from later public ones: by the setting, or seen to work (caches are
+    emptied for that, when nothing else is known). Raises E311 when it does not work.
+    """
+    from runner.setup.images import open_engine
+
+    name = "blinded and public runs"
+    if config.engine_for == "both-without-eviction":
+        return Check(
+            "CAUTION",
+            name,
+            "NOT kept apart (RUNNER_ENGINE_FOR): a public run can find out what a blinded one read",
+            "use two engines, or RUNNER_ENGINE_FOR=both: docs/how-to/two-engines.md",
+        )
+    if config.engine_for != "both":
+        return Check("PASS", name, f"the engine is for {config.engine_for} runs only (RUNNER_ENGINE_FOR)")
+    seconds = open_engine(config).try_eviction()
+    return Check("PASS", name, f"never at once, and caches are emptied in between ({seconds:.1f} s)")
 
 
 def engine_clock_check(said: str, now: datetime) -> Check:

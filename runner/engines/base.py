@@ -248,6 +248,10 @@ class Engine(Protocol):
         """Raise E302 when the engine cannot enforce the sandbox, E305 when it lacks what limits ask for."""
         ...
 
+    def try_eviction(self) -> float:
+        """Empty the caches of the engine's machine, as between blinded and public runs; returns seconds. Raises E311."""
+        ...
+
     def resolve(self, image: str) -> ImageRef:
         """The image by id, tag or ``repo@sha256:…`` (pulled if the registry answers). Raises E204."""
         ...

@@ -20,8 +20,9 @@ from runner.engines.base import GIB, MIB, EngineInfo, ImageRef, Limits, Mount, V
 from runner.engines.client import Clients, explanation, labels_filter
 from runner.engines.docker_handle import CANCELLED
 from runner.engines.docker_session import DockerSession, no_gpu, remove
-from runner.engines.owner import alive, default_locks, me, private_folder
 from runner.engines.docker_turns import DockerBoard
+from runner.engines.evict import evict
+from runner.engines.owner import alive, default_locks, me, private_folder
 from runner.engines.text import printable
 from runner.engines.turns import EngineFor, Turns
 from runner.errors import PlatformError, RunnerError
@@ -163,6 +164,10 @@ class DockerEngine:
                         fix="use a larger machine, or lower the limits in task.yaml",
                         code="E305",
                     )
+
+    def try_eviction(self) -> float:
+        """See :func:`runner.engines.evict.evict`."""
+        return evict(self)
 
     # -- images -------------------------------------------------------------------------------------------
 

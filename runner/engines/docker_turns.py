@@ -7,6 +7,7 @@ see it too, and so that it lives as long as what it is about.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,10 +81,8 @@ class DockerBoard:
         import docker.errors
 
         with self._engine.clients.calling("removing the mark of blinded runs") as api:
-            try:
+            with suppress(docker.errors.NotFound):
                 api.remove_volume(MARK)
-            except docker.errors.NotFound:
-                pass
         self._file().unlink(missing_ok=True)
 
     def evict(self) -> None:

@@ -150,6 +150,11 @@ class FakeEngine:
             ):
                 raise PlatformError("this machine cannot give what the task asks for", code="E305")
 
+    def try_eviction(self) -> float:
+        """Nothing but a line in ``calls``, or the scripted fault."""
+        self._call("evict")
+        return 0.0
+
     def resolve(self, image: str) -> ImageRef:
         """The image of that name or id. Raises E204."""
         self._call("resolve")

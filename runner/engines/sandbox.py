@@ -32,7 +32,10 @@ SECCOMP_MACHINES = ("x86_64", "amd64")  # the profile names x86-64 calls; elsewh
 # What engines make read-only in every container, but for /proc/sys/vm. Folders that a kernel does not have are passed over.
 EVICT_READ_ONLY = (
     *(f"/proc/{name}" for name in ("bus", "fs", "irq", "sysrq-trigger")),
-    *(f"/proc/sys/{name}" for name in ("abi", "crypto", "debug", "dev", "fs", "kernel", "net", "sunrpc", "user")),
+    *(
+        f"/proc/sys/{name}"
+        for name in ("abi", "crypto", "debug", "dev", "fs", "kernel", "net", "sunrpc", "user")
+    ),
 )
 
 # Extra writable paths may not touch these, nor what lies in or above them.

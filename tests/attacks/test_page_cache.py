@@ -80,9 +80,7 @@ def quiet() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def secret() -> dict[str, str]:
-    return {
-        f"hidden-{number}": "".join(secrets.choice("01") for _ in range(BITS)) for number in range(RUNS)
-    }
+    return {f"hidden-{number}": "".join(secrets.choice("01") for _ in range(BITS)) for number in range(RUNS)}
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +142,7 @@ def test_hidden_bits_come_out_without_the_remedy_and_no_more_than_chance_with_it
     assert min(before) >= ENOUGH * BITS, f"the attack itself does not work any more: {before}"
     after = [right(seen[path]["memory"], bits) for seen, bits in zip(on, secret.values(), strict=True)]
     timed = [
-        right(by_the_clock(seen[path]["times"]), bits)
-        for seen, bits in zip(on, secret.values(), strict=True)
+        right(by_the_clock(seen[path]["times"]), bits) for seen, bits in zip(on, secret.values(), strict=True)
     ]
     clock = [
         right(by_the_clock(seen[path]["times"]), bits)

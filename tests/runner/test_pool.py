@@ -337,3 +337,74 @@ def test_stages_that_wait_for_each_other_end(world: World) -> None:
     pool = world.work()
     assert set(pool.failed) == {a, b}
     assert any("wait" in m.text for m in world.told if m.kind == "blocked")
+
+
+BOTH = [{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
+
+
+class Crowd:
+    """Which kinds of data are being looked at, at every moment that something begins."""
+
+    def __init__(self) -> None:
+        self.now: list[str] = []
+        self.seen: list[frozenset[str]] = []
+        self.order: list[str] = []
+        self.lock = threading.Lock()
+
+    def __call__(self, mounts: Mounts, out: Path) -> None:
+        topics = next(path for path in mounts.values() if (path / "queries.jsonl").is_file())
+        kind = "public" if "dev-" in (topics / "queries.jsonl").read_text() else "blinded"
+        with self.lock:
+            self.now.append(kind)
+            self.order.append(kind)
+            self.seen.append(frozenset(self.now))
+        time.sleep(0.1)
+        with self.lock:
+            self.now.remove(kind)
+        (evaluator if mounts.spec.role == "evaluator" else good)(mounts, out)
+
+
+def test_public_runs_first_and_never_beside_blinded_ones(project: Project) -> None:
+    project.write_task(tables=BOTH)
+    world, crowd = World(project), Crowd()
+    world.engine.script[EVALUATOR] = crowd
+    for n in range(3):
+        world.hand_in(f"team{n}", script=crowd, datasets=["test", "dev"])
+    world.work(jobs=4)
+    assert {run.outcome.name for run in world.done.values()} == {"scored"}
+    assert set(crowd.seen) == {frozenset({"public"}), frozenset({"blinded"})}
+    # Evaluations too: the evaluator of a blinded run reads truths, and shares layers with softwares.
+    assert crowd.order == ["public"] * 6 + ["blinded"] * 6
+    assert world.engine.calls.count("evict") == 1, "that it works is tried once before the first blinded run"
+    world.close()
+
+
+@pytest.mark.parametrize("engine_for", ["public", "blinded"])
+def test_an_engine_for_one_kind_leaves_the_others_to_another(project: Project, engine_for: Any) -> None:
+    project.write_task(tables=BOTH)
+    world, crowd = World(project, engine_for=engine_for), Crowd()
+    world.engine.script[EVALUATOR] = crowd
+    run = world.hand_in("alpha", script=crowd, datasets=["test", "dev"])
+    todo = plan(replace(world.desk(), engine_for=engine_for), Selection())
+    left = {"public": run, "blinded": run.removesuffix("test") + "dev"}[engine_for]
+    assert [(s.run.id, s.elsewhere) for s in todo.skipped] == [(left, True)]
+    assert "RUNNER_ENGINE_FOR" in todo.skipped[0].why
+    pool = world.work(todo)
+    assert pool.failed == {} and set(crowd.order) == {engine_for}
+    assert "evict" not in world.engine.calls
+    # Planned all the same (by a process that was told otherwise), it is refused before anything starts.
+    pool = world.work(plan(world.desk(), Selection()))
+    assert list(pool.failed) == [left] and set(crowd.order) == {engine_for}
+    assert world.outcome(left).name == "pending"
+    world.close()
+
+
+def test_without_eviction_no_blinded_run_and_no_attempt_spent(project: Project) -> None:
+    from runner.engines.turns import cannot_evict
+
+    world = World(project, faults={"evict": [cannot_evict("no"), cannot_evict("no")]})
+    run = world.hand_in("alpha")
+    pool = world.work()
+    assert "two-engines.md" in pool.failed[run]
+    assert world.outcome(run).name == "pending" and world.store.archive.attempts("mini", run) == []
+    world.close()

@@ -1,0 +1,290 @@
+"""Blinded and public sessions on one engine: never both at once, and a wiped cache in between. On both engines."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from runner.engines import sandbox
+from runner.engines.base import Cancelled, ImageRef, Mount, Volume
+from runner.engines.docker import DockerEngine
+from runner.engines.evict import evict, judge
+from runner.engines.fake import FakeEngine
+from runner.engines.owner import default_locks, private_folder
+from runner.engines.turns import Turns, cannot_evict
+from runner.errors import PlatformError
+from tests.contracts.conftest import World
+
+
+@pytest.fixture
+def guarded(world: World) -> Iterator[Any]:
+    """An engine that keeps the rules. No other test of this machine that is about them runs meanwhile."""
+    if not world.real:
+        yield world.engine
+        return
+    assert isinstance(world.engine, DockerEngine)
+    found = DockerEngine(world.engine.clients.host)
+    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
+        yield found
+    found.close()
+
+
+def board(engine: Any) -> Any:
+    return engine.turns.board
+
+
+def test_a_blinded_session_marks_the_engine_and_a_public_one_wipes_it(guarded: Any, attempt: str) -> None:
+    with guarded.session(f"{attempt}a", visibility="blinded"):
+        assert board(guarded).marked()
+    assert board(guarded).marked(), "what it read is still in memory"
+    with guarded.session(f"{attempt}b"):
+        assert not board(guarded).marked()
+    assert not board(guarded).marked()
+
+
+@pytest.mark.parametrize("visibility", ["public", "blinded"])
+def test_sessions_of_one_visibility_share_the_engine(guarded: Any, attempt: str, visibility: Any) -> None:
+    inside, done = threading.Barrier(3, timeout=60), []
+
+    def run(number: int) -> None:
+        with guarded.session(f"{attempt}{number}", visibility=visibility):
+            inside.wait()
+            done.append(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(90)
+    assert sorted(done) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("first", "second"), [("public", "blinded"), ("blinded", "public")])
+def test_the_other_kind_waits(guarded: Any, attempt: str, first: Any, second: Any) -> None:
+    order: list[str] = []
+    told: list[str] = []
+    guarded.turns.tell = told.append
+
+    def other() -> None:
+        with guarded.session(f"{attempt}b", visibility=second):
+            order.append("second begins")
+
+    thread = threading.Thread(target=other)
+    with guarded.session(f"{attempt}a", visibility=first):
+        thread.start()
+        end = time.monotonic() + 30
+        while not told and time.monotonic() < end:
+            time.sleep(0.02)
+        assert told and first in told[0]
+        time.sleep(0.5)
+        order.append("first ends")
+    thread.join(60)
+    assert order == ["first ends", "second begins"]
+
+
+def test_who_waits_can_be_called_off(guarded: Any, attempt: str) -> None:
+    caught: list[BaseException] = []
+    stop = threading.Event()
+
+    def other() -> None:
+        try:
+            with guarded.session(f"{attempt}b", visibility="blinded", cancelled=stop.is_set):
+                pytest.fail("it began")
+        except Cancelled as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=other)
+    with guarded.session(f"{attempt}a"):
+        thread.start()
+        stop.set()
+        thread.join(30)
+        assert len(caught) == 1
+        assert board(guarded).present("blinded") == []
+
+
+def test_no_turn_inside_one_of_the_other_kind(guarded: Any, attempt: str) -> None:
+    with (
+        guarded.session(f"{attempt}a"),
+        pytest.raises(ValueError, match="inside"),
+        guarded.session(f"{attempt}b", visibility="blinded"),
+    ):
+        pass
+    with guarded.session(f"{attempt}c"), guarded.session(f"{attempt}d"):
+        pass
+
+
+@pytest.mark.parametrize(("engine_for", "refused"), [("public", "blinded"), ("blinded", "public")])
+def test_an_engine_for_one_kind_refuses_the_other(
+    guarded: Any, attempt: str, engine_for: Any, refused: Any
+) -> None:
+    turns = Turns(board(guarded), guarded.turns._gate, engine_for)
+    with pytest.raises(PlatformError) as caught, turns.take(refused, attempt):
+        pass
+    assert caught.value.code == "E311" and engine_for in caught.value.why and caught.value.fix
+    with turns.take("public", attempt, building=True):
+        pass  # images of ours are built everywhere
+
+
+class TestWhenTheCachesCannotBeEmptied:
+    def test_no_blinded_run_begins(self, attempt: str) -> None:
+        with contextlib.closing(FakeEngine({}, faults={"evict": [cannot_evict("no")]})) as engine:
+            with pytest.raises(PlatformError) as caught, engine.session(attempt, visibility="blinded"):
+                pass
+            assert caught.value.code == "E311" and "RUNNER_ENGINE_FOR" in caught.value.fix
+            assert not engine.board.marked() and engine.board.present("blinded") == []
+
+    def test_no_public_run_follows_a_blinded_one(self, attempt: str) -> None:
+        faults = {"evict": [cannot_evict("no"), cannot_evict("no")]}
+        with contextlib.closing(FakeEngine({}, faults=faults)) as engine:
+            engine.board.mark()
+            for _ in range(2):
+                with pytest.raises(PlatformError) as caught, engine.session(attempt):
+                    pass
+                assert caught.value.code == "E311" and engine.board.marked()
+            with engine.session(attempt):  # it works again
+                assert not engine.board.marked()
+
+    def test_an_organiser_can_accept_it_and_the_mark_stays(self, attempt: str) -> None:
+        with contextlib.closing(FakeEngine({}, engine_for="both-without-eviction")) as engine:
+            with engine.session(f"{attempt}a", visibility="blinded"), engine.session(f"{attempt}b"):
+                assert engine.board.marked()
+            assert "evict" not in engine.calls and engine.board.marked()
+
+
+GOOD = {
+    "memory": False,
+    "volume": [64, 0],
+    "image": [100, 0],
+    "after": {"volume": 64, "image": 100},
+    "seconds": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [({}, ""), ({"error": "[Errno 13] Permission denied"}, "Permission denied"),
+     ({"after": {"volume": 63, "image": 100}}, "1 stayed in memory"), ({"after": {"volume": 64, "image": 0}}, "100 stayed"),
+     ({"volume": [64, 64]}, "cannot be measured"), ({"image": [0, 0]}, "cannot be measured"),
+     ({"memory": True, "after": {"volume": 0, "image": 0}}, "")],
+)  # fmt: skip
+def test_what_counts_as_proof(change: dict[str, Any], expected: str) -> None:
+    said = judge(GOOD | change)
+    assert expected in said if expected else said == ""
+
+
+def test_every_session_of_ours_says_on_data_of_which_visibility_it_runs() -> None:
+    """The default of the engine's method is for tests: a caller that forgets would run blinded data unmarked."""
+    import ast
+    from pathlib import Path
+
+    import runner
+
+    found = []
+    for path in Path(next(iter(runner.__path__))).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "session":
+                found.append((path.name, {k.arg for k in node.keywords}))
+    assert len(found) >= 4
+    assert [name for name, keywords in found if "visibility" not in keywords] == []
+
+
+KILLED = """
+import sys, time
+from runner.engines.base import *
+from runner.engines.docker import DockerEngine
+host, attempt, image = sys.argv[1:]
+engine = DockerEngine(host)
+with engine.session(attempt, visibility="blinded") as session:
+    session.start(ContainerSpec("software", engine.resolve(image), ("sleep", "600"), Limits(memory=64 * MIB)))
+    print("running", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.engine
+def test_a_blinded_run_whose_process_was_killed_is_removed_before_a_public_one(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str
+) -> None:
+    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, engine.clients.host, f"{attempt}a", scratch_image.id],
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert process.stdout is not None and process.stdout.readline() == b"running\n"
+        finally:
+            process.kill()
+            process.wait()
+        guarded = DockerEngine(engine.clients.host)
+        with guarded.session(f"{attempt}b"):
+            listed = guarded.clients.get().containers(filters={"label": [f"proctor.attempt={attempt}a"]})
+            assert listed == []
+            assert not board(guarded).marked()
+        guarded.close()
+
+
+@pytest.mark.engine
+def test_the_mark_outlives_a_clean_up_of_unused_volumes(engine: DockerEngine) -> None:
+    with FileLock(private_folder(default_locks()) / "test-caches.lock"):
+        board(engine).mark()
+        engine.clients.get().remove_volume("proctor-blinded-since-eviction")
+        assert board(engine).marked()
+        evict(engine)
+        board(engine).unmark()
+        assert not board(engine).marked()
+
+
+@pytest.mark.engine
+def test_what_the_container_that_empties_caches_may_do(engine: DockerEngine, attempt: str) -> None:
+    """Root outside, because the switch is root's; and nothing besides: read back from the container and tried inside."""
+    tries = """
+import json, os, socket
+def tried(path, mode="r+b"):
+    try:
+        open(path, mode, 0).close()
+        return True
+    except OSError:
+        return False
+names = ["/proc/sys/kernel/hostname", "/proc/sys/fs/file-max", "/proc/sys/net/ipv4/ip_default_ttl", "/proc/sysrq-trigger", "/dev/kmsg", "/etc/passwd"]
+status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
+print(json.dumps({"written": [n for n in names if tried(n)], "switch": tried("/proc/sys/vm/drop_caches", "wb"),
+    "net": os.listdir("/sys/class/net"), "caps": {status[k].strip() for k in ("CapEff", "CapPrm", "CapBnd")}.pop(), "nnp": status["NoNewPrivs"].strip(),
+    "seccomp": status["Seccomp"].strip()}))
+"""
+    api = engine.clients.get()
+    volume = Volume(f"proctor-evict-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}")
+    labels = {"proctor.attempt": attempt}
+    api.create_volume(volume.name, labels=labels)
+    mount = Mount(volume, "/probe", read_only=False)
+    body = sandbox.evict_options(
+        engine.keeper(), ("python3", "-c", tries), mount, labels=labels,
+        own_profile=engine.own_profile, user_namespaces=engine.user_namespaces,
+    )  # fmt: skip
+    made = api.create_container_from_config(body, name=f"proctor-evict-{secrets.token_hex(6)}")["Id"]
+    try:
+        host = api.inspect_container(made)["HostConfig"]
+        assert host["NetworkMode"] == "none" and host["IpcMode"] == "none" and host["ReadonlyRootfs"] is True
+        assert host["CapDrop"] == ["ALL"] and not host["CapAdd"] and host["Privileged"] is False
+        assert not host["Binds"] and [m["Source"] for m in host["Mounts"]] == [volume.name]
+        assert not host["Devices"] and not host["PidMode"]
+        assert "no-new-privileges" in host["SecurityOpt"]
+        api.start(made)
+        assert api.wait(made)["StatusCode"] == 0, api.logs(made)
+        found = json.loads(api.logs(made, stderr=False))
+    finally:
+        api.remove_container(made, force=True)
+        api.remove_volume(volume.name)
+    assert found["written"] == [] and found["switch"] is True
+    assert found["net"] == ["lo"] and int(found["caps"], 16) == 0
+    assert found["nnp"] == "1" and found["seccomp"] == "2"

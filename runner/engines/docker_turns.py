@@ -80,9 +80,11 @@ class DockerBoard:
         """Remove both."""
         import docker.errors
 
-        with self._engine.clients.calling("removing the mark of blinded runs") as api:
-            with suppress(docker.errors.NotFound):
-                api.remove_volume(MARK)
+        with (
+            self._engine.clients.calling("removing the mark of blinded runs") as api,
+            suppress(docker.errors.NotFound),
+        ):
+            api.remove_volume(MARK)
         self._file().unlink(missing_ok=True)
 
     def evict(self) -> None:

@@ -136,30 +136,31 @@ def test_an_engine_for_one_kind_refuses_the_other(
         pass  # images of ours are built everywhere
 
 
-class TestWhenTheCachesCannotBeEmptied:
-    def test_no_blinded_run_begins(self, attempt: str) -> None:
-        with contextlib.closing(FakeEngine({}, faults={"evict": [cannot_evict("no")]})) as engine:
-            with pytest.raises(PlatformError) as caught, engine.session(attempt, visibility="blinded"):
+def test_no_blinded_run_begins_where_caches_cannot_be_emptied(attempt: str) -> None:
+    with contextlib.closing(FakeEngine({}, faults={"evict": [cannot_evict("no")]})) as engine:
+        with pytest.raises(PlatformError) as caught, engine.session(attempt, visibility="blinded"):
+            pass
+        assert caught.value.code == "E311" and "RUNNER_ENGINE_FOR" in caught.value.fix
+        assert not engine.board.marked() and engine.board.present("blinded") == []
+
+
+def test_no_public_run_follows_a_blinded_one_where_they_cannot(attempt: str) -> None:
+    faults = {"evict": [cannot_evict("no"), cannot_evict("no")]}
+    with contextlib.closing(FakeEngine({}, faults=faults)) as engine:
+        engine.board.mark()
+        for _ in range(2):
+            with pytest.raises(PlatformError) as caught, engine.session(attempt):
                 pass
-            assert caught.value.code == "E311" and "RUNNER_ENGINE_FOR" in caught.value.fix
-            assert not engine.board.marked() and engine.board.present("blinded") == []
+            assert caught.value.code == "E311" and engine.board.marked()
+        with engine.session(attempt):  # it works again
+            assert not engine.board.marked()
 
-    def test_no_public_run_follows_a_blinded_one(self, attempt: str) -> None:
-        faults = {"evict": [cannot_evict("no"), cannot_evict("no")]}
-        with contextlib.closing(FakeEngine({}, faults=faults)) as engine:
-            engine.board.mark()
-            for _ in range(2):
-                with pytest.raises(PlatformError) as caught, engine.session(attempt):
-                    pass
-                assert caught.value.code == "E311" and engine.board.marked()
-            with engine.session(attempt):  # it works again
-                assert not engine.board.marked()
 
-    def test_an_organiser_can_accept_it_and_the_mark_stays(self, attempt: str) -> None:
-        with contextlib.closing(FakeEngine({}, engine_for="both-without-eviction")) as engine:
-            with engine.session(f"{attempt}a", visibility="blinded"), engine.session(f"{attempt}b"):
-                assert engine.board.marked()
-            assert "evict" not in engine.calls and engine.board.marked()
+def test_an_organiser_can_accept_it_and_the_mark_stays(attempt: str) -> None:
+    with contextlib.closing(FakeEngine({}, engine_for="both-without-eviction")) as engine:
+        with engine.session(f"{attempt}a", visibility="blinded"), engine.session(f"{attempt}b"):
+            assert engine.board.marked()
+        assert "evict" not in engine.calls and engine.board.marked()
 
 
 GOOD = {

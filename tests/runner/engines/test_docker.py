@@ -65,7 +65,8 @@ def test_what_a_killed_process_leaves_is_reaped_and_never_used(
     )
     try:
         assert process.stdout is not None and process.stdout.readline() == b"filling\n"
-        assert len(everything(engine, f"proctor.attempt={attempt}")) == 3
+        # Software, keeper, volume, and the announcement of its turn.
+        assert len(everything(engine, f"proctor.attempt={attempt}")) == 4
         assert attempt not in engine.reap()  # it is alive
     finally:
         process.kill()

@@ -27,7 +27,9 @@ from evaluator.measures.ir import Measure, Values
 SMALL = 50_000  # lines of a run that is checked without being asked for, and lines of its judgements
 TOLERANCE = 1e-9
 # Findings after which everything in the file still counts.
-HARMLESS = frozenset(("F008", "F011", "F015", "F016", "F018", "F021", "F022", "F023", "F024", "F029"))
+HARMLESS = frozenset(
+    ("F008", "F011", "F013", "F015", "F016", "F018", "F021", "F022", "F023", "F024", "F025", "F029")
+)
 SAME_TIES = "pytrec_eval"
 Run = dict[bytes, dict[bytes, float]]  # scores in the order of the file
 
@@ -66,7 +68,7 @@ def cross_check(
     judgements = _judgements(qrels, number)
     for measure, provider in checked:
         lists = found if provider.NAME == SAME_TIES else {t: _without_ties(docs) for t, docs in found.items()}
-        theirs = {number[t]: {d.decode(): s for d, s in docs.items()} for t, docs in lists.items()}
+        theirs = {number[t]: {_text(d): s for d, s in docs.items()} for t, docs in lists.items()}
         difference = _difference(measure, provider, judgements, theirs, ours[measure.text], list(number))
         if difference:
             return measure.text, difference
@@ -76,12 +78,13 @@ def cross_check(
 def _difference(
     measure: Measure, provider: Any, judgements: list[Any], run: Any, ours: Values, topics: list[bytes]
 ) -> str:
+    """What differs; a value that is not a number is one that we define (see :class:`foreign.Feed`), or refuse."""
     left = dict(ours)
     try:
         with foreign.quiet():
             for metric in provider.iter_calc([measure.foreign], judgements, run):
                 value = left.pop(topics[int(metric.query_id) - 1])
-                if not abs(value - float(metric.value)) <= TOLERANCE:
+                if isfinite(metric.value) and abs(value - float(metric.value)) > TOLERANCE:
                     return f"{value!r} here and {metric.value!r} from {provider.NAME} for one topic"
     except foreign.FAILURES as error:
         return f"{provider.NAME} fails on the run's own file ({type(error).__name__})"
@@ -93,15 +96,20 @@ def _judgements(qrels: Qrels, number: Mapping[bytes, str]) -> list[Any]:
     import ir_measures
 
     return [
-        ir_measures.Qrel(number[topic], doc.decode(), max(grade, foreign.LOWEST), subtopic.decode())
+        ir_measures.Qrel(number[topic], _text(doc), max(grade, foreign.LOWEST), _text(subtopic))
         for topic, subtopic, doc, grade in qrels.rows
     ]
+
+
+def _text(name: bytes) -> str:
+    """An id as text, whatever its bytes; the order of ids stays that of their bytes."""
+    return name.decode("latin-1")
 
 
 def _read(path: Path, qrels: Qrels) -> Run:
     """The lists of judged topics as the file has them. A line that is none was a finding, and came not so far."""
     run: Run = {}
-    for line in read_all(path, follow=True).split(b"\n"):
+    for line in read_all(path).split(b"\n"):
         words = line.split()
         if len(words) == 6 and words[0] in qrels.grades and isfinite(float(words[4])):
             run.setdefault(words[0], {})[words[2]] = float(words[4])

@@ -4,7 +4,7 @@ A provider is given a canonical run: as many documents as were retrieved, in the
 all), with scores n, n-1, ... 1. Neither the run's nor the truths' ids go in, because providers parse them: gdeval splits
 lines at blanks and wants topics that are numbers. Topics become ``1``, ``2``, ...; judged documents ``d1``, ``d2``, ... in
 the order of their ids (pyndeval's ideal lists break ties by id), with leading zeros so that they sort alike; all others
-``u`` and their rank. Every measure is computed on its own: asked for several at once, the provider pytrec_eval lets one
+``u`` and their rank; subtopics are numbered as they come. Every measure is computed on its own: asked for several at once, the provider pytrec_eval lets one
 measure's ``gains`` and ``judged_only`` act upon others.
 """
 
@@ -179,8 +179,14 @@ class Feed:
         docs = sorted({doc for grades in qrels.grades.values() for doc in grades})
         width = len(str(len(docs)))
         names = {doc: f"d{i:0{width}}" for i, doc in enumerate(docs, 1)}
+        subtopics: dict[bytes, str] = {}
         self.judgements = [
-            ir_measures.Qrel(number[topic], names[doc], max(grade, LOWEST), subtopic.decode())
+            ir_measures.Qrel(
+                number[topic],
+                names[doc],
+                max(grade, LOWEST),
+                subtopics.setdefault(subtopic, str(len(subtopics))),
+            )
             for topic, subtopic, doc, grade in qrels.rows
         ]
         self.run: dict[str, dict[str, float]] = {}

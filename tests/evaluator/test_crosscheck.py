@@ -65,6 +65,19 @@ def test_a_wrong_value_a_lost_topic_and_a_wrong_rank_are_found(text: str, tmp_pa
     assert text in found(evaluate([Measure(text)], qrels, topics)[text])
 
 
+def test_what_we_define_and_ir_measures_does_not_is_no_difference(tmp_path: Path) -> None:
+    room = Room(tmp_path, "IPrec(judged_only=True)@0.0")
+    room.run("1 Q0 x 1 3 t\n1 Q0 y 2 2 t\n2 Q0 a 1 2 t\n")
+    result = room.result()
+    assert (result["status"], result["measures"]["m0"]["value"]) == ("valid", 0.5)
+
+
+def test_truths_need_not_be_utf_8(tmp_path: Path) -> None:
+    room = Room(tmp_path, "AP", "SetP", "alpha_nDCG@5", "ERR@5")
+    (tmp_path / "truths/qrels").write_bytes(b"1 s\xe9 d3 2\n1 t d\xe9 1\nt\xe9 0 a 1\n")
+    assert room.result()["status"] == "valid"
+
+
 def test_what_keeps_a_file_from_being_compared() -> None:
     assert not incomparable(Log("run"), double=False)
     assert "double precision" in incomparable(Log("run"), double=True)

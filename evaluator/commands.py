@@ -142,7 +142,10 @@ def trec(args: argparse.Namespace) -> int:
                 "topics": len(qrels.grades),
                 "covered": sum(1 for topic in qrels.grades if topic in read.topics),
                 "measures": {m.text: aggregate(m, values[m.text]) for m in measures},
-                "values": {m: {t.decode("utf-8", "backslashreplace"): v for t, v in by.items()} for m, by in values.items()}
+                "values": {
+                    m: {t.decode("utf-8", "backslashreplace"): v for t, v in by.items()}
+                    for m, by in values.items()
+                }
                 if args.by_topic
                 else {},
             }

@@ -175,12 +175,12 @@ def test_documents_judged_twice_are_refused(tmp_path: Path) -> None:
         evaluate([CONDENSED], read_qrels(tmp_path / "qrels"), {})
 
 
-def test_decimal_grades_are_refused_with_their_line(tmp_path: Path) -> None:
-    (tmp_path / "qrels").write_text("1 0 a 2\n1 0 b -2.0\n")
+def test_grades_between_whole_ones_are_refused_with_their_line(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("1 0 a 2.0\n1 0 b -2.5\n")
     with pytest.raises(EvaluatorError) as refused:
         read_qrels(tmp_path / "qrels")
     assert refused.value.why is not None
-    assert refused.value.why.startswith("qrels:2: ") and "integer" in refused.value.why
+    assert refused.value.why.startswith("qrels:2: ") and "not whole" in refused.value.why
 
 
 def test_everything_judged_fifty_topics_is_equal_to_the_last_bit(score: Score) -> None:

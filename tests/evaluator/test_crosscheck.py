@@ -166,7 +166,7 @@ def test_what_cannot_be_compared_gets_a_note(tmp_path: Path, asked: dict[str, An
     room = Room(tmp_path, "ERR@5")
     result = room.result(score_precision="double", **asked)
     assert result["status"] == "valid" and "double precision" in result["notes"][0]
-    room.run("1 Q0 d1 1 9 t\n1 Q0 d1 2 8 t\n")
+    room.run("1 Q0 d3 1 9 t\n1 Q0 d3 2 8 t\n")
     result = room.result(severities={"F012": "warning"}, **asked)
     assert result["status"] == "valid" and "findings" in result["notes"][0] and len(result["notes"]) == 1
 

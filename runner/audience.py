@@ -5,8 +5,9 @@ a :class:`RunView`, which nothing else can make. What renders runs for people, f
 only.
 
 On a blinded dataset the software has read the hidden inputs, so whatever it chose itself (file names, the
-run tag, log lines, error texts) could carry them out. A team gets none of that back: only verdicts, counts
-and figures that we measured or computed.
+run tag, log lines, error texts) could carry them out, and so could whatever is measured of it. A team gets none of
+that back: only the outcome, and a few steps in place of figures (:mod:`runner.coarse`), until the organiser
+releases the run. Mean scores go their own way: the dataset's ``scores`` and ``runner publish`` decide.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import schemas
+from runner import coarse
 from runner.errors import RunnerError
 
 if TYPE_CHECKING:
-    from runner.store.queries import Run, RunDetail
+    from runner.store.queries import FindingCount, Run, RunDetail
     from runner.tasks import Dataset
 
-KIB, MIB = 1024, 1024 * 1024
 LOG_LINES = 50
 MAX_FINDINGS = 1000
 _LOG_WINDOW = 64 * 1024
@@ -67,9 +68,10 @@ PUBLIC = Audience("public")
 class Sight:
     """What one audience may see of one run.
 
-    ``run``: that it exists, its outcome, verdict, blame, resources, finding counts. ``words``: text and names
-    that the software or the evaluator wrote (logs, findings, file names, run tag). ``scores``: aggregates.
-    ``topics``: per-topic scores. ``inside``: facts about the platform (host, engine, evaluator's logs).
+    ``run``: that it exists, its outcome, verdict, blame, and steps. ``words``: text and names that the software or
+    the evaluator wrote (logs, findings, file names, run tag), and exact figures, times and exit codes. ``scores``:
+    aggregates. ``topics``: per-topic scores, and the run's files. ``inside``: facts about the platform (host, engine,
+    evaluator's logs).
     """
 
     run: bool
@@ -79,15 +81,18 @@ class Sight:
     inside: bool
 
 
-def sight(audience: Audience, team: str, dataset: Dataset, published: bool) -> Sight:
-    """What ``audience`` may see of a run of ``team`` on ``dataset``; ``published`` as the organiser decided."""
+def sight(audience: Audience, team: str, dataset: Dataset, published: bool, released: bool = False) -> Sight:
+    """What ``audience`` may see of a run of ``team`` on ``dataset``.
+
+    The organiser decided whether its scores are ``published``, and whether this attempt is ``released`` to its team.
+    """
     if audience.kind == "organiser":
         return Sight(True, True, True, True, True)
     own = audience.kind == "team" and audience.team == team
     if not own:
         return Sight(False, False, scores_open(dataset, published), False, False)
     open_ = dataset.visibility == "public"
-    return Sight(True, open_, scores_open(dataset, published), open_, False)
+    return Sight(True, open_ or released, scores_open(dataset, published), open_, False)
 
 
 def sees_inside(audience: Audience, team: str, dataset: Dataset, published: bool) -> bool:
@@ -102,14 +107,17 @@ def scores_open(dataset: Dataset, published: bool) -> bool:
 
 
 def defused(run: Run, dataset: Dataset) -> Run:
-    """A run as everybody's boards show it: without the free words of an evaluator that is not ours about hidden data.
+    """A run as everybody's boards show it: without counts, and the free words of an evaluator that is not ours, about hidden data.
 
     Ours writes fixed words and counts; another could repeat what it saw of the truths, or what a software carried out.
     """
-    if run.ours or dataset.visibility == "public":
+    if dataset.visibility == "public":
         return run
-    judge = None if run.judge is None else {**run.judge, "note": ""}
-    return replace(run, judge=judge, notes=())
+    note = coarse.unnumbered(str((run.judge or {}).get("note") or "")) if run.ours else ""
+    judge = None if run.judge is None else {**run.judge, "note": note}
+    return replace(
+        run, judge=judge, notes=tuple(coarse.unnumbered(line) for line in run.notes) if run.ours else ()
+    )
 
 
 _FROM_REDACTION = object()
@@ -140,45 +148,34 @@ class RunView(Mapping[str, Any]):
 
 def redact_row(run: Run, audience: Audience, dataset: Dataset, published: bool = False) -> RunView | None:
     """One line of a list of runs for ``audience``; None when it may not know of this run."""
-    may = sight(audience, run.submission.team, dataset, published)
+    may = sight(audience, run.submission.team, dataset, published, run.released)
     return RunView(_row(run, may), audience, made_by=_FROM_REDACTION) if may.run else None
 
 
 def redact_run(detail: RunDetail, audience: Audience, dataset: Dataset) -> RunView:
     """Everything that ``audience`` may see of a run. Raises E103 when that is nothing."""
     run = detail.run
-    may = sight(audience, run.submission.team, dataset, detail.published)
+    may = _sight(audience, detail, dataset)
     if not may.run:
         raise not_for(audience, f"run {run.id}")
-    data = _row(run, may)
-    record = detail.record
+    shown = run if may.words else defused(run, dataset)
     view: dict[str, Any] = {
-        **data,
+        **_row(run, may),
         "description": escape(run.submission.description, 2000),
         "image": run.submission.image,
-        "attempt": None if detail.attempt is None else detail.attempt.number,
-        "attempt_list": [_attempt(row, may) for row in detail.attempt_rows],
-        "verdict": _verdict(record, may),
-        "output": _output(record, may),
-        "findings": {
-            "counts": _counts(detail),
-            "codes": {f.code: _code(f, detail, may) for f in detail.findings},
-            "lines": _finding_lines(detail) if may.words else [],
-        },
         "scores": _scores(detail) if may.scores else {},
         "pending": _pending(detail, may) if may.scores else {},
-        "judge": _escaped((run if may.words else defused(run, dataset)).judge) if may.scores else None,
-        "notes": _escaped(run.notes) if may.scores and (may.words or _ours(detail)) else [],
+        "judge": _escaped(shown.judge) if may.scores else None,
+        "notes": _escaped(shown.notes) if may.scores else [],
         "topic_scores": {m: dict(v) for m, v in detail.topics.items()} if may.topics else {},
-        "run_tag": escape(_evaluation_row(detail).get("run_tag") or "", 80) if may.words else None,
-        "log": _logs(detail) if may.words else {},
-        "lock_digest": record.get("lock_digest"),
         "limits": dict(detail.lock.get("limits") or {}),
         "exceptions": dict(detail.lock.get("exceptions") or {}),
         "command": _escaped(detail.lock.get("command")),
+        **(_exact(detail) if may.words else _coarse(detail)),
         "hidden": [],
     }
     if may.inside:
+        record = detail.record
         view["inside"] = {
             "exit": _escaped(record.get("exit")),
             "engine": record.get("engine"),
@@ -197,12 +194,78 @@ def redact_run(detail: RunDetail, audience: Audience, dataset: Dataset) -> RunVi
             ("logs", may.words),
             ("finding texts", may.words),
             ("file names", may.words),
+            ("exact figures", may.words),
             ("scores", may.scores),
             ("per-topic scores", may.topics),
         )
         if not shown
     ]
     return RunView(view, audience, made_by=_FROM_REDACTION)
+
+
+def _sight(audience: Audience, detail: RunDetail, dataset: Dataset) -> Sight:
+    return sight(audience, detail.run.submission.team, dataset, detail.published, detail.released)
+
+
+def _exact(detail: RunDetail) -> dict[str, Any]:
+    """What only those may see who may see the software's words."""
+    record = detail.record
+    return {
+        "attempt": None if detail.attempt is None else detail.attempt.number,
+        "attempt_list": [
+            {k: row[k] for k in ("number", "verdict", "started", "finished", "wall_seconds")}
+            for row in detail.attempt_rows
+        ],
+        "verdict": _verdict(record, words=True),
+        "output": _output(record),
+        "findings": {
+            "counts": _counts(detail),
+            "codes": {f.code: _code(f) for f in detail.findings},
+            "lines": _finding_lines(detail),
+        },
+        "run_tag": escape(_evaluation_row(detail).get("run_tag") or "", 80),
+        "log": _logs(detail),
+        "lock_digest": detail.record.get("lock_digest"),
+    }
+
+
+def _coarse(detail: RunDetail) -> dict[str, Any]:
+    """The same in few values. The lock's digest is left out: it depends on runs that a stage takes, and on hidden files."""
+    run = detail.run
+    judged = run.outcome.name in ("scored", "invalid")
+    return {
+        "attempt": None,
+        "attempt_list": [],
+        "verdict": _verdict(detail.record, words=False),
+        "output": None,
+        "steps": {**coarse.steps_of(run), "size": coarse.size_of(run, detail.record)},
+        "findings": {
+            "counts": {},
+            "codes": {
+                escape(code, 20): {**found, "title": escape(found["title"], 120)}
+                for code, found in coarse.gravest(detail.findings if judged else (), _ours(detail)).items()
+            },
+            "lines": [],
+        },
+        "run_tag": None,
+        "log": {},
+        "lock_digest": None,
+    }
+
+
+def check_log(
+    detail: RunDetail,
+    audience: Audience,
+    dataset: Dataset,
+    *,
+    evaluator: bool = False,
+    sidecar: str | None = None,
+) -> None:
+    """Raise E103 when ``audience`` may not read this log of a run, whether there is one or not."""
+    may = _sight(audience, detail, dataset)
+    if not (may.inside if evaluator or sidecar is not None else may.words):
+        what = "the evaluator's log" if evaluator else "the log of a run on a blinded dataset"
+        raise not_for(audience, what if sidecar is None else "the logs of the containers beside a software")
 
 
 def log_lines(
@@ -219,10 +282,7 @@ def log_lines(
 
     Raises E103 when this audience may not read it, E102 when there is none.
     """
-    may = sight(audience, detail.run.submission.team, dataset, detail.published)
-    if not (may.inside if evaluator or sidecar is not None else may.words):
-        what = "the evaluator's log" if evaluator else "the log of a run on a blinded dataset"
-        raise not_for(audience, what if sidecar is None else "the logs of the containers beside a software")
+    check_log(detail, audience, dataset, evaluator=evaluator, sidecar=sidecar)
     source = detail.evaluation if evaluator else detail.attempt
     path = None if source is None else source.path / "logs" / f"{stream}.log"
     fix = "runner show tells how far the run is"
@@ -285,9 +345,12 @@ def _details(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def may_export(detail: RunDetail, audience: Audience, dataset: Dataset) -> None:
-    """Whether ``audience`` may have the run's files as they are. Raises E103."""
-    may = sight(audience, detail.run.submission.team, dataset, detail.published)
-    if not (may.run and may.words):
+    """Whether ``audience`` may have the run's files as they are. Raises E103.
+
+    Also of a released run: an evaluation lies beside them, with scores by topic.
+    """
+    may = _sight(audience, detail, dataset)
+    if not (may.run and may.words and may.topics):
         raise not_for(audience, "the files of a run on a blinded dataset")
 
 
@@ -338,9 +401,9 @@ def _row(run: Run, may: Sight) -> dict[str, Any]:
         "dataset": run.dataset,
         "scenario": run.scenario,
         "registered": s.registered,
-        "attempts": run.attempts,
-        "started": run.started,
-        "finished": run.finished,
+        "attempts": run.attempts if may.words else None,
+        "started": run.started if may.words else coarse.day(run.started),
+        "finished": run.finished if may.words else None,
         "outcome": {
             "name": outcome.name,
             "says": outcome.says,
@@ -351,110 +414,43 @@ def _row(run: Run, may: Sight) -> dict[str, Any]:
             "costs_quota": outcome.costs_quota,
             "verdict": outcome.verdict,
         },
-        "resources": _resources(run, may),
+        "resources": {
+            "wall_seconds": run.wall_seconds if may.words else None,
+            "cpu_seconds": run.cpu_seconds if may.words else None,
+            "memory_peak": run.memory_peak if may.words else None,
+            "memory_source": run.memory_source if may.words else "none",
+        },
+        "steps": None if may.words else coarse.steps_of(run),
     }
 
 
-def _resources(run: Run, may: Sight) -> dict[str, Any]:
-    """What the run used. Exact figures could carry bits of hidden inputs: they are rounded with the words gone."""
-    wall, cpu, memory = run.wall_seconds, run.cpu_seconds, run.memory_peak
-    if not may.words:
-        wall = None if wall is None else round(wall, 1)
-        cpu = None if cpu is None else round(cpu, 1)
-        memory = None if memory is None else (memory + MIB - 1) // MIB * MIB
-    return {
-        "wall_seconds": wall,
-        "cpu_seconds": cpu,
-        "memory_peak": memory,
-        "memory_source": run.memory_source,
-    }
-
-
-def _attempt(row: Mapping[str, Any], may: Sight) -> dict[str, Any]:
-    return {
-        "number": row["number"],
-        "verdict": row["verdict"],
-        "started": row["started"],
-        "finished": row["finished"],
-        "wall_seconds": row["wall_seconds"]
-        if may.words or row["wall_seconds"] is None
-        else round(row["wall_seconds"], 1),
-    }
-
-
-# Details and warnings that are built of our own words and numbers only. Anything else may hold a name that the
-# software chose, so a team on a blinded dataset is told that there is more, not what.
-_OUR_DETAIL = re.compile(
-    r"exit code -?\d{1,5}(; limit \d+ MiB|; the output directory was full)?"
-    r"|killed after [\d.e+]+ s|stopped by a person"
-    r"|killed by signal \d{1,3}( \(SIGKILL that we did not send: often memory\))?"
-)
-_OUR_WARNINGS = re.compile(
-    r"a child process was killed for memory while the main process (ended well|went on)"
-    r"|the output directory was full at the end: the run file may be cut off"
-    r"|the log was longer than its limit and was cut"
-    r"|\d+ of \d+ answers failed(: [a-z-]{1,20} \d+(, [a-z-]{1,20} \d+)*)?"
-    r"|the server ended by itself during the run, with exit code -?\d{1,5}( \(memory\))?"
-)
-_IN_OTHER_WORDS = {
-    "no-output": "the expected file is missing or not usable",
-    "run-error": "the software could not be started or ended with an error",
-    "unhealthy": "the server was not ready in time",
-    "disputed": "a server beside the software failed",
-}
-
-
-def _verdict(record: Mapping[str, Any], may: Sight) -> dict[str, Any] | None:
+def _verdict(record: Mapping[str, Any], *, words: bool) -> dict[str, Any] | None:
+    """How the attempt ended. Details and warnings hold exit codes, counts and names, so they come with ``words`` only."""
     from runner.verdicts import TABLE
 
     verdict = record.get("verdict")
     if not verdict:
         return None
     row = TABLE[verdict["name"]]
-    detail, warnings = verdict.get("detail") or "", list(verdict.get("warnings") or [])
-    if not may.words:
-        if not _OUR_DETAIL.fullmatch(detail):
-            detail = _IN_OTHER_WORDS.get(verdict["name"], "")
-        ours = [w for w in warnings if _OUR_WARNINGS.fullmatch(w)]
-        refused = sum(w.startswith("not taken from the output directory: ") for w in warnings)
-        other = len(warnings) - len(ours) - refused
-        warnings = ours
-        if refused:
-            warnings.append(
-                f"{refused} file{'s were' if refused > 1 else ' was'} not taken from the output directory"
-            )
-        if other:
-            warnings.append(f"{other} more for the organiser's eyes")
     return {
         "name": verdict["name"],
         "says": row.says,
-        "detail": escape(detail),
+        "detail": escape(verdict.get("detail") or "") if words else "",
         "blame": row.blame,
         "next": row.next,
-        "warnings": [escape(w) for w in warnings],
+        "warnings": [escape(w) for w in verdict.get("warnings") or []] if words else [],
     }
 
 
-def _output(record: Mapping[str, Any], may: Sight) -> dict[str, Any] | None:
+def _output(record: Mapping[str, Any]) -> dict[str, Any] | None:
     output = record.get("output")
     if not output:
         return None
-    files = output.get("files") or []
-    if may.words:
-        return {
-            "file": _escaped(output.get("file")),
-            "files": _escaped(files),
-            "refused": _escaped(output.get("refused") or []),
-            "bytes": output.get("bytes"),
-            "full": output.get("full"),
-        }
-    # The expected file's name is the task's, not the software's.
-    expected = [f for f in files if output.get("file") and f["name"] == output["file"]]
     return {
-        "file": output.get("file"),
-        "files": [{"name": f["name"], "size": -(-f["size"] // KIB) * KIB} for f in expected],
-        "refused": len(output.get("refused") or []),
-        "bytes": None,
+        "file": _escaped(output.get("file")),
+        "files": _escaped(output.get("files") or []),
+        "refused": _escaped(output.get("refused") or []),
+        "bytes": output.get("bytes"),
         "full": output.get("full"),
     }
 
@@ -477,17 +473,15 @@ def _ours(detail: RunDetail) -> bool:
 
 
 def _pending(detail: RunDetail, may: Sight) -> dict[str, str]:
-    told = may.words or _ours(detail)
-    return {m: escape(why, 300) if told else "not judged yet" for m, why in detail.pending.items()}
+    return {m: escape(why, 300) if may.words else "not judged yet" for m, why in detail.pending.items()}
 
 
-def _code(finding: Any, detail: RunDetail, may: Sight) -> dict[str, Any]:
-    # Titles are fixed words of our own evaluator; a foreign one could write hidden ids into them.
-    ours = _ours(detail)
+def _code(finding: FindingCount) -> dict[str, Any]:
     return {
         "severity": escape(finding.severity, 20),
         "count": finding.count,
-        "title": escape(finding.title, 120) if may.words or ours else "",
+        "amount": None,
+        "title": escape(finding.title, 120),
     }
 
 

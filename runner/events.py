@@ -32,6 +32,8 @@ TYPES = (
     "evaluation-committed",
     "run-cancelled",
     "dataset-published",
+    "run-released",
+    "run-closed",
     "round-frozen",
     "labels-imported",
     "loss-accepted",

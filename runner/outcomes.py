@@ -198,7 +198,7 @@ def _judged(attempt: AttemptFacts, evaluation: EvaluationFacts) -> Outcome:
     count = f"{evaluation.errors} error{'' if evaluation.errors == 1 else 's'}"
     return Outcome(
         "invalid",
-        f"The run file is not valid: {count}.",
+        "The run file is not valid.",
         f"{count} in the run file",
         "Correct what the findings name; runner check shows them on a file of yours.",
         "participant",

@@ -1,4 +1,4 @@
-"""What only organisers decide: publishing scores, and extensions of quota and deadline. Each is an event."""
+"""What only organisers decide: publishing scores, releasing single runs, and extensions. Each is an event."""
 
 from __future__ import annotations
 
@@ -26,6 +26,52 @@ def publish(
             return
         store.commit("dataset-published", {"task": loaded.id, "dataset": chosen.id}, actor="organiser")
     output.say(f"the scores on {task}/{dataset} are public")
+
+
+@app.command(
+    epilog="Examples:  runner release RUN --reason 'its log holds no topic'  |  runner release RUN --undo"
+)
+def release(
+    run: context.RunArgument,
+    reason: Annotated[str, typer.Option("--reason", help="Kept in the event log.")] = "",
+    undo: Annotated[bool, typer.Option("--undo", help="Close it again; what was seen was seen.")] = False,
+) -> None:
+    """Open one run on a blinded dataset to its team: its log, findings, exit code and exact figures.
+
+    Read them first: a software can have written hidden topics there. Scores by topic and the run's files stay closed. It holds
+    for the attempt that counts now, not for one that is made later.
+    """
+    import schemas
+    from runner.errors import RunnerError
+    from runner.store.queries import find_run
+
+    where = context.config()
+    tasks = context.all_tasks(where)
+    with context.store(where) as store:
+        found = find_run(store, run, tasks.values(), running=store.archive.live())
+        task = tasks.get(found.submission.task)
+        if task and found.dataset in task.datasets and task.datasets[found.dataset].visibility == "public":
+            raise RunnerError(
+                "E101",
+                f"{found.id} is on a public dataset",
+                why="Its team sees everything.",
+                fix="nothing to do",
+            )
+        if found.outcome.attempt is None:
+            raise RunnerError("E102", f"{found.id} has no attempt to be released", fix="runner evaluate")
+        if found.released is not undo:
+            output.say(f"{found.id} was {'released' if found.released else 'closed'} already")
+            return
+        data = {"task": found.submission.task, "run": found.id, "attempt": found.outcome.attempt}
+        if undo:
+            store.commit("run-closed", data, actor="organiser")
+        else:
+            more = {"reason": schemas.show(reason, 500)}
+            store.commit("run-released", {**data, **more}, actor="organiser")
+    team = found.submission.team
+    output.say(
+        f"{found.id} is {'closed again' if undo else f'open to {team}: runner show RUN --as team:{team}'}"
+    )
 
 
 @app.command(

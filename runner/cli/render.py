@@ -23,6 +23,23 @@ def seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.1f} s"
 
 
+def time_of(view: RunView) -> str:
+    """How long a run took: in seconds, or the step where its audience gets no more."""
+    steps, used = view["steps"], view["resources"]
+    return seconds(used["wall_seconds"]) if steps is None else steps["time"] or ""
+
+
+def memory_of(view: RunView) -> str:
+    """How much memory a run used at most, or the step where its audience gets no more."""
+    steps, used = view["steps"], view["resources"]
+    return memory(used["memory_peak"], used["memory_source"]) if steps is None else steps["memory"] or ""
+
+
+def count_of(finding: dict[str, Any]) -> str:
+    """How often a code was found: a number, or few or many."""
+    return f"{finding['count']:,}" if finding["count"] is not None else str(finding["amount"])
+
+
 def outcome_line(view: RunView) -> str:
     """What became of a run, in one line."""
     outcome = view["outcome"]
@@ -36,6 +53,7 @@ def show(view: RunView) -> None:
         {
             "run": view["run"]
             + (f"  (attempt {view['attempt']} of {view['attempts']})" if view["attempt"] else ""),
+            "started": view["started"] if view["steps"] else "",
             "outcome": outcome_line(view),
             "why": outcome["reason"] or (verdict or {}).get("detail", ""),
             "whose fault": {
@@ -47,11 +65,10 @@ def show(view: RunView) -> None:
             if verdict
             else "",
             "warnings": "; ".join(verdict["warnings"]) if verdict else "",
-            "time": seconds(used["wall_seconds"]),
+            "time": time_of(view),
             "processor": seconds(used["cpu_seconds"]),
-            "memory": memory(used["memory_peak"], used["memory_source"])
-            if used["wall_seconds"] is not None
-            else "",
+            "memory": memory_of(view) if used["wall_seconds"] is not None or view["steps"] else "",
+            "size": (view["steps"] or {}).get("size") or "",
             "run tag": view["run_tag"] or "",
             "exceptions": _exceptions(view["exceptions"]),
             "files": _files(view["output"]),
@@ -86,7 +103,7 @@ def _findings(findings: dict[str, Any]) -> None:
         output.data("\nfindings:")
         output.table(
             ("code", "severity", "count", "what"),
-            [(code, f["severity"], f"{f['count']:,}", f["title"]) for code, f in findings["codes"].items()],
+            [(code, f["severity"], count_of(f), f["title"]) for code, f in findings["codes"].items()],
             right=("count",),
         )
     shown: Counter[str] = Counter()

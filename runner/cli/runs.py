@@ -32,14 +32,21 @@ def _detail(
     where: Config, store: Store, run: str, audience: Audience
 ) -> tuple[RunDetail, Dataset, Task | None]:
     """One run, its dataset, and its task while there is one. For an audience that may not know of it, it does not exist."""
-    from runner.audience import sight
+    from runner.audience import not_for, sight
     from runner.store.queries import detail, no_run
 
     tasks = context.all_tasks(where)
-    found = detail(store, run, tasks.values(), running=store.archive.live())
+    wanted = run if audience.kind == "organiser" else run.partition("#")[0]
+    found = detail(store, wanted, tasks.values(), running=store.archive.live())
     dataset = _known_dataset(tasks, found.run.submission.task, found.run.dataset)
     if not sight(audience, found.run.submission.team, dataset, found.published).run:
         raise no_run(run)
+    if wanted != run:
+        if (
+            dataset.visibility != "public"
+        ):  # each attempt is another message of a software, and so is their number
+            raise not_for(audience, "single attempts of a run on a blinded dataset")
+        found = detail(store, run, tasks.values(), running=store.archive.live())
     return found, dataset, tasks.get(found.run.submission.task)
 
 
@@ -98,10 +105,8 @@ def runs(
                     v["task"],
                     v["outcome"]["name"],
                     v["outcome"]["verdict"] or "",
-                    render.seconds(v["resources"]["wall_seconds"]),
-                    render.memory(v["resources"]["memory_peak"], v["resources"]["memory_source"])
-                    if v["attempts"]
-                    else "",
+                    render.time_of(v),
+                    render.memory_of(v) if v["attempts"] or v["steps"] else "",
                     v["outcome"]["reason"]
                     or ("" if v["outcome"]["name"] == "scored" else v["outcome"]["says"]),
                 )
@@ -180,11 +185,13 @@ def logs(
     """Print the log of a run: stdout to stdout, stderr to stderr, control characters escaped."""
     import sys
 
-    from runner.audience import log_lines
+    from runner.audience import check_log, log_lines
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
         found, dataset, _ = _detail(where, store, run, audience)
+        if follow:  # waiting alone would tell when the run ends
+            check_log(found, audience, dataset, evaluator=evaluator, sidecar=sidecar)
         if follow and audience.kind == "organiser":
             from runner.cli.live import follow as follow_live
 

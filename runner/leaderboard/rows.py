@@ -82,6 +82,8 @@ class Row:
     how: str = "executed"
     cells: tuple[CellScore, ...] = ()
     judge: str = ""  # the labels of who judged its runs
+    time_step: str = ""  # in place of seconds and bytes, where these are not for this audience
+    memory_step: str = ""
 
 
 @dataclass(frozen=True)

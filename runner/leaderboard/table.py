@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import schemas
+from runner import coarse
 from runner.audience import Audience, defused, escape, not_for, scores_open
 from runner.errors import RunnerError
 from runner.leaderboard.choosing import BASELINES, Group, Listed, age, choose, groups_of, lacks, unranked
@@ -53,8 +54,8 @@ def build(
 
 
 def _unsaid(listed: Listed, task: Task) -> Listed:
-    """What is listed, without a reason in the words of an evaluator that may not be heard about hidden data."""
-    heard = all(run.ours or task.datasets[run.dataset].visibility == "public" for _, run in listed.runs)
+    """What is listed, without a reason that counts what is hidden."""
+    heard = all(task.datasets[run.dataset].visibility == "public" for _, run in listed.runs)
     return listed if heard or not listed.reason else replace(listed, reason="not judged yet")
 
 
@@ -132,7 +133,14 @@ def _build(
         unit=table.unit,
         round=part.info if part else None,
     )
-    return made, [run for g in groups for run in g.runs]
+    return (made if words else closed(made, task)), [run for g in groups for run in g.runs]
+
+
+def closed(table: LeaderboardTable, task: Task) -> LeaderboardTable:
+    """``table`` as it is for everybody but the organiser: on hidden data with steps in place of figures."""
+    datasets = {cell.dataset for cell in table.cells}
+    open_ = {name for name, dataset in task.datasets.items() if dataset.visibility == "public"}
+    return coarse.closed(table, datasets - open_)
 
 
 def filtered(

@@ -186,6 +186,8 @@ _EVENTS = {
     "evaluation-committed": "an evaluation was sealed in the archive",
     "run-cancelled": "a person stopped a run",
     "dataset-published": "the scores on a blinded dataset were opened",
+    "run-released": "one attempt on a blinded dataset was opened to its team: logs, findings, exact figures",
+    "run-closed": "it was closed again",
     "round-frozen": "a round was frozen; its snapshot's SHA-256",
     "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",
     "labels-imported": "people's labels or a judge's scores were put into the truths; the file's SHA-256 and how many",

@@ -88,9 +88,9 @@ class Debate:
 
 @dataclass(frozen=True)
 class Debates:
-    """The debates of a run, for one audience. ``debates`` is None when it may see the counts only.
+    """The debates of a run, for one audience. ``debates`` is None when it may not see them.
 
-    ``counts``: ``debates``, ``turns``, ``answered``, ``failed`` and ``failures`` (by class). ``notes``: what could not be
+    ``counts`` (empty when it may not see these either): ``debates``, ``turns``, ``answered``, ``failed`` and ``failures`` (by class). ``notes``: what could not be
     compared or read. ``criteria``: which measures are one of the four criteria, and what to call them.
     """
 
@@ -109,10 +109,14 @@ class Debates:
 def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Dataset) -> Debates | None:
     """The debates of a run; None when there is no file of them. Raises E103 for those who may not know of the run.
 
-    On a blinded dataset everybody but the organiser gets counts and classes of failures: a transcript holds the claims.
+    On a blinded dataset a transcript holds the claims, and how many turns were answered is up to the software: everybody but
+    the organiser gets neither, and the counts of a run that was released.
     """
-    if not sight(audience, found.run.submission.team, dataset, found.published).run:
+    may = sight(audience, found.run.submission.team, dataset, found.published, found.released)
+    if not may.run:
         raise not_for(audience, f"run {found.run.id}")
+    if not may.words:
+        return Debates(audience, {}, None)
     path = _run_file(found)
     if path is None:
         return None

@@ -84,6 +84,7 @@ def _facts(view: RunView) -> Iterator[str]:
         "started": view["started"],
         "time": "" if used["wall_seconds"] is None else f"{used['wall_seconds']:.1f} s",
         "memory": "" if used["memory_peak"] is None else f"{used['memory_peak'] / 2**20:.0f} MiB",
+        **(view["steps"] or {}),
         "description": view["description"],
     }
     yield '<dl class="facts">'
@@ -123,7 +124,10 @@ def _findings(view: RunView) -> Iterator[str]:
     if not findings["codes"]:
         return
     yield "<h2>Findings</h2>"
-    rows = [(code, f["severity"], f"{f['count']:,}", f["title"]) for code, f in findings["codes"].items()]
+    rows = [
+        (code, f["severity"], f["amount"] if f["count"] is None else f"{f['count']:,}", f["title"])
+        for code, f in findings["codes"].items()
+    ]
     yield from table("What is wrong in the output", ("code", "severity", "count", "what"), rows, number=(2,))
     if findings["lines"]:
         yield f"<details><summary>{len(findings['lines']):,} findings with their places</summary>"

@@ -16,9 +16,10 @@ def sections(found: Debates, wanted: Collection[int] | None, room: int) -> Itera
     """The debates that are ``wanted`` by number (None: all) as far as ``room`` characters reach, and what is missing."""
     counts = found.counts
     yield "<h2>Debates</h2>"
-    line = f"{plural(counts['debates'], 'debate')} with {plural(counts['turns'], 'turn')}: {counts['answered']:,} answered, {counts['failed']:,} failed."
-    yield f"<p>{h(line)}</p>"
-    if counts["failures"]:
+    if counts:
+        line = f"{plural(counts['debates'], 'debate')} with {plural(counts['turns'], 'turn')}: {counts['answered']:,} answered, {counts['failed']:,} failed."
+        yield f"<p>{h(line)}</p>"
+    if counts and counts["failures"]:
         rows = [(name, f"{count:,}") for name, count in counts["failures"].items()]
         yield from table("Failed answers", ("why", "turns"), rows, number=(1,))
     if found.debates is None:

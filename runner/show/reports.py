@@ -140,10 +140,10 @@ def read(found: RunDetail, audience: Audience, dataset: Dataset) -> Reports | No
     """
     if not sight(audience, found.run.submission.team, dataset, found.published).run:
         raise not_for(audience, f"run {found.run.id}")
-    if found.evaluation is None or not (found.evaluation.path / "details.jsonl").is_file():
-        return None
     if not sees_inside(audience, found.run.submission.team, dataset, found.published):
         return Reports(audience, None)
+    if found.evaluation is None or not (found.evaluation.path / "details.jsonl").is_file():
+        return None
     made: list[Report] = []
     left_out = 0
     requests = _requests(dataset)

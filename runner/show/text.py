@@ -23,11 +23,12 @@ def width() -> int:
 def debates(found: Debates, wanted: Collection[int]) -> Iterator[str]:
     """A line for each debate, then those that are ``wanted`` by number in full."""
     counts = found.counts
-    yield (
-        f"\ndebates: {counts['debates']:,} with {counts['turns']:,} turns, {counts['answered']:,} answered"
-        + (f", {counts['failed']:,} failed" if counts["failed"] else "")
-        + (f" ({counted(counts['failures'].items())})" if counts["failures"] else "")
-    )
+    if counts:
+        yield (
+            f"\ndebates: {counts['debates']:,} with {counts['turns']:,} turns, {counts['answered']:,} answered"
+            + (f", {counts['failed']:,} failed" if counts["failed"] else "")
+            + (f" ({counted(counts['failures'].items())})" if counts["failures"] else "")
+        )
     if found.debates is None:
         yield f"not shown to {found.audience}: claims and transcripts of a blinded dataset"
         return

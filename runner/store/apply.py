@@ -12,6 +12,8 @@ attempt-committed        task, run, attempt, manifest (SHA-256 of manifest.json)
 evaluation-committed     task, run, attempt, evaluation, manifest
 run-cancelled            task, run, submission, dataset, scenario
 dataset-published        task, dataset
+run-released             task, run, attempt, reason: its team may see the words and figures of this attempt
+run-closed               task, run, attempt: not any more
 round-frozen             task, round, sha256 (of the snapshot), frozen
 labels-imported          task, dataset, file (name in the truths), sha256 (of that file with them in it), count
 loss-accepted            lost (where it was remembered, seq and hash of the event), count
@@ -131,6 +133,23 @@ def _ensure_run(
                 id=run, submission=submission, task=task, dataset=dataset, scenario=scenario
             )
         )
+
+
+def _released(connection: Connection, event: Event, archive: RunArchive) -> None:
+    _take_back(connection, event)
+    connection.execute(
+        t.releases.insert().values(run=event.data["run"], attempt=event.data["attempt"], seq=event.seq)
+    )
+
+
+def _closed(connection: Connection, event: Event, _: RunArchive) -> None:
+    if not _take_back(connection, event):
+        raise _contradiction(event, "it closes an attempt that was never released")
+
+
+def _take_back(connection: Connection, event: Event) -> bool:
+    where = (t.releases.c.run == event.data["run"]) & (t.releases.c.attempt == event.data["attempt"])
+    return connection.execute(t.releases.delete().where(where)).rowcount == 1
 
 
 def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
@@ -351,6 +370,8 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "evaluation-committed": _evaluation,
     "run-cancelled": _cancelled,
     "dataset-published": _published,
+    "run-released": _released,
+    "run-closed": _closed,
     "round-frozen": _frozen,
     "labels-imported": _labels,
     "loss-accepted": _loss,

@@ -7,7 +7,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
@@ -80,6 +80,7 @@ class Run:
     judge: Mapping[str, Any] | None = None  # who judged, as in result.json
     notes: tuple[str, ...] = ()
     ours: bool = True  # evaluated by the platform's own evaluator
+    released: bool = False  # the organiser has opened the deciding attempt to its team
 
     @property
     def cell(self) -> Cell:
@@ -123,6 +124,7 @@ class RunDetail:
     topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # measure -> topic -> value
     findings: tuple[FindingCount, ...] = ()
     pending: Mapping[str, str] = field(default_factory=dict)  # measure -> why it has no value yet
+    released: bool = False  # the organiser has opened this attempt to its team
 
     def sealed(self) -> list[tuple[Attempt | Evaluation, str]]:
         """The attempt and the evaluation, each with the SHA-256 of its manifest as it was committed."""
@@ -261,6 +263,8 @@ def _runs(
         _run(id, *parts, attempts.get(id, []), evaluations.get(id, []), cancelled.get(id), id in running)
         for id, parts in wanted.items()
     ]
+    opened = _released(connection)
+    found = [replace(run, released=True) if (run.id, run.outcome.attempt) in opened else run for run in found]
     order = {cell: n for one in by_task.values() for n, cell in enumerate(cells(one))}
     return sorted(
         found, key=lambda r: (r.submission.seq, order.get(r.cell, len(order)), r.dataset, r.scenario)
@@ -406,7 +410,15 @@ def detail(
             _topics(connection, wanted, n, k),
             _findings(connection, wanted, n, k),
             _pending(connection, wanted, n, k),
+            (wanted, n) in _released(connection),
         )
+
+
+def _released(connection: Connection) -> set[tuple[str, int]]:
+    """The attempts (run, number) that the organiser has opened to their teams."""
+    return {
+        (row.run, row.attempt) for row in connection.execute(select(t.releases.c.run, t.releases.c.attempt))
+    }
 
 
 def _of(table: Any, run: str, attempt: int, evaluation: int | None) -> Any:

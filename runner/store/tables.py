@@ -169,6 +169,15 @@ publications = Table(
     Column("seq", Integer, nullable=False),
 )
 
+releases = Table(
+    "releases",
+    metadata,
+    Column("run", Text, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("seq", Integer, nullable=False),
+    ForeignKeyConstraint(["run", "attempt"], ["attempts.run", "attempts.number"]),
+)
+
 deadlines = Table(
     "deadlines",
     metadata,

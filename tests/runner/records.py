@@ -135,6 +135,8 @@ class World:
         scenario: str = "default",
         output: Mapping[str, str] | None = None,
         workflow: str = "batch",
+        memory: int = 50 * 2**20,
+        exit_code: int | None = None,
     ) -> Attempt:
         """Archive (and commit) an attempt."""
         run = run_id(submission, dataset, scenario)
@@ -154,6 +156,8 @@ class World:
             scenario,
             output,
             workflow,
+            memory,
+            exit_code,
         )
         if commit:
             self.commit_attempt(attempt)
@@ -288,6 +292,8 @@ def fill_attempt(
     scenario: str = "default",
     output: Mapping[str, str] | None = None,
     workflow: str = "batch",
+    memory: int = 50 * 2**20,
+    exit_code: int | None = None,
 ) -> Attempt:
     """Write the files of an attempt into ``staging`` and seal it. ``output``: its files, the run file first."""
     team, software, _ = submission.split(".")
@@ -347,7 +353,7 @@ def fill_attempt(
             ],
         },
         "exit": {
-            "code": 0 if verdict == "ok" else 1,
+            "code": exit_code if exit_code is not None else 0 if verdict == "ok" else 1,
             "oom_killed": False,
             "killed": None,
             "start_error": None,
@@ -355,7 +361,7 @@ def fill_attempt(
         "resources": {
             "wall_seconds": wall,
             "cpu_seconds": wall / 2,
-            "memory_peak": 50 * 2**20,
+            "memory_peak": memory,
             "memory_source": "exact",
         },
         "log_truncated": False,

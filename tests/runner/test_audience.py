@@ -20,11 +20,9 @@ from runner.audience import (
     redact_run,
     sight,
 )
-from runner.engines.base import Exit, Limits
 from runner.errors import RunnerError
 from runner.store import queries
 from runner.tasks import Dataset
-from runner.verdicts import Facts, decide
 from tests.runner import records
 from tests.runner.records import World, with_scores
 
@@ -95,21 +93,17 @@ def test_the_team_sees_nothing_of_its_own_words_on_a_blinded_dataset(tmp_path: P
     view = redact_run(detail, ALPHA, dataset)
     assert CANARY not in text(view)
     assert view["outcome"]["name"] == "scored"
-    assert view["resources"]["wall_seconds"] == 1.5
-    assert view["findings"]["codes"] == {"F012": {"severity": "warning", "count": 3, "title": ""}}
+    assert set(view["resources"].values()) == {None, "none"}
+    assert view["steps"] == {"time": "under 1 min", "memory": "under 256 MiB", "size": "under 64 KiB"}
+    assert view["findings"]["codes"] == {  # of another evaluator than ours
+        "finding": {"severity": "warning", "count": None, "amount": "few", "title": ""}
+    }
     assert view["findings"]["lines"] == []
     assert view["log"] == {}
     assert view["topic_scores"] == {}
     assert view["run_tag"] is None
     assert view["scores"]["ndcg"]["value"] == 0.75
-    assert view["output"]["files"] == [
-        {"name": "run.txt", "size": 1024}
-    ]  # rounded: a size could be a message
-    assert view["output"]["refused"] == 2
-    assert view["verdict"]["warnings"] == [
-        "2 files were not taken from the output directory",
-        "1 more for the organiser's eyes",
-    ]
+    assert view["output"] is None and view["verdict"]["warnings"] == []
     assert "secret-host" not in text(view)
     assert "logs" in view["hidden"]
 
@@ -125,7 +119,7 @@ def test_a_failed_run_on_a_blinded_dataset_tells_what_happened_in_our_words(tmp_
     detail = canary_run(World.make(tmp_path), "test", verdict="no-output")
     view = redact_run(detail, ALPHA, records.task().datasets["test"])
     assert CANARY not in text(view)
-    assert view["verdict"]["detail"] == "the expected file is missing or not usable"
+    assert view["verdict"]["detail"] == "" and view["verdict"]["name"] == "no-output"
     assert view["outcome"]["next"].startswith("Write the run file")
     assert view["outcome"]["blame"] == "participant"
 
@@ -227,26 +221,48 @@ def test_nobody_sees_more_than_the_organiser_and_the_public_sees_no_run(
     assert sight(BETA, "alpha", dataset, published) == public
 
 
-def test_our_own_details_pass_the_filter_for_blinded_runs(tmp_path: Path) -> None:
-    """Every text that verdicts.py makes of numbers alone is shown to the team, so that it learns why."""
-    limits = Limits()
-    ours = [
-        decide(Facts(Exit(3), False, False), limits, "run.txt"),
-        decide(Facts(Exit(137), False, False), limits, "run.txt"),
-        decide(Facts(Exit(139), False, False), limits, "run.txt"),
-        decide(Facts(Exit(137, oom_killed=True), False, False), limits, "run.txt"),
-        decide(Facts(Exit(1), False, True), limits, "run.txt"),
-        decide(Facts(Exit(137, killed="time"), False, False), limits, "run.txt"),
-        decide(Facts(Exit(0, oom_killed=True, log_truncated=True), True, True), limits, "run.txt"),
-    ]
+def test_a_released_run_is_open_to_its_team_and_nobody_else_until_that_is_undone(tmp_path: Path) -> None:
+    world, task = World.make(tmp_path), records.task(scores="organiser")
+    submission = canary_run(world, "test", default=True).run.submission.id
+    place, id = task.datasets["test"], f"{submission}.test"
+
+    def seen(audience: Audience = ALPHA) -> RunView:
+        return redact_run(queries.detail(world.store, id), audience, place)
+
+    closed = dict(seen())
+    world.commit("run-released", task=records.TASK, run=id, attempt=1, reason="a look")
+    view = seen()
+    assert view["log"]["stdout"] and view["findings"]["codes"]["F012"]["count"] == 3
+    assert view["resources"]["wall_seconds"] == 1.5 and view["steps"] is None and view["attempt"] == 1
+    assert list(log_lines(queries.detail(world.store, id), ALPHA, place))
+    row = redact_row(queries.detail(world.store, id).run, ALPHA, place)
+    assert row is not None and row["resources"]["wall_seconds"] == 1.5
+    # Truths stay where they are, with the files that hold scores by topic.
+    assert view["scores"] == {} and view["topic_scores"] == {}
+    assert {"scores", "per-topic scores"} == set(view["hidden"])
+    with pytest.raises(RunnerError):
+        may_export(queries.detail(world.store, id), ALPHA, place)
+    for audience in (BETA, PUBLIC):
+        with pytest.raises(RunnerError):
+            seen(audience)
+    # It was this attempt that the organiser looked at, not the next one.
+    world.attempt(submission, log=b"the next one\n")
+    assert CANARY not in text(seen()) and seen()["log"] == {}
+    assert redact_run(queries.detail(world.store, id, attempt=1), ALPHA, place)["log"]
+    world.commit("run-closed", task=records.TASK, run=id, attempt=1)
+    assert not redact_run(queries.detail(world.store, id, attempt=1), ALPHA, place)["log"]
+    assert closed["findings"]["codes"]["F012"]["amount"] == "few"
+
+
+def test_only_attempts_that_are_there_are_released(tmp_path: Path) -> None:
     world = World.make(tmp_path)
-    for n, verdict in enumerate(ours):
-        submission = world.register("alpha", "x", version=n)
-        world.attempt(submission, verdict=verdict.name, detail=verdict.detail, warnings=verdict.warnings)
-        detail = queries.detail(world.store, f"{submission}.test")
-        view = redact_run(detail, ALPHA, records.task().datasets["test"])
-        assert view["verdict"]["detail"] == verdict.detail
-        assert view["verdict"]["warnings"] == list(verdict.warnings)
+    id = f"{canary_run(world, 'test').run.submission.id}.test"
+    for type, attempt in (("run-released", 7), ("run-closed", 1)):
+        with pytest.raises(RunnerError) as caught:
+            world.commit(type, task=records.TASK, run=id, attempt=attempt)
+        assert caught.value.code == "E307"
+        # The log keeps it: such an event is never written by a command.
+        world.config.events.write_text("".join(world.config.events.read_text().splitlines(True)[:-1]))
 
 
 def test_escaping_leaves_nothing_that_moves_a_cursor_or_turns_text_around() -> None:

@@ -205,9 +205,10 @@ def test_words_on_every_ground_can_be_read() -> None:
                 assert (high + 0.05) / (low + 0.05) >= 4.5, (front, ground, colours[front])
 
 
-def test_a_blinded_page_for_a_team_has_counts_only(tmp_path: Path) -> None:
+def test_a_blinded_page_for_a_team_has_steps_only(tmp_path: Path) -> None:
     text = debates_page(tmp_path, "test", ALPHA)
-    assert "zebra" not in text and "status" in text and "are not shown to team:alpha" in text
+    assert "zebra" not in text and "timeout" not in text and "are not shown to team:alpha" in text
+    assert "under 1 min" in text and "under 256 MiB" in text and "under 64 KiB" in text
     assert "zebra" in debates_page(tmp_path / "again", "test")
 
 

@@ -51,13 +51,13 @@ def mark_of(row: Row) -> str:
     return row.comparison.mark if row.comparison else ""
 
 
-def seconds_of(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f} s"
+def time_of(row: Row) -> str:
+    return row.time_step if row.wall_seconds is None else f"{row.wall_seconds:.1f} s"
 
 
 def memory_of(row: Row) -> str:
     if row.memory_peak is None:
-        return ""
+        return row.memory_step
     return f"{'≈' if row.memory_source == 'sampled' else ''}{row.memory_peak / 2**20:.0f} MiB"
 
 
@@ -138,6 +138,8 @@ def legend(table: LeaderboardTable) -> list[str]:
         )
     if any(r.memory_source == "sampled" and r.memory_peak is not None for r in table.rows):
         lines.append("≈ the memory peak was sampled, the true one may be higher.")
+    if any(r.time_step or r.memory_step for r in table.rows):
+        lines.append("Time and memory are told in four steps: the dataset is blinded.")
     if any(c.id not in r.values for r in table.rows for c in table.columns):
         lines.append("–: no value, or none yet.")
     lines += [judge.brief() for judge in table.judges]
@@ -175,7 +177,7 @@ def row_cells(table: LeaderboardTable, row: Row) -> list[str]:
         *scores[1:],
         coverage_of(row),
         row.judge,
-        seconds_of(row.wall_seconds),
+        time_of(row),
         memory_of(row),
     ]
 

@@ -107,6 +107,8 @@ def _row_dict(row: Row) -> dict[str, Any]:
         "wall_seconds": row.wall_seconds,
         "memory_peak": row.memory_peak,
         "memory_source": row.memory_source,
+        "time_step": row.time_step,
+        "memory_step": row.memory_step,
         "submission": row.submission,
         "runs": list(row.runs),
         "registered": row.registered,

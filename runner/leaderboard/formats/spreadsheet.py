@@ -25,6 +25,8 @@ def to_csv(table: LeaderboardTable) -> str:
         "wall_seconds",
         "memory_peak",
         "memory_source",
+        "time_step",
+        "memory_step",
     ]
     heads += ["outcome", "blame", "reason", "submission", "registered"]
     # The same in every line: a line that is cut out of the file still says what it belongs to.
@@ -47,7 +49,19 @@ def to_csv(table: LeaderboardTable) -> str:
             "rank": row.rank,
             **_defused(
                 row,
-                ("team", "software", "tag", "method", "how", "memory_source", "submission", "registered"),
+                (
+                    *(
+                        "team",
+                        "software",
+                        "tag",
+                        "method",
+                        "how",
+                        "memory_source",
+                        "submission",
+                        "registered",
+                    ),
+                    *("time_step", "memory_step"),
+                ),
             ),
             **same,
             "baseline": "yes" if row.baseline else "no",

@@ -116,10 +116,13 @@ class Attempt:
         """SHA-256 of ``manifest.json``: what the event log pins."""
         return file_sha256(self.path / MANIFEST)
 
+    def evaluation(self, k: int) -> Evaluation:
+        """Its evaluation number ``k``, whether or not it is there."""
+        return Evaluation(self.task, self.run_id, self.number, k, self.path / "evaluations" / str(k))
+
     def evaluations(self) -> list[Evaluation]:
         """Its sealed evaluations, oldest first."""
-        folder = self.path / "evaluations"
-        return [Evaluation(self.task, self.run_id, self.number, k, folder / str(k)) for k in _numbers(folder)]
+        return [self.evaluation(k) for k in _numbers(self.path / "evaluations")]
 
 
 class RunArchive:

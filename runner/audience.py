@@ -283,7 +283,7 @@ def log_lines(
     Raises E103 when this audience may not read it, E102 when there is none.
     """
     check_log(detail, audience, dataset, evaluator=evaluator, sidecar=sidecar)
-    source = detail.evaluation if evaluator else detail.attempt
+    source = detail.newest if evaluator else detail.attempt
     path = None if source is None else source.path / "logs" / f"{stream}.log"
     fix = "runner show tells how far the run is"
     if sidecar is not None:
@@ -414,6 +414,7 @@ def _row(run: Run, may: Sight) -> dict[str, Any]:
             "costs_quota": outcome.costs_quota,
             "verdict": outcome.verdict,
         },
+        "stale": list(run.stale),
         "resources": {
             "wall_seconds": run.wall_seconds if may.words else None,
             "cpu_seconds": run.cpu_seconds if may.words else None,
@@ -502,6 +503,7 @@ def _scores(detail: RunDetail) -> dict[str, Any]:
             "value": m.value,
             "topics": m.topics,
             "covered": m.covered,
+            "measure": m.measure or None,
             "interval": None if m.low is None else [m.low, m.high],
         }
         for name, m in detail.measures.items()

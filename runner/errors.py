@@ -32,6 +32,11 @@ CODES: dict[str, Code] = {
         "A task, team, software, dataset, submission or run of that name does not exist.",
     ),
     "E103": Code(USAGE, "not for this audience", "The view that was asked for is not open to this audience."),
+    "E104": Code(
+        USAGE,
+        "a decision is needed",
+        "The command would do something that was not asked for in so many words, and nobody is there to be asked: executing settled runs again because a limit, an image or data have changed.",
+    ),
     # E2xx: a team's files
     "E201": Code(
         USAGE,

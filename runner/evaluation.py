@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import schemas
 from runner.clock import SystemClock, stamp
@@ -41,7 +41,8 @@ SEVERITIES = ("error", "defect", "warning")
 class Evaluated:
     """What one evaluation gave. ``status`` is ``valid``, ``invalid`` or ``error``; ``message`` says why.
 
-    ``final``: of an error, that evaluating again would end the same way. ``services`` are the digests of the data
+    ``final``: of an error, that evaluating again would end the same way; ``fault``: whether the organiser's files are to be
+    mended, or anything else. ``services`` are the digests of the data
     of the services that it saw; ``gateway`` is what the gateway did, None without one.
     """
 
@@ -54,6 +55,7 @@ class Evaluated:
     final: bool = False
     services: Mapping[str, str] = field(default_factory=dict)
     gateway: GatewayFacts | None = None
+    fault: Literal["organiser", "platform"] = "platform"
 
 
 @dataclass(frozen=True)
@@ -198,17 +200,18 @@ def evaluate(
             max_bytes=MAX_RESULT_BYTES,
             max_files=16,
         )
-    status, message = _judge(exit_, collected.files, staging, task)
+    status, message, fault = _judge(exit_, collected.files, staging, task)
     final = False
     if gone and status == "error":
-        message = f"the gateway ended before the evaluator; {message}"
+        message, fault = f"the gateway ended before the evaluator; {message}", "platform"
     elif facts is not None:
         status, message, final = _refusals(task, facts, status, message)
+        fault = "organiser" if final else fault
     if status == "error":
         for name in (*RESULT_FILES, DETAILS):
             (staging / name).unlink(missing_ok=True)
     finished = stamp(SystemClock().now())
-    return Evaluated(status, message, exit_, image.id, started, finished, final, services, facts)
+    return Evaluated(status, message, exit_, image.id, started, finished, final, services, facts, fault)
 
 
 def _gateway(session: Session, task: Task, beside: Beside | None) -> GatewayRoom | None:
@@ -243,23 +246,34 @@ def _refusals(task: Task, facts: GatewayFacts, status: str, message: str) -> tup
     return ("error", told, True) if told else (status, message, False)
 
 
-def _judge(exit_: Exit, files: tuple[str, ...], staging: Path, task: Task) -> tuple[str, str]:
+def _judge(
+    exit_: Exit, files: tuple[str, ...], staging: Path, task: Task
+) -> tuple[str, str, Literal["organiser", "platform"]]:
+    """Status, message, and (of an error) whose fault: an evaluator that ended well and says error names the organiser's files."""
     if exit_.killed == "cancel":
         raise KeyboardInterrupt
     if exit_.killed == "time":
-        return "error", f"the evaluator was killed at its limit of {task.evaluator_limits.wall_clock:g} s"
+        return (
+            "error",
+            f"the evaluator was killed at its limit of {task.evaluator_limits.wall_clock:g} s",
+            "platform",
+        )
     if exit_.oom_killed:
-        return "error", "the evaluator was killed because it used more memory than its limit"
+        return "error", "the evaluator was killed because it used more memory than its limit", "platform"
     if exit_.start_error or exit_.code != 0:
-        return "error", f"the evaluator ended with {exit_.start_error or f'exit code {exit_.code}'}"
+        return (
+            "error",
+            f"the evaluator ended with {exit_.start_error or f'exit code {exit_.code}'}",
+            "platform",
+        )
     missing = [name for name in RESULT_FILES if name not in files]
     if missing:
-        return "error", f"the evaluator did not write {', '.join(missing)}"
+        return "error", f"the evaluator did not write {', '.join(missing)}", "platform"
     broken = contract_problem(staging, task)
     if broken:
-        return "error", f"the evaluator's output breaks the contract: {broken}"
+        return "error", f"the evaluator's output breaks the contract: {broken}", "platform"
     result = json.loads((staging / "result.json").read_bytes())
-    return result["status"], schemas.show(result.get("message", ""), 500)
+    return result["status"], schemas.show(result.get("message", ""), 500), "organiser"
 
 
 def contract_problem(folder: Path, task: Task) -> str:

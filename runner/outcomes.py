@@ -31,6 +31,7 @@ class EvaluationFacts:
     errors: int = 0
     defects: int = 0
     warnings: int = 0
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ class Outcome:
     ``says`` is a fixed sentence and safe for everybody; ``reason`` adds facts that may hold words of the
     participant or of the evaluator (escape it, and mind the audience). ``todo`` is what the platform does
     next by itself. ``attempt`` and ``evaluation`` are the numbers of those that decided.
+
+    ``fault`` is of the attempt's last evaluation, if that failed: ``organiser`` (the task's files are to be mended) or
+    ``platform``. ``old`` says that the scores are those of an evaluation before it.
     """
 
     name: Name
@@ -65,6 +69,8 @@ class Outcome:
     attempt: int | None = None
     evaluation: int | None = None
     verdict: str | None = None
+    fault: str = ""
+    old: bool = False
 
 
 def derive(
@@ -134,6 +140,7 @@ def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) ->
     )
 
 
+AGAIN_FAILED = "Evaluating it again failed: this is from before."
 _WAIT = "Nothing to do: the organiser's next runner evaluate does it."
 
 
@@ -155,7 +162,7 @@ def _settled(attempt: AttemptFacts) -> Outcome:
         )
     judged = [e for e in attempt.evaluations if e.status in ("valid", "invalid")]
     if judged:
-        return _judged(attempt, judged[-1])
+        return _still(_judged(attempt, judged[-1]), attempt.evaluations[-1])
     if not attempt.evaluations:
         return Outcome(
             "pending",
@@ -168,7 +175,9 @@ def _settled(attempt: AttemptFacts) -> Outcome:
         )
     last = attempt.evaluations[-1]
     if last.final or len(attempt.evaluations) >= TRIES:
-        return _held(attempt, last.number, "platform", f"evaluation failed: {last.message}")
+        return _held(
+            attempt, last.number, "platform", f"evaluation failed: {last.message}", last.fault or "platform"
+        )
     return Outcome(
         "pending",
         "The evaluation failed on our side.",
@@ -179,6 +188,7 @@ def _settled(attempt: AttemptFacts) -> Outcome:
         attempt=attempt.number,
         evaluation=last.number,
         verdict=attempt.verdict,
+        fault=last.fault or "platform",
     )
 
 
@@ -210,7 +220,26 @@ def _judged(attempt: AttemptFacts, evaluation: EvaluationFacts) -> Outcome:
     )
 
 
-def _held(attempt: AttemptFacts, evaluation: int | None, blame: Blame, reason: str) -> Outcome:
+def _still(outcome: Outcome, last: EvaluationFacts) -> Outcome:
+    """The outcome of the last evaluation that said something, when the ``last`` one of all failed."""
+    if last.status in ("valid", "invalid"):
+        return outcome
+    return replace(
+        outcome,
+        says=f"{outcome.says} {AGAIN_FAILED}",
+        reason="; ".join(
+            part for part in (outcome.reason, f"evaluating it again failed: {last.message}") if part
+        ),
+        next=outcome.next
+        or "Nothing to do for the team. The organiser: mend what the message names, then runner reevaluate.",
+        fault=last.fault or "platform",
+        old=True,
+    )
+
+
+def _held(
+    attempt: AttemptFacts, evaluation: int | None, blame: Blame, reason: str, fault: str = ""
+) -> Outcome:
     return Outcome(
         "held",
         "The run waits for the organiser: it could not be executed or evaluated on our side.",
@@ -221,6 +250,7 @@ def _held(attempt: AttemptFacts, evaluation: int | None, blame: Blame, reason: s
         attempt=attempt.number,
         evaluation=evaluation,
         verdict=attempt.verdict,
+        fault=fault,
     )
 
 

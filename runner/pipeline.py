@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runner.archive import Attempt, Evaluation, RunArchive, Staging, file_sha256, write_json
+from runner.asked import of_task, pins
 from runner.engines.base import Cancelled, Engine, Exit, ImageRef, Resources
 from runner.errors import PlatformError, RunnerError
 from runner.evaluation import Beside, Evaluated, evaluator_image
@@ -246,9 +247,12 @@ def _evaluation_record(
         "truths_digest": desk.digests[dataset.id]["truths"],
         "services": dict(done.services),
         "gateway": _gateway_record(desk, done),
+        "asked": (asked := of_task(desk.task)),
+        "pins": pins(asked),
         "started": done.started,
         "finished": done.finished,
         "status": done.status,
+        "fault": done.fault if done.status == "error" else None,
         "final": done.final,
         "message": done.message,
         "exit": exit_record(done.exit),

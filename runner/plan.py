@@ -13,7 +13,7 @@ from runner.jobs import InputRun, Job
 from runner.locking import make_job
 from runner.replies import replies_of
 from runner.store.connect import Store
-from runner.store.queries import Run, measures, pending_measures, run_id, runs
+from runner.store.queries import Run, pending_measures, run_id, runs, values
 from runner.tasks import Task, files_digest, folder_files, missing_sources, not_made, truths_digest
 
 Step = Literal["execute", "evaluate"]
@@ -22,12 +22,17 @@ BASELINES = "baselines"
 
 @dataclass(frozen=True)
 class Planned:
-    """One run with something to do: its next step, why, and the runs it has to wait for."""
+    """One run with something to do: its next step, why, and the runs it has to wait for.
+
+    ``changed`` names what a settled run was executed under that is otherwise now: it would be executed again, which is for
+    a person to decide. Empty for everything else.
+    """
 
     run: Run
     step: Step
     why: str
     needs: tuple[str, ...] = ()
+    changed: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,19 @@ class Plan:
 
     work: tuple[Planned, ...]
     skipped: tuple[Skipped, ...]
+
+    @property
+    def again(self) -> tuple[Planned, ...]:
+        """The settled runs that would be executed again, because something they were executed under has changed."""
+        return tuple(p for p in self.work if p.changed)
+
+    def keeping(self) -> Plan:
+        """The plan without them: they stay as they are."""
+        kept = tuple(
+            Skipped(p.run, f"kept as it is: changed since it was executed: {p.changed}", stale=True)
+            for p in self.again
+        )
+        return Plan(tuple(p for p in self.work if not p.changed), self.skipped + kept)
 
 
 @dataclass(frozen=True)
@@ -222,26 +240,29 @@ def _entry(desk: Desktop, run: Run, force: bool) -> Planned | Skipped:
             run, "execute", "not executed yet" if not run.attempts else "our side failed: tried again", needs
         )
     if changed:
-        return Planned(run, "execute", f"changed since it was executed: {changed}", needs)
+        settled = changed if name in ("scored", "invalid", "failed") else ""
+        return Planned(run, "execute", f"changed since it was executed: {changed}", needs, settled)
     if run.outcome.todo == "evaluate":
         return Planned(run, "evaluate", "executed, not evaluated yet")
     if name in ("held", "cancelled"):
         return Skipped(
             run, f"{name}; runner evaluate --run {run.id} --force starts it again", blocked=name == "held"
         )
-    if name == "scored" and (stale := _stale(desk, run, task)):
-        return Skipped(run, f"{stale} since it was scored; runner reevaluate --run {run.id}", stale=True)
+    if name in ("scored", "invalid") and (stale := _stale(desk, run, task)):
+        return Skipped(run, f"{stale}; runner reevaluate --run {run.id}", stale=True)
     return Skipped(run, name)
 
 
 def _stale(desk: Desktop, run: Run, task: Task) -> str:
-    """What an evaluation was made from and has changed; empty for nothing."""
+    """What an evaluation was made from and has changed, and that a later one failed; empty for nothing."""
+    found = list(run.stale)
     dataset = task.datasets[run.dataset]
     if dataset.truths.is_dir() and truths_digest(dataset) != run.truths_digest:
-        return "the truths have changed"
-    if {*measures(desk.store, run), *pending_measures(desk.store, run)} != set(task.measures):
-        return "the measures have changed"
-    return ""
+        found.append("The truths have changed since it was scored.")
+    known = {*values(desk.store, run), *pending_measures(desk.store, run)}
+    if run.outcome.name == "scored" and known != set(task.measures):
+        found.append("The measures have changed since it was scored.")
+    return " ".join(found).rstrip(".")
 
 
 def _changed(desk: Desktop, run: Run) -> str:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import schemas
 from runner.archive import Attempt, Evaluation
 from runner.bundle import Bundle
 from runner.engines.base import Engine, Limits, Visibility
-from runner.errors import RunnerError
+from runner.errors import PLATFORM, RunnerError
 from runner.pipeline import Desk, evaluate, execute
 from runner.plan import Desktop, Plan, Planned, Step
 from runner.records import commit
@@ -59,6 +60,13 @@ class Moment:
     run: Run
     step: str
     text: str = ""
+
+
+class Undone(NamedTuple):
+    """Why a run could not be done, and the exit code for that: 4 for the organiser's files, 3 for the platform."""
+
+    why: str
+    exit_code: int = PLATFORM
 
 
 @dataclass
@@ -108,7 +116,7 @@ class Pool:
         self.results: queue.Queue[tuple[Planned, Attempt | Evaluation | BaseException]] = queue.Queue()
         self.served: Counter[str] = Counter()
         self._active: Counter[Visibility] = Counter()
-        self.failed: dict[str, str] = {}  # run id -> why it could not be done
+        self.failed: dict[str, Undone] = {}  # run id -> why it could not be done
 
     def run(self, plan: Plan) -> dict[str, Run]:
         """Do all of ``plan``; returns the runs it touched, as they stand at the end.
@@ -203,8 +211,8 @@ class Pool:
                 why = "this machine has less memory or fewer processors than the task's limits ask for"
             self._blocked(planned, why)
 
-    def _blocked(self, planned: Planned, why: str) -> None:
-        self.failed[planned.run.id] = why
+    def _blocked(self, planned: Planned, why: str, exit_code: int = PLATFORM) -> None:
+        self.failed[planned.run.id] = Undone(why, exit_code)
         self.tell(Moment("blocked", planned.run, planned.step, why))
 
     def _called_off(self, planned: Planned) -> Run | None:
@@ -251,7 +259,7 @@ class Pool:
         """Commit what a worker brought, and say what the run needs next (None: nothing)."""
         if isinstance(result, RunnerError):
             fix = f" Fix: {result.fix}" if result.fix else ""
-            self._blocked(planned, f"{result.what}. {result.why}".strip() + fix)
+            self._blocked(planned, f"{result.what}. {result.why}".strip() + fix, result.exit_code)
             if result.code in ("E301", "E302"):
                 raise result
             return None

@@ -66,7 +66,19 @@ def root(
 
 def _load_commands() -> None:
     """Each noun registers its commands by being imported."""
-    from runner.cli import data, evaluate, labels, leaderboard, organise, rounds, runs, submit, system, task  # noqa: F401
+    from runner.cli import (  # noqa: F401  # noqa: F401
+        data,
+        evaluate,
+        labels,
+        leaderboard,
+        organise,
+        reevaluate,
+        rounds,
+        runs,
+        submit,
+        system,
+        task,
+    )
 
 
 def main() -> None:

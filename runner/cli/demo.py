@@ -37,7 +37,8 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
     """
     import typer
 
-    from runner.cli.evaluate import show_plan, work
+    from runner.cli.evaluate import work
+    from runner.cli.plans import show_plan
     from runner.errors import PLATFORM
     from runner.plan import Plan, Selection, plan
     from runner.records import adopt, coordinator
@@ -59,7 +60,7 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
         _, unsettled = work(where, desk, todo, jobs=None)
         for task in tasks.values():
             _board(store, task)
-    for name, why in {**failed, **unsettled}.items():
+    for name, why in {**failed, **{run: undone.why for run, undone in unsettled.items()}}.items():
         output.say(f"not done: {name}: {why}")
     output.say(_next(tasks))
     if failed or unsettled:

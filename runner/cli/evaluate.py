@@ -1,4 +1,4 @@
-"""The organisers' door: evaluate, reevaluate, cancel; and check, which needs no container."""
+"""The organisers' door: evaluate, cancel; and check, which needs no container."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import typer
 
 from runner.cli import context, output
 from runner.cli.app import app
+from runner.cli.plans import CHANGED, ask_again, plan_json, show_plan
 
 if TYPE_CHECKING:
     from runner.config import Config
     from runner.engines.base import Limits
     from runner.plan import Desktop, Plan, Selection
-    from runner.pool import Control, Moment
+    from runner.pool import Control, Moment, Undone
     from runner.store.connect import Store
     from runner.store.queries import Run
     from runner.tasks import Task
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 ASK_ABOVE = 10
 
 
-def _selection(
+def selection(
     everything: bool,
     task: str | None,
     team: str | None,
@@ -54,37 +55,6 @@ def _control(where: Config) -> Control:
     return Control(where.home / "cancel")
 
 
-def show_plan(plan: Plan) -> None:
-    if plan.work:
-        output.say(f"to do: {len(plan.work)} run{'s' if len(plan.work) > 1 else ''}")
-        for planned in plan.work:
-            output.say(f"  {planned.step:8} {planned.run.id}  ({planned.why})")
-    else:
-        output.say("nothing to do")
-    blocked = [entry for entry in plan.skipped if entry.blocked]
-    for entry in blocked:
-        output.say(f"  left alone {entry.run.id}: {entry.why}")
-    cancelled = [entry for entry in plan.skipped if entry.run.outcome.name == "cancelled"]
-    for entry in cancelled:
-        output.say(f"  left out {entry.run.id}: {entry.why}")
-    stale = [entry for entry in plan.skipped if entry.stale]
-    for entry in stale:
-        output.say(f"  stale {entry.run.id}: {entry.why}")
-    elsewhere = [entry for entry in plan.skipped if entry.elsewhere]
-    for entry in elsewhere:
-        output.say(f"  left to the other engine {entry.run.id}: {entry.why}")
-    settled = len(plan.skipped) - len(blocked) - len(cancelled) - len(elsewhere)
-    if settled:
-        output.say(f"  settled already: {settled} run{'s' if settled > 1 else ''}")
-
-
-def _plan_json(plan: Plan) -> dict[str, Any]:
-    return {
-        "work": [{"run": p.run.id, "step": p.step, "why": p.why, "needs": list(p.needs)} for p in plan.work],
-        "skipped": [{"run": s.run.id, "why": s.why, "blocked": s.blocked} for s in plan.skipped],
-    }
-
-
 @contextmanager
 def _interruptible(control: Control) -> Iterator[None]:
     """Ctrl-C and SIGTERM stop the work in order: containers go, what is sealed is committed."""
@@ -107,11 +77,13 @@ def _progress(total: int) -> Iterator[Any]:
     """Something to tell moments to: a bar with what is running on a terminal, plain lines elsewhere."""
     import sys
 
+    from runner.cli.render import became
+
     if not sys.stderr.isatty() or output.manners.quiet or total == 0:
 
         def line(moment: Moment) -> None:
             if moment.kind == "done":
-                output.say(f"{moment.run.id}: {moment.run.outcome.name}")
+                output.say(f"{moment.run.id}: {became(moment.run)}")
             elif moment.kind == "blocked":
                 output.say(f"{moment.run.id}: not done: {moment.text}")
 
@@ -133,7 +105,7 @@ def _progress(total: int) -> Iterator[Any]:
                 running.pop(moment.run.id, None)
             if moment.kind in ("done", "blocked"):
                 bar.advance(job)
-                bar.console.print(f"{moment.run.id}: {moment.text or moment.run.outcome.name}", markup=False)
+                bar.console.print(f"{moment.run.id}: {moment.text or became(moment.run)}", markup=False)
             bar.update(job, now=", ".join(f"{step} {run}" for run, step in running.items()))
 
         yield show
@@ -141,11 +113,11 @@ def _progress(total: int) -> Iterator[Any]:
 
 def work(
     where: Config, desk: Desktop, todo: Plan, *, jobs: int | None, control: Control | None = None
-) -> tuple[dict[str, Run], dict[str, str]]:
+) -> tuple[dict[str, Run], dict[str, Undone]]:
     """Do a plan with the engine of this machine; returns the runs it touched, and why it could not do others."""
     from runner.errors import RunnerError
     from runner.pipeline import Desk
-    from runner.pool import Pool
+    from runner.pool import Pool, Undone
     from runner.replies import replies_of
     from runner.tasks import check_task
 
@@ -157,7 +129,7 @@ def work(
     own = context.own_images(where, engine, [desk.tasks[name] for name in names])
     evaluator = own["evaluator"]
     desks: dict[str, Desk] = {}
-    bad: dict[str, str] = {}
+    bad: dict[str, Undone] = {}
     for name in names:
         task = desk.tasks[name]
         used = sorted({p.run.dataset for p in todo.work if p.run.submission.task == name})
@@ -175,7 +147,7 @@ def work(
             _say_without_key(task)
         except RunnerError as error:
             output.show_error(error)
-            bad[name] = error.what
+            bad[name] = Undone(error.what, error.exit_code)
     from dataclasses import replace
 
     left = replace(todo, work=tuple(p for p in todo.work if p.run.submission.task not in bad))
@@ -248,6 +220,13 @@ def evaluate(
         bool, typer.Option("--force", help="Execute settled runs again, as a new attempt.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before forcing many runs.")] = False,
+    changed: Annotated[
+        str,
+        typer.Option(
+            "--changed",
+            help="Settled runs whose limits, image or data have changed since: ask, again (execute them again) or keep.",
+        ),
+    ] = "ask",
     jobs: context.JobsOption = None,
     as_json: context.JsonOption = False,
 ) -> None:
@@ -256,8 +235,12 @@ def evaluate(
     from runner.plan import plan
     from runner.records import adopt, coordinator
 
+    if changed not in CHANGED:
+        raise RunnerError(
+            "E101", f"there is no --changed {output.printable(changed)}", fix=f"use {', '.join(CHANGED)}"
+        )
     where = context.config()
-    wanted = _selection(everything, task, team, dataset, submission, run)
+    wanted = selection(everything, task, team, dataset, submission, run)
     with context.store(where) as store, nullcontext() if dry_run else coordinator(where):
         if not dry_run and (adopted := adopt(store)):
             output.say(f"taken over from an interrupted command: {adopted}")
@@ -266,12 +249,14 @@ def evaluate(
         desk = context.desktop(
             where, store, own_profile=_own_profile(where), sidecars=context.sidecars(where)
         )
-        _named_things_exist(desk, wanted)
+        named_things_exist(desk, wanted)
         todo = plan(desk, wanted, force=force)
+        if changed == "keep":
+            todo = todo.keeping()
         show_plan(todo)
         if dry_run:
             if as_json:
-                output.as_json(_plan_json(todo))
+                output.as_json(plan_json(todo))
             return
         if force and len(todo.work) > ASK_ABOVE and not yes:
             raise RunnerError(
@@ -280,15 +265,17 @@ def evaluate(
                 why="It costs their time once more.",
                 fix="add --yes if that is meant",
             )
+        if changed == "ask" and todo.again:
+            todo = ask_again(todo)
         done, failed = work(where, desk, todo, jobs=jobs)
         if done:
             _make_stages(where, store, task)
         waiting = {r.id: r.outcome.says for r in done.values() if r.outcome.name in ("pending", "running")}
-        unsettled = failed | waiting
+        unsettled = {name: undone.why for name, undone in failed.items()} | waiting
         if as_json:
-            _result_json(store, desk, todo, done, unsettled)
+            result_json(store, desk, todo, done, unsettled)
         else:
-            _boards(store, desk, wanted, done)
+            boards(store, desk, wanted, done)
     if unsettled:
         for name, why in sorted(unsettled.items()):
             output.say(f"not settled: {name}: {why}")
@@ -306,7 +293,7 @@ def _own_profile(where: Config) -> bool:
         return True
 
 
-def _named_things_exist(desk: Desktop, wanted: Selection) -> None:
+def named_things_exist(desk: Desktop, wanted: Selection) -> None:
     from runner.errors import RunnerError
 
     every = desk.all_runs()
@@ -329,7 +316,7 @@ def _named_things_exist(desk: Desktop, wanted: Selection) -> None:
             )
 
 
-def _boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) -> None:
+def boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) -> None:
     from runner.audience import ORGANISER
     from runner.cli.leaderboard import print_table
     from runner.leaderboard.table import build
@@ -361,62 +348,23 @@ def _due(store: Any, desk: Desktop) -> None:
         )
 
 
-def _result_json(
-    store: Any, desk: Desktop, todo: Plan, done: dict[str, Run], unsettled: dict[str, str]
+def result_json(
+    store: Any,
+    desk: Desktop,
+    todo: Plan,
+    done: dict[str, Run],
+    unsettled: dict[str, str],
+    changes: dict[str, Any] | None = None,
 ) -> None:
+    """Print what was done as JSON; ``changes``: what evaluating again changed."""
     from runner.audience import ORGANISER, redact_row
 
     rows = []
     for run in done.values():
         view = redact_row(run, ORGANISER, desk.tasks[run.submission.task].datasets[run.dataset])
         rows.append(dict(view or {}))
-    output.as_json({**_plan_json(todo), "done": rows, "unsettled": unsettled})
-
-
-@app.command(
-    epilog="Examples:  runner reevaluate --task vaswani --all  |  runner reevaluate --run baselines.bm25.1a2b3c4d.test"
-)
-def reevaluate(
-    everything: context.AllOption = False,
-    task: context.TaskOption = None,
-    team: context.TeamOption = None,
-    dataset: context.DatasetOption = None,
-    submission: context.SubmissionOption = None,
-    run: context.RunOption = None,
-    dry_run: context.DryRunOption = False,
-    jobs: context.JobsOption = None,
-    as_json: context.JsonOption = False,
-) -> None:
-    """Evaluate archived runs again (after a correction of qrels or measures). Never runs software again."""
-    from runner.errors import PLATFORM
-    from runner.plan import Plan, Planned
-    from runner.records import adopt, coordinator
-
-    where = context.config()
-    wanted = _selection(everything, task, team, dataset, submission, run)
-    with context.store(where) as store, nullcontext() if dry_run else coordinator(where):
-        if not dry_run:
-            adopt(store)
-        desk = context.desktop(where, store, sidecars=context.sidecars(where))
-        _named_things_exist(desk, wanted)
-        chosen = [
-            Planned(r, "evaluate", "asked for")
-            for r in desk.all_runs()
-            if wanted.takes(r) and r.outcome.verdict == "ok" and r.outcome.name != "withdrawn"
-        ]
-        todo = Plan(tuple(chosen), ())
-        show_plan(todo)
-        if dry_run:
-            if as_json:
-                output.as_json(_plan_json(todo))
-            return
-        done, failed = work(where, desk, todo, jobs=jobs)
-        if as_json:
-            _result_json(store, desk, todo, done, failed)
-        else:
-            _boards(store, desk, wanted, done)
-    if failed:
-        raise typer.Exit(PLATFORM)
+    more = {} if changes is None else {"changes": changes}
+    output.as_json({**plan_json(todo), "done": rows, "unsettled": unsettled, **more})
 
 
 @app.command(epilog="Examples:  runner cancel mine.dense.1a2b3c4d.test")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.audience import RunView
 from runner.cli import output
+
+if TYPE_CHECKING:
+    from runner.store.queries import Run
 
 LINES_PER_CODE = 3
 
@@ -38,6 +41,14 @@ def memory_of(view: RunView) -> str:
 def count_of(finding: dict[str, Any]) -> str:
     """How often a code was found: a number, or few or many."""
     return f"{finding['count']:,}" if finding["count"] is not None else str(finding["amount"])
+
+
+def became(run: Run) -> str:
+    """What became of a run that was worked on, in one line for the organiser: a failed evaluation is never called scored."""
+    outcome = run.outcome
+    if outcome.old:
+        return f"THE EVALUATION FAILED, its scores are from before ({outcome.name}): {output.printable(outcome.reason)}"
+    return f"{outcome.name}: {output.printable(outcome.reason)}" if outcome.fault else outcome.name
 
 
 def outcome_line(view: RunView) -> str:
@@ -76,6 +87,8 @@ def show(view: RunView) -> None:
             "lock": (view["lock_digest"] or "")[:16],
         }
     )
+    for line in view["stale"]:
+        output.data(f"stale: {line}")
     _findings(view["findings"])
     _scores(view["scores"])
     _pending(view["pending"])
@@ -131,8 +144,11 @@ def _scores(scores: dict[str, Any]) -> None:
         for name, score in scores.items():
             interval = score["interval"]
             bounds = f"[{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
-            rows.append((name, f"{score['value']:.4f}", bounds, f"{score['covered']} of {score['topics']}"))
-        output.table(("measure", "mean", "95 % interval", "topics answered"), rows, right=("mean",))
+            topics = f"{score['covered']} of {score['topics']}"
+            rows.append((name, score.get("measure") or "", f"{score['value']:.4f}", bounds, topics))
+        output.table(
+            ("measure", "computed", "mean", "95 % interval", "topics answered"), rows, right=("mean",)
+        )
 
 
 def _pending(pending: dict[str, str]) -> None:

@@ -166,6 +166,10 @@ def lacks(store: Store, table: Table, group: Group) -> Listed:
     """A group that is scored everywhere but has no value on the ranking measure: not judged yet, or from before."""
     newest = max(group.entries, key=lambda e: e.age)
     for n, run in enumerate(group.chosen):
+        if run is not None and table.rank_by in run.changed:
+            why = next((line for line in run.stale if line.startswith(f"{table.rank_by} ")), "")
+            return Listed(group, newest, "scored", ((n, run),), why)
+    for n, run in enumerate(group.chosen):
         reason = queries.pending_measures(store, run).get(table.rank_by) if run is not None else None
         if run is not None and reason is not None:
             return Listed(group, newest, "unjudged", ((n, run),), reason)
@@ -178,7 +182,7 @@ def unranked(table: Table, listed: Listed, words: bool) -> Unranked:
     several = len(table.cells) > 1
     if state == "scored":
         state, blame = "held", "platform"
-        reason = "It was evaluated before the ranking measure was added: runner reevaluate scores it."
+        reason = f"{listed.reason or 'It was evaluated before the ranking measure was added.'} runner reevaluate scores it."
     elif state == "unjudged":
         n, _ = listed.runs[0]
         blame, reason = "none", f"No value on {table.rank_by}: {listed.reason.rstrip('.')}."

@@ -84,6 +84,7 @@ class Row:
     judge: str = ""  # the labels of who judged its runs
     time_step: str = ""  # in place of seconds and bytes, where these are not for this audience
     memory_step: str = ""
+    stale: tuple[str, ...] = ()  # why its scores are old, in sentences; empty: they are as the task asks now
 
 
 @dataclass(frozen=True)

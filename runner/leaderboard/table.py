@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 METHODS = ("automatic", "manual")
 HOWS = ("executed", "uploaded")
 MIXED = "mixed"
+MOST_NAMES = 6
 
 
 def build(
@@ -125,7 +126,12 @@ def _build(
         baseline=table.baseline,
         topics=max((r.topics for r in compared), default=0),
         test=test,
-        notes=(*notes, *_mixed([g for _, g in rows]), *judge_notes(counting, judges, len(below))),
+        notes=(
+            *_stale(compared),
+            *notes,
+            *_mixed([g for _, g in rows]),
+            *judge_notes(counting, judges, len(below)),
+        ),
         judges=judges,
         heading=escape(table.title, 100),
         description=escape(table.description, 500),
@@ -270,6 +276,7 @@ def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Ro
         runs=tuple(r.id for r in runs),
         registered=s.registered,
         how=_common([x.how for x in by_age]),
+        stale=tuple(dict.fromkeys(line for run in runs for line in run.stale)),
         cells=tuple(
             CellScore(r.dataset, r.scenario, r.submission.id, r.id, cell[by].value if by in cell else None)
             for r, cell in zip(runs, cells, strict=True)
@@ -281,6 +288,21 @@ def _common(words: Sequence[str]) -> str:
     return words[0] if len(set(words)) == 1 else MIXED
 
 
+def _stale(rows: Sequence[Row]) -> list[str]:
+    """Which rows are marked as stale, and why: one line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for row in rows:
+        for reason in row.stale:
+            by_reason.setdefault(reason, []).append(
+                row.team if ", " in row.software else f"{row.team}/{row.software}"
+            )
+    return [
+        f"Stale: {', '.join(names[:MOST_NAMES])}{f' and {len(names) - MOST_NAMES} more' if len(names) > MOST_NAMES else ''}. "
+        f"{reason} runner reevaluate mends it."
+        for reason, names in by_reason.items()
+    ]
+
+
 def _mixed(groups: list[Group]) -> list[str]:
     """What makes rows hard to compare: other truths or evaluators, and cells of different submissions."""
     notes = []
@@ -290,6 +312,12 @@ def _mixed(groups: list[Group]) -> list[str]:
             notes.append(
                 f"Rows were evaluated with different {what}: runner reevaluate makes them comparable."
             )
+    unknown = sum(any(r.pins is None for r in g.runs) for g in groups)
+    if unknown:
+        notes.append(
+            f"{unknown} of {len(groups)} rows were evaluated before evaluations kept what they were asked: a definition changed "
+            "since then would not be noticed. runner reevaluate pins them."
+        )
     if any(len({r.submission.id for r in g.runs}) > 1 for g in groups):
         notes.append("Some rows combine several submissions: in each cell the latest valid one counts.")
     return notes

@@ -31,7 +31,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
-from runner.archive import Evaluation, RunArchive
+from runner.archive import Evaluation, RunArchive, read_json
+from runner.asked import Pins, of_request
 from runner.dates import DateError, parse
 from runner.errors import PlatformError
 from runner.events import Event
@@ -209,7 +210,7 @@ def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> No
                 "message": f"the evaluator's result cannot be read ({what})",
             }
             record["exit"] = {"code": 0}
-    connection.execute(t.evaluations.insert().values(_evaluation_row(event, record, {})))
+    connection.execute(t.evaluations.insert().values(_evaluation_row(event, record, {}, None)))
 
 
 def _insert_evaluated(
@@ -219,7 +220,9 @@ def _insert_evaluated(
     if result is None or result["status"] != record["status"]:
         raise ValueError("status")
     key = {"run": evaluation.run_id, "attempt": evaluation.attempt, "evaluation": evaluation.k}
-    connection.execute(t.evaluations.insert().values(_evaluation_row(event, record, result)))
+    connection.execute(
+        t.evaluations.insert().values(_evaluation_row(event, record, result, _pins(evaluation, record)))
+    )
     rows = [{**key, **_measure_row(name, m)} for name, m in sorted(result["measures"].items())]
     if rows:
         connection.execute(t.measures.insert(), rows)
@@ -246,7 +249,9 @@ def _insert_evaluated(
         connection.execute(t.topic_scores.insert(), batch)
 
 
-def _evaluation_row(event: Event, record: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+def _evaluation_row(
+    event: Event, record: dict[str, Any], result: dict[str, Any], pins: Pins | None
+) -> dict[str, Any]:
     d = event.data
     counts = result.get("findings") or {}
     evaluator = result.get("evaluator") or {}
@@ -266,6 +271,8 @@ def _evaluation_row(event: Event, record: dict[str, Any], result: dict[str, Any]
         "truths_digest": str(record.get("truths_digest") or ""),
         "run_tag": result.get("run_tag"),
         "judge": json.dumps(result["judge"], sort_keys=True) if result.get("judge") else None,
+        "asked": None if pins is None else pins.text(),
+        "fault": _fault(record),
         "notes": json.dumps([str(line) for line in result.get("notes") or []]),
         "errors": _count(counts.get("error", 0)),
         "defects": _count(counts.get("defect", 0)),
@@ -275,6 +282,28 @@ def _evaluation_row(event: Event, record: dict[str, Any], result: dict[str, Any]
         "manifest": d["manifest"],
         "seq": event.seq,
     }
+
+
+def _pins(evaluation: Evaluation, record: dict[str, Any]) -> Pins | None:
+    """By which definitions an evaluation was made. One of before they were kept says so by its request, if that is there."""
+    asked = record.get("asked")
+    if asked is None:
+        path = evaluation.path / "request.json"
+        try:
+            asked = of_request(read_json(path, None)) if path.is_file() else None
+        except (PlatformError, KeyError, TypeError):
+            asked = None
+    return None if asked is None else Pins.made(asked)
+
+
+def _fault(record: dict[str, Any]) -> str:
+    """Whose fault a failed evaluation is; of a record of before that was kept, by how the container ended."""
+    if record["status"] != "error":
+        return ""
+    if record.get("fault") in ("organiser", "platform"):
+        return str(record["fault"])
+    exit_ = record.get("exit")
+    return "organiser" if isinstance(exit_, dict) and exit_.get("code") == 0 else "platform"
 
 
 def _cannot_help(exit_: Any) -> bool:

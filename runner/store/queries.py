@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Select, select
 
 import schemas
 from runner.archive import Attempt, Evaluation, check_manifest
+from runner.asked import Changes, Pins, changes
 from runner.errors import RunnerError
-from runner.outcomes import AttemptFacts, EvaluationFacts, Outcome, derive
+from runner.outcomes import AGAIN_FAILED, AttemptFacts, EvaluationFacts, Outcome, derive
 from runner.store import tables as t
 from runner.store.connect import Store
 from runner.tasks import Cell, Task
@@ -81,6 +82,11 @@ class Run:
     notes: tuple[str, ...] = ()
     ours: bool = True  # evaluated by the platform's own evaluator
     released: bool = False  # the organiser has opened the deciding attempt to its team
+    pins: Pins | None = None  # by which definitions it was evaluated; None: not known
+    stale: tuple[str, ...] = ()  # why its scores are old, in sentences for everybody
+    changed: frozenset[str] = (
+        frozenset()
+    )  # measures whose values mean something else than the task's of that id
 
     @property
     def cell(self) -> Cell:
@@ -89,13 +95,17 @@ class Run:
 
 @dataclass(frozen=True)
 class MeasureValue:
-    """One aggregate: mean over ``topics`` judged topics, of which ``covered`` had a result; 95 % interval."""
+    """One aggregate: mean over ``topics`` judged topics, of which ``covered`` had a result; 95 % interval.
+
+    ``measure`` is what was computed, by the kind's name for it; empty when that is not known.
+    """
 
     value: float
     topics: int
     covered: int
     low: float | None = None
     high: float | None = None
+    measure: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,6 +128,7 @@ class RunDetail:
     evaluation_rows: tuple[Mapping[str, Any], ...] = ()
     attempt: Attempt | None = None
     evaluation: Evaluation | None = None
+    newest: Evaluation | None = None  # the last evaluation of that attempt, which may have failed
     record: Mapping[str, Any] = field(default_factory=dict)  # run.json
     lock: Mapping[str, Any] = field(default_factory=dict)  # lock.json
     measures: Mapping[str, MeasureValue] = field(default_factory=dict)
@@ -260,7 +271,15 @@ def _runs(
     attempts = _rows(connection, t.attempts, scope)
     evaluations = _rows(connection, t.evaluations, scope)
     found = [
-        _run(id, *parts, attempts.get(id, []), evaluations.get(id, []), cancelled.get(id), id in running)
+        _run(
+            id,
+            *parts,
+            attempts.get(id, []),
+            evaluations.get(id, []),
+            cancelled.get(id),
+            id in running,
+            by_task.get(parts[0].task),
+        )
         for id, parts in wanted.items()
     ]
     opened = _released(connection)
@@ -293,6 +312,7 @@ def _run(
     evaluations: list[Mapping[str, Any]],
     cancelled_seq: int | None,
     running: bool,
+    task: Task | None,
 ) -> Run:
     attempts = sorted(attempts, key=lambda a: a["number"])
     outcome = derive(
@@ -305,6 +325,8 @@ def _run(
     judged: Mapping[str, Any] = next(
         (e for e in evaluations if (e["attempt"], e["number"]) == (outcome.attempt, outcome.evaluation)), {}
     )
+    pins = Pins.read(judged.get("asked"))
+    since = Changes() if task is None or outcome.name == "withdrawn" else changes(task, pins)
     return Run(
         id,
         submission,
@@ -324,6 +346,9 @@ def _run(
         judge=json.loads(judged["judge"]) if judged.get("judge") else None,
         notes=tuple(json.loads(judged.get("notes") or "[]")),
         ours=bool(judged.get("default_image", True)),
+        pins=pins,
+        stale=((AGAIN_FAILED,) if outcome.old else ()) + since.says,
+        changed=since.measures,
     )
 
 
@@ -336,7 +361,14 @@ def _facts(attempt: Mapping[str, Any], evaluations: list[Mapping[str, Any]]) -> 
         attempt["seq"],
         tuple(
             EvaluationFacts(
-                e["number"], e["status"], e["final"], e["message"], e["errors"], e["defects"], e["warnings"]
+                e["number"],
+                e["status"],
+                e["final"],
+                e["message"],
+                e["errors"],
+                e["defects"],
+                e["warnings"],
+                e["fault"],
             )
             for e in mine
         ),
@@ -393,7 +425,9 @@ def detail(
         archived = store.archive.attempt(run.submission.task, wanted, n)
         evaluation = None
         if k is not None:
-            evaluation = Evaluation(run.submission.task, wanted, n, k, archived.path / "evaluations" / str(k))
+            evaluation = archived.evaluation(k)
+        last = max((e["number"] for e in evaluations if e["attempt"] == n), default=None)
+        newest = None if last is None else archived.evaluation(last)
         shell = RunDetail(run, is_published, tuple(attempts), tuple(evaluations), archived, evaluation)
         for sealed, manifest in shell.sealed():
             check_manifest(sealed, manifest)
@@ -404,6 +438,7 @@ def detail(
             tuple(evaluations),
             archived,
             evaluation,
+            newest,
             archived.record(check=False),
             archived.lock(check=False),
             _measures(connection, wanted, n, k),
@@ -429,8 +464,14 @@ def _measures(
     connection: Connection, run: str, attempt: int, evaluation: int | None
 ) -> dict[str, MeasureValue]:
     query = select(t.measures).where(_of(t.measures, run, attempt, evaluation)).order_by(t.measures.c.measure)
+    c = t.evaluations.c
+    where = (c.run == run) & (c.attempt == attempt) & (c.number == evaluation)
+    pins = Pins.read(connection.execute(select(c.asked).where(where)).scalar())
+    names = {} if pins is None else {name: measure for name, (measure, _) in pins.measures.items()}
     return {
-        row.measure: MeasureValue(row.value, row.topics, row.covered, row.low, row.high)
+        row.measure: MeasureValue(
+            row.value, row.topics, row.covered, row.low, row.high, names.get(row.measure, "")
+        )
         for row in connection.execute(query)
     }
 
@@ -466,7 +507,15 @@ def _findings(
 
 
 def measures(store: Store, run: Run) -> dict[str, MeasureValue]:
-    """The aggregates of the evaluation that decided ``run``'s outcome; empty when there is none."""
+    """The aggregates of the evaluation that decided ``run``'s outcome; empty when there is none.
+
+    Values of measures that the task defines otherwise now are left out: they would stand under a wrong name.
+    """
+    return {name: value for name, value in values(store, run).items() if name not in run.changed}
+
+
+def values(store: Store, run: Run) -> dict[str, MeasureValue]:
+    """As :func:`measures`, with what was computed by other definitions than the task has now (see their ``measure``)."""
     if run.outcome.attempt is None:
         return {}
     with store.read() as connection:
@@ -482,9 +531,9 @@ def pending_measures(store: Store, run: Run) -> dict[str, str]:
 
 
 def topic_scores(store: Store, run: Run, measure: str) -> dict[str, float]:
-    """The scores of ``run`` topic by topic for one measure; empty when there are none."""
+    """The scores of ``run`` topic by topic for one measure; empty when there are none, or none by the task's definition."""
     c = t.topic_scores.c
-    if run.outcome.attempt is None:
+    if run.outcome.attempt is None or measure in run.changed:
         return {}
     where = _of(t.topic_scores, run.id, run.outcome.attempt, run.outcome.evaluation)
     query = select(c.topic, c.value).where(where, c.measure == measure, c.facets == "").order_by(c.topic)

@@ -97,6 +97,8 @@ evaluations = Table(
     Column("run_tag", Text),
     Column("judge", Text),  # JSON object: who judged, when somebody or something did
     Column("notes", Text, nullable=False, server_default="[]"),  # JSON list of lines
+    Column("asked", Text),  # by which definitions it was made (runner.asked.Pins); none: not known
+    Column("fault", Text, nullable=False, server_default=""),  # of status error: organiser or platform
     Column("errors", Integer, nullable=False),
     Column("defects", Integer, nullable=False),
     Column("warnings", Integer, nullable=False),

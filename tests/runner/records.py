@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.archive import Attempt, Evaluation, RunArchive, write_json
+from runner.asked import of_task, pins
 from runner.clock import FixedClock, stamp
 from runner.config import Config
 from runner.engines.base import Limits
@@ -77,6 +78,8 @@ class World:
     store: Store
     clock: FixedClock
     locks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    by: Task | None = None  # by whose definitions evaluations are made; None: the toy task's
+    pinned: bool = True  # whether they keep these
 
     @classmethod
     def make(cls, tmp_path: Path) -> World:
@@ -186,8 +189,14 @@ class World:
         truths: str = "t" * 64,
         commit: bool = True,
         more: Mapping[str, Any] | None = None,
+        by: Task | None = None,
+        pinned: bool = True,
+        fault: str | None = None,
     ) -> Evaluation:
-        """Archive (and commit) an evaluation; ``scores`` is measure → topic → value, ``more`` other keys of the result."""
+        """Archive (and commit) an evaluation; ``scores`` is measure → topic → value, ``more`` other keys of the result.
+
+        ``by`` is the task by whose definitions it was made (default: the toy task's); without ``pinned``, it keeps none.
+        """
         staging = self.archive.begin_evaluation(attempt)
         now = stamp(self.clock.at)
         counts = {s: sum(n for sev, n in codes.values() if sev == s) for s in ("error", "defect", "warning")}
@@ -227,7 +236,7 @@ class World:
         write_json(staging.path / "request.json", {"schema_version": 1})
         (staging.path / "logs").mkdir()
         (staging.path / "logs" / "stderr.log").write_bytes(b"evaluator\n")
-        record = {
+        record: dict[str, Any] = {
             "schema_version": 1,
             "run_id": attempt.run_id,
             "attempt": attempt.number,
@@ -242,6 +251,11 @@ class World:
             ),
             "message": message,
         }
+        if pinned and self.pinned:
+            record["asked"] = of_task(by or self.by or task())
+            record["pins"] = pins(record["asked"])
+        if fault is not None:
+            record["fault"] = fault
         evaluation = self.archive.add_evaluation(attempt, staging, record)
         if commit:
             self.commit_evaluation(evaluation)

@@ -30,7 +30,7 @@ def to_latex(table: LeaderboardTable) -> str:
     for row in table.rows:
         cells = [
             str(row.rank),
-            _tex(parts.software_of(row)),
+            _tex(parts.name_of(row)),
             _tex(row.tag),
             *(_tex(parts.kind_of(row)) for _ in kinds),
         ]

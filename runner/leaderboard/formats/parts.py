@@ -70,6 +70,11 @@ def software_of(row: Row | Unranked) -> str:
     return row.team if ", " in row.software else f"{row.team}/{row.software}"
 
 
+def name_of(row: Row) -> str:
+    """As :func:`software_of`, marked where the scores are old."""
+    return software_of(row) + (" (stale)" if row.stale else "")
+
+
 def kind_of(row: Row) -> str:
     """What sets a row apart: baseline; manual, uploaded or mixed where it is not automatic and executed."""
     kinds = ["baseline"] * row.baseline
@@ -168,7 +173,7 @@ def row_cells(table: LeaderboardTable, row: Row) -> list[str]:
     ranking = next(c for c in table.columns if c.id == table.rank_by)
     return [
         str(row.rank),
-        software_of(row),
+        name_of(row),
         row.tag,
         kind_of(row),
         scores[0],

@@ -117,6 +117,7 @@ def _row_dict(row: Row) -> dict[str, Any]:
             for cell in row.cells
         ],
         "judge": row.judge,
+        "stale": list(row.stale),
     }
 
 
@@ -147,11 +148,12 @@ def _row_of(data: Mapping[str, Any]) -> Row:
     c = data["comparison"]
     mark = {"better": "†", "worse": "‡", None: ""}
     return Row(
-        **{k: v for k, v in data.items() if k not in ("scores", "runs", "comparison", "cells")},
+        **{k: v for k, v in data.items() if k not in ("scores", "runs", "comparison", "cells", "stale")},
         values={n: Value(v["mean"], *(v["interval"] or (None, None))) for n, v in data["scores"].items()},
         runs=tuple(data["runs"]),
         comparison=None if c is None else Comparison(**{**c, "mark": mark[c["mark"]]}),
         cells=tuple(CellScore(**cell) for cell in data["cells"]),
+        stale=tuple(data.get("stale", ())),
     )
 
 

@@ -33,6 +33,8 @@ def to_csv(table: LeaderboardTable) -> str:
     heads += ["table", "round", "frozen", "aggregate", "unit", "filter"]
     # Who judged, and how reliable that is: a score without it says little.
     heads += ["judge", "judge_model", "judge_prompts", "judge_reliability"] if table.judges else []
+    stale = any(row.stale for row in table.rows)
+    heads += ["stale"] * stale
     same = {
         "table": table.table,
         "round": table.round.id if table.round else "",
@@ -71,6 +73,7 @@ def to_csv(table: LeaderboardTable) -> str:
             "memory_peak": _number(row.memory_peak),
             "outcome": "scored",
             **_judges(table, row),
+            **({"stale": _no_formula(" ".join(row.stale))} if stale else {}),
         }
         for name, value in row.values.items():
             line |= {

@@ -10,13 +10,14 @@ from runner.audience import RunView, escape, not_for
 def to_prototext(view: RunView, names: Mapping[str, str] | None = None) -> str:
     """One run's scores as TIRA's ``evaluation.prototext``: a ``measure`` for each, key and value as strings.
 
-    ``names`` maps measure ids to the keys to write (a task's measure strings); ids stand where it has none.
+    Keys are what was computed. Where an evaluation did not keep that, ``names`` maps measure ids to them (a task's measure
+    strings); ids stand where it has none.
     Raises E103 when the view holds no scores for its audience.
     """
     if "scores" in view["hidden"]:
         raise not_for(view.audience, f"the scores of {view['run']}")
     names = names or {}
-    keys = [names.get(name, name) for name in view["scores"]]
+    keys = [score.get("measure") or names.get(name, name) for name, score in view["scores"].items()]
     blocks = []
     for (name, score), key in zip(view["scores"].items(), keys, strict=True):
         unique = key if keys.count(key) == 1 else name  # two truths may share a measure

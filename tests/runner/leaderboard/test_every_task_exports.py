@@ -29,6 +29,7 @@ def test_every_table_in_every_format(tmp_path: Path, name: str) -> None:
     loaded = tasks.load_task(Config(root=ROOT, home=tmp_path / "home", truths=None), name)
     task = replace(loaded, id=records.TASK)  # the builders' events are for that name
     world = World.make(tmp_path)
+    world.by = task
     cells = list(dict.fromkeys(c for table in task.tables.values() for c in table.cells))
     names = {table.baseline for table in task.tables.values()} - {None}
     assert names, "every table here has a baseline to test against"

@@ -405,6 +405,6 @@ def test_without_eviction_no_blinded_run_and_no_attempt_spent(project: Project) 
     world = World(project, faults={"evict": [cannot_evict("no"), cannot_evict("no")]})
     run = world.hand_in("alpha")
     pool = world.work()
-    assert "two-engines.md" in pool.failed[run]
+    assert "two-engines.md" in pool.failed[run].why
     assert world.outcome(run).name == "pending" and world.store.archive.attempts("mini", run) == []
     world.close()

@@ -42,7 +42,9 @@ def ask(engine: Engine, task: Task, default_image: str) -> list[Answer]:
 
     Raises E304 when the image is missing, and PlatformError when the engine fails.
     """
-    dataset = next((d for d in task.datasets.values() if _there(d)), None)
+    # A public one if there is one: nothing has to wait for runs on hidden data to end then.
+    datasets = sorted(task.datasets.values(), key=lambda d: d.visibility != "public")
+    dataset = next((d for d in datasets if _there(d)), None)
     if dataset is None:
         return _all(task, None, "no dataset has all its files")
     if task.evaluation_gateway is not None:

@@ -135,7 +135,7 @@ def _measures(where: Config, task: Task) -> list[Answer]:
     from runner.setup.images import images, open_engine
 
     try:
-        engine = open_engine(where)
+        engine = open_engine(where, output.say)
         default = images(engine, where)["evaluator"].id if task.evaluator_image is None else ""
         answers = ask(engine, task, default)
     except RunnerError as error:

@@ -96,6 +96,19 @@ def test_a_strangers_evaluator_is_blamed_only_for_what_it_says_of_single_measure
     assert set(asked(task, lambda measures: "too many" if len(measures) > 1 else "")[0].values()) == {None}
 
 
+def test_a_public_dataset_is_asked_about_first(load: Callable[..., Task]) -> None:
+    """So that the question waits for no run on hidden data, and no cache has to be emptied after it."""
+    datasets = [{"id": "test", "visibility": "blinded"}, {"id": "dev", "visibility": "public"}]
+    seen: list[str] = []
+
+    def script(mounts: Mounts, out: Path) -> None:
+        seen.append(json.loads(mounts["/in"].joinpath("request.json").read_text())["dataset"])
+        evaluator(lambda _: "")(mounts, out)
+
+    measurechecks.ask(FakeEngine({OURS: script}), load(datasets=datasets), OURS)
+    assert seen == ["dev"]
+
+
 def test_our_own_evaluator_is_believed(load: Callable[..., Task]) -> None:
     assert set(asked(load(), lambda _: "the truths qrels.txt are not valid qrels")[0].values()) == {False}
 

@@ -324,3 +324,27 @@ def test_mistakes_on_the_command_line(cli: Callable[..., Result], tmp_path: Path
     assert "CANARY of search" in cli("logs", "--sidecar", "search").stdout
     denied = cli("logs", "--sidecar", "search", "--as", "team:alpha").exception
     assert isinstance(denied, RunnerError) and denied.code == "E103"
+
+
+def test_a_run_is_released_and_closed_on_the_command_line(cli: Callable[..., Result], tmp_path: Path) -> None:
+    def shown() -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(cli("show", "--json", "--as", "team:alpha").stdout)
+        return told
+
+    assert shown()["log"] == {} and shown()["debates"]["counts"] == {}
+    assert isinstance(cli("logs", "--as", "team:alpha").exception, RunnerError)
+    assert cli("release", "--undo").output.strip().endswith("was closed already")
+    assert "is open to alpha" in cli("release", "--reason", "a\x1b[31mlook").output
+    assert cli("release").output.strip().endswith("was released already")
+    assert shown()["log"]["stdout"] and shown()["debates"]["counts"]["debates"] == 2
+    assert shown()["debates"]["debates"] is None, "transcripts hold the claims"
+    assert cli("logs", "--as", "team:alpha").exit_code == 0
+    assert isinstance(cli("export", str(tmp_path / "out"), "--as", "team:alpha").exception, RunnerError)
+    assert "closed again" in cli("release", "--undo").output
+    assert shown()["log"] == {} and shown()["debates"]["counts"] == {}
+    events = [json.loads(line) for line in next(tmp_path.rglob("events.jsonl")).read_text().splitlines()]
+    assert [(e["type"], e["actor"]) for e in events[-2:]] == [
+        ("run-released", "organiser"),
+        ("run-closed", "organiser"),
+    ]
+    assert events[-2]["data"]["reason"] == "a\\x1b[31mlook" and events[-2]["data"]["attempt"] == 1

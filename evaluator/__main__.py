@@ -10,6 +10,7 @@ from pathlib import Path
 
 from evaluator import __version__
 from evaluator.errors import EvaluatorError
+from schemas.interrupts import heard
 
 FINE, INVALID, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -34,6 +35,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit code: 0 fine, 1 invalid run, 2 usage, 3 internal, 4 organiser's files."""
+    heard()
     args = _parsed(sys.argv[1:] if argv is None else list(argv))
     try:
         code: int = args.call(args)

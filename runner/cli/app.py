@@ -84,11 +84,13 @@ def _load_commands() -> None:
 def main() -> None:
     """Entry point of ``runner``: exit codes per design (0 fine, 1 failed, 2 usage, 3 platform, 4 organiser, 130)."""
     from runner.errors import INTERRUPTED, PLATFORM, RunnerError
+    from schemas.interrupts import heard
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, stop)
+    heard()
     _load_commands()
     try:
         sys.exit(app(standalone_mode=True) or 0)

@@ -20,7 +20,9 @@ def main(arguments: list[str]) -> int:
     """Do one of :data:`WORDS`; results go to stdout, everything else to stderr. Returns the exit code."""
     from runner.config import load
     from runner.errors import INTERRUPTED, USAGE, RunnerError
+    from schemas.interrupts import heard
 
+    heard()
     word = arguments[0] if arguments else "all"
     if len(arguments) > 1 or word not in WORDS:
         _say(f"usage: python -m runner.setup [{'|'.join(WORDS)}]")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from schemas.interrupts import heard
 from sidecars.search.errors import DataError
 
 FINE, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 2, 3, 4, 130
@@ -16,6 +17,7 @@ FINE, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 2, 3, 4, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit code: 0 fine, 2 usage, 3 internal, 4 data that cannot be used."""
+    heard()
     words = list(sys.argv[1:] if argv is None else argv)
     first = 1 if words[:1] == ["--debug"] else 0
     if words[first:] and words[first].startswith("-") and words[first] not in ("-h", "--help"):

@@ -25,7 +25,8 @@ from runner.errors import PlatformError, RunnerError
 LIMITS = Limits(memory=128 * MIB, wall_clock=30)
 
 HALF_WAY = """
-import sys, time, threading
+import signal, sys, time, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started the tests
 from pathlib import Path, PurePosixPath
 from runner.engines.base import *
 from runner.engines.docker import DockerEngine
@@ -308,7 +309,11 @@ def test_interrupting_a_process_cleans_up(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    assert process.stdout is not None and process.stdout.readline() == b"begun\n"
-    os.kill(process.pid, signal.SIGINT)
-    assert process.wait(timeout=20) != 0
+    try:
+        assert process.stdout is not None and process.stdout.readline() == b"begun\n"
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(timeout=60) != 0
+    finally:
+        process.kill()  # else it goes on to fill a volume, and stalls there
+        process.wait()
     assert everything(engine, f"proctor.attempt={attempt}") == set()

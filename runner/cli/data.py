@@ -93,7 +93,7 @@ def import_(
     if name is not None:
         result = _told(chosen.id, bring(chosen, name, path))
     else:
-        import_release(loaded, chosen, path)
+        import_release(loaded, chosen, path, output.say)
         output.say(f"{loaded.id}/{chosen.id} was imported; next: runner task check {loaded.id}")
         result = {"dataset": chosen.id, "inputs": str(chosen.inputs), "truths": str(chosen.truths)}
     if as_json:

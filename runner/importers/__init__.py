@@ -1,12 +1,13 @@
 """Turning releases of other organisers' data into datasets of a task.
 
 An importer belongs to a kind of task. It is a module of this package that is named in :data:`IMPORTERS`, with a
-function ``import_release(source, target, split, *, truths)``: it writes ``target/inputs`` and ``truths`` from the
+function ``import_release(source, target, split, *, truths, say)``: it tells ``say`` what was passed over, and writes ``target/inputs`` and ``truths`` from the
 folder or archive ``source``, as a whole or not at all, and returns every problem it found.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +17,20 @@ from runner.errors import Problem, RunnerError
 if TYPE_CHECKING:
     from runner.tasks import Dataset, Task
 
+Say = Callable[[str], None]
+
+
+def quiet(_: str) -> None:
+    """Say nothing."""
+
+
 IMPORTERS = {"debate": "rad", "diversity": "perspective", "meta": "rad_judging"}  # kind of task -> module
 
 
-def import_release(task: Task, dataset: Dataset, source: Path) -> None:
+def import_release(task: Task, dataset: Dataset, source: Path, say: Say = quiet) -> None:
     """Make ``dataset`` from the release ``source`` (a folder or an archive).
 
+    ``say`` is told what is no problem but has to be known, such as files that were passed over.
     Raises E101 when the kind of ``task`` has no importer, E102 when there is no such file, E402 with every
     problem of the release; then nothing was written.
     """
@@ -44,7 +53,7 @@ def import_release(task: Task, dataset: Dataset, source: Path) -> None:
     module = import_module(f"{__name__}.{IMPORTERS[task.kind]}")
     split = task.options.get("split", {}).get(dataset.id, dataset.id)
     problems: list[Problem] = module.import_release(
-        source, dataset.inputs.parent, split, truths=dataset.truths
+        source, dataset.inputs.parent, split, truths=dataset.truths, say=say
     )
     if problems:
         raise RunnerError(

@@ -1,6 +1,6 @@
 """Imports a release of Perspective Argument Retrieval 2024: the official files as they are, or the form its README shows.
 
-What is accepted beyond the official format: a zip archive, one folder around everything, files that other systems add
+What is accepted beyond the official format: any archive, packed files, one folder around everything, files that other systems add
 (``__MACOSX``, ``.DS_Store``, ``._*``), a byte order mark, Windows line ends, JSON arrays instead of lines, ids as text, and
 the README's field names (``text``, ``target``, ``demographic_properties``) and stance (``CON``).
 """
@@ -11,19 +11,17 @@ import json
 import os
 import re
 import shutil
-import stat
-import zipfile
-import zlib
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, NoReturn
 
 from runner.errors import Problem
+from runner.importers import Say, quiet, release
+from runner.importers.release import Wrong as _Wrong
 from schemas import show
 
 SPLITS = ("train", "dev", "test")
-MAX_FILE = 1 << 30  # bytes of one file, unpacked
-MAX_MEMBERS = 10_000
 MAX_PROBLEMS = 50
 
 _CORPUS = ("argument_id", "argument", "topic", "stance", "demographic_profile")
@@ -49,14 +47,6 @@ _DIGITS = re.compile(r"[0-9]{1,18}")
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-class _Wrong(Exception):
-    """One object or file is wrong: what, and how to mend it."""
-
-    def __init__(self, what: str, fix: str = "") -> None:
-        super().__init__(what)
-        self.what, self.fix = what, fix
-
-
 class Release(NamedTuple):
     """A release in the official format: the corpus, and queries by word (baseline, perspective) and split."""
 
@@ -65,9 +55,10 @@ class Release(NamedTuple):
 
 
 class _Problems:
-    """The first 50 problems, and how many there were."""
+    """The first 50 problems, how many there were, and remarks."""
 
     def __init__(self) -> None:
+        self.remarks: list[str] = []  # what is no problem, but has to be known
         self.kept: list[Problem] = []
         self.count = 0
 
@@ -85,12 +76,14 @@ class _Problems:
         return self.kept
 
 
-def import_release(source: Path, target: Path, split: str, *, truths: Path | None = None) -> list[Problem]:
+def import_release(
+    source: Path, target: Path, split: str, *, truths: Path | None = None, say: Say = quiet
+) -> list[Problem]:
     """Import the release ``source`` (folder or zip) as a dataset on which ``split`` is evaluated.
 
     Writes ``target/inputs`` (corpus; train and dev with relevance; ``split`` without) and ``truths`` (default:
     ``target/truths``; the corpus, and ``split`` with relevance). Returns every problem with file and line; when there
-    is one, nothing was written. Raises nothing for what is in the release, OSError when ``target`` cannot be written.
+    is one, nothing was written. What else has to be known goes to ``say``. Raises nothing for what is in the release, OSError when ``target`` cannot be written.
     """
     if split not in SPLITS:
         return [Problem(show(split), "is no split", f"say one of {', '.join(SPLITS)}")]
@@ -99,13 +92,15 @@ def import_release(source: Path, target: Path, split: str, *, truths: Path | Non
     if taken:
         return [Problem(show(str(p), 200), "is there already", "move it away first") for p in taken]
     problems = _Problems()
-    release = read_release(source, split, problems)
-    if release is None or problems.count:
+    found = read_release(source, split, problems)
+    for remark in problems.remarks:
+        say(remark)
+    if found is None or problems.count:
         return problems.all()
-    hidden = {word: release.queries[word, split] for word in ("baseline", "perspective")}
+    hidden = {word: found.queries[word, split] for word in ("baseline", "perspective")}
     staged = [(inputs, _beside(inputs)), (truths, _beside(truths))]
     try:
-        for (word, one), rows in release.queries.items():
+        for (word, one), rows in found.queries.items():
             if one == split:
                 shown = [{k: v for k, v in row.items() if k != "relevant_candidates"} for row in rows]
                 _write(staged[0][1] / f"{word}-queries" / f"queries_{one}.jsonl", shown)
@@ -114,7 +109,7 @@ def import_release(source: Path, target: Path, split: str, *, truths: Path | Non
         for word, rows in hidden.items():
             _write(staged[1][1] / f"{word}-queries" / f"queries_{split}.jsonl", rows)
         for final, folder in staged:
-            _write(folder / "corpus.jsonl", release.corpus)
+            _write(folder / "corpus.jsonl", found.corpus)
             if final.exists():
                 final.rmdir()  # empty, see above
             folder.rename(final)
@@ -145,20 +140,18 @@ def _write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 def read_release(source: Path, split: str, problems: _Problems) -> Release | None:
     """Read and check a release; None when there is no corpus. Problems go to ``problems``."""
     try:
-        files = _zip_files(source) if source.is_file() else _folder_files(source)
-    except _Wrong as error:
-        problems.add(source.name, error.what, error.fix)
-        return None
-    try:
-        with files:
-            return _read(files, split, problems)
+        with tempfile.TemporaryDirectory(prefix="release-") as scratch:
+            files = _Files(release.files_of(source, Path(scratch)))
+            found = _read(files, split, problems)
+            problems.remarks += release.passed_over(files.all, files.used)
+            return found
     except _Wrong as error:
         problems.add(source.name, error.what, error.fix)
         return None
 
 
 def _read(files: _Files, split: str, problems: _Problems) -> Release | None:
-    release = Release([], {})
+    made = Release([], {})
     ids: set[int] = set()
     name = files.name("corpus")
     assert name is not None  # the root is where it is
@@ -171,10 +164,10 @@ def _read(files: _Files, split: str, problems: _Problems) -> Release | None:
             problems.add(f"{name}:{line}", error.what, error.fix)
             continue
         ids.add(argument["argument_id"])
-        release.corpus.append(argument)
-    if not release.corpus and not problems.count:
+        made.corpus.append(argument)
+    if not made.corpus and not problems.count:
         problems.add(name, "holds no argument")
-    _values(release.corpus, name, problems)
+    problems.remarks += _same(made.corpus)
     for word in ("baseline", "perspective"):
         for one in SPLITS:
             found = files.name(f"{word}-queries/queries_{one}")
@@ -189,8 +182,8 @@ def _read(files: _Files, split: str, problems: _Problems) -> Release | None:
             rows = list(_queries(files, found, word, ids, problems))
             if not rows and not problems.count:
                 problems.add(found, "holds no query")
-            release.queries[word, one] = rows
-    return release
+            made.queries[word, one] = rows
+    return made
 
 
 def _queries(
@@ -309,23 +302,23 @@ def _id(value: Any, what: str) -> int:
     return value
 
 
-def _values(corpus: list[dict[str, Any]], name: str, problems: _Problems) -> None:
-    """Every one of the 15 diversity properties needs two values: rKL has no meaning otherwise."""
-    if len(corpus) < 2:
-        return
-    for key in ("stance", *_PROFILE):
-        if key in ("denomination", _ISSUES):
-            continue
-        seen = {a["stance"] if key == "stance" else a["demographic_profile"].get(key, 0) for a in corpus}
-        if len(seen) < 2:
-            problems.add(name, f"all arguments have the same {key}", "diversity needs two values at least")
-    for label in _ISSUE_LABELS:
-        named = sum(label in a["demographic_profile"][_ISSUES] for a in corpus)
-        if named in (0, len(corpus)):
-            problems.add(
-                name, f"{'no author calls' if not named else 'all authors call'} {label} important",
-                "diversity needs two values at least",
-            )  # fmt: skip
+def _same(corpus: list[dict[str, Any]]) -> list[str]:
+    """A line that names the diversity properties of which all arguments have one value, or none: they will not count."""
+    keys = [key for key in ("stance", *_PROFILE) if key not in ("denomination", _ISSUES)]
+    same = [
+        key
+        for key in keys
+        if len({a["stance"] if key == "stance" else a["demographic_profile"].get(key, 0) for a in corpus}) < 2
+    ]
+    named = {
+        label: sum(label in a["demographic_profile"][_ISSUES] for a in corpus) for label in _ISSUE_LABELS
+    }
+    same += [label for label, count in named.items() if count in (0, len(corpus))]
+    return (
+        [f"left out of diversity, because all arguments have the same value: {', '.join(same)}"]
+        if same
+        else []
+    )
 
 
 # --- files ------------------------------------------------------------------------------------------------
@@ -386,107 +379,31 @@ def _blank(text: str, at: int) -> int:
 
 
 class _Files:
-    """The files of a release by name, relative to where its corpus is."""
+    """The files of a release by name, relative to where its corpus is, whatever their endings are."""
 
-    def __init__(self, names: dict[str, Any], archive: zipfile.ZipFile | None = None) -> None:
-        self._archive = archive
-        roots = sorted(
-            {
-                str(PurePosixPath(n).parent)
-                for n in names
-                if PurePosixPath(n).name in ("corpus.jsonl", "corpus.json")
-            }
-        )
-        roots = [r for r in roots if len(PurePosixPath(r).parts) <= 1]
+    def __init__(self, names: Mapping[str, Path]) -> None:
+        self.all, self.used = names, set[str]()
+        roots = {
+            str(PurePosixPath(n).parent) for n in names if release.stem(PurePosixPath(n).name) == "corpus"
+        }
+        roots = {r for r in roots if len(PurePosixPath(r).parts) <= 1}
         if len(roots) != 1:
             raise _Wrong(
                 "has more than one corpus.jsonl" if roots else "has no corpus.jsonl",
                 "give the folder or archive of one release, with corpus.jsonl in it or one folder below",
             )
-        prefix = "" if roots[0] == "." else f"{roots[0]}/"
-        self._names = {n.removeprefix(prefix): v for n, v in names.items() if n.startswith(prefix)}
+        (root,) = roots
+        self._prefix = "" if root == "." else f"{root}/"
+        self._names = [n.removeprefix(self._prefix) for n in sorted(names) if n.startswith(self._prefix)]
 
     def name(self, stem: str) -> str | None:
-        """The file's name with its ending, or None."""
-        return next((n for n in (f"{stem}.jsonl", f"{stem}.json") if n in self._names), None)
+        """The file's name with its endings, or None. Raises :class:`Wrong` if several could be meant."""
+        found = [n for n in self._names if release.stem(n) == stem]
+        if len(found) > 1:
+            raise _Wrong(f"holds {' and '.join(show(n) for n in found[:3])}", "keep the one that counts")
+        self.used.update(f"{self._prefix}{n}" for n in found)
+        return found[0] if found else None
 
     def read(self, name: str) -> bytes:
-        """Its bytes, at most :data:`MAX_FILE`. Raises :class:`_Wrong`."""
-        where = self._names[name]
-        try:
-            with self._archive.open(where) if self._archive else open(where, "rb") as file:  # noqa: PTH123
-                data: bytes = file.read(MAX_FILE + 1)
-        except (
-            OSError,
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            RuntimeError,
-            NotImplementedError,
-        ) as error:
-            raise _Wrong(f"cannot be read ({show(str(error))})") from None
-        if len(data) > MAX_FILE:
-            raise _Wrong(f"is larger than {MAX_FILE >> 20} MiB")
-        return data
-
-    def __enter__(self) -> _Files:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._archive:
-            self._archive.close()
-
-
-def _noise(path: PurePosixPath) -> bool:
-    """Files that operating systems add."""
-    return "__MACOSX" in path.parts or path.name.startswith(".") or path.name in ("Thumbs.db", "desktop.ini")
-
-
-def _folder_files(source: Path) -> _Files:
-    if not source.is_dir():
-        raise _Wrong("is neither a folder nor a file", "give the release's folder or zip archive")
-    names: dict[str, Any] = {}
-    for folder, below, files in os.walk(source):
-        relative = PurePosixPath(Path(folder).relative_to(source).as_posix())
-        if len(relative.parts) >= 3:
-            below.clear()
-        for file in files:
-            path = relative / file
-            if not _noise(path) and (Path(folder) / file).is_file():
-                names[str(path)] = Path(folder) / file
-        if len(names) > MAX_MEMBERS:
-            raise _Wrong(f"holds more than {MAX_MEMBERS:,} files", "give the folder of the release only")
-    return _Files(names)
-
-
-def _zip_files(source: Path) -> _Files:
-    """Nothing is unpacked: members are read by name, with a cap, so no name can lead anywhere."""
-    try:
-        archive = zipfile.ZipFile(source)
-    except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError):
-        raise _Wrong("is not a zip archive", "give the release's folder or zip archive") from None
-    try:
-        names: dict[str, Any] = {}
-        members = archive.infolist()
-        if len(members) > MAX_MEMBERS:
-            raise _Wrong(f"holds more than {MAX_MEMBERS:,} files", "give the release's own archive")
-        for member in members:
-            name = member.filename.replace("\\", "/")
-            path = PurePosixPath(name)
-            if member.is_dir() or _noise(path):
-                continue
-            if path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", name):
-                raise _Wrong(
-                    f'holds the file "{show(name)}", outside its own folder', "do not trust this archive"
-                )
-            if stat.S_ISLNK(member.external_attr >> 16):
-                raise _Wrong(f'holds the link "{show(name)}"', "pack files only")
-            if member.flag_bits & 1:
-                raise _Wrong("is encrypted", "unpack it first, and give the folder")
-            if str(path) in names:
-                raise _Wrong(f'holds the file "{show(name)}" twice', "pack it again")
-            names[str(path)] = member
-        return _Files(names, archive)
-    except _Wrong:
-        archive.close()
-        raise
+        """Its bytes, unpacked. Raises :class:`Wrong`."""
+        return release.read(self.all[self._prefix + name])

@@ -1,6 +1,6 @@
 """Imports files of Retrieval-Augmented Debating 2025: claims, debates in every form, and positional label files.
 
-A release is a folder, a zip archive or a single file. What a file is, its content says: claims (``id``, ``claim``,
+A release is a folder, an archive or a single file. What a file is, its content says: claims (``id``, ``claim``,
 ``description``; or the parameter file of a configuration, ``*.tsv`` with a column ``TOPIC_DESCRIPTION``), debates (GenIRSim's
 ``simulation``, ``debate``, ``simulated_debate``), labels (an array a line). Of several files of a sort the one with the split
 in its name is taken. For debates the dataset gets ``claims.jsonl`` and ``labels/labels.jsonl``, for judging
@@ -12,72 +12,71 @@ order that their words alone decide. Labels go with them, and ``provenance.json`
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
 import re
 import shutil
-import stat
 import tempfile
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 from runner.errors import Problem, RunnerError
+from runner.importers import Say, quiet, release
+from runner.importers.release import Wrong as _Wrong
 from runner.labelfiles import positional, write_rows
 from runner.labels import Transcripts, json_lines
 from schemas import show
 from schemas.debates import Debate, parse, transcript_digest
 
 Sort = Literal["claims", "debates", "labels"]
-MAX_FILES = 1000
-MAX_FILE = 1 << 30
-MAX_ALL = 4 << 30
-_ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".tsv")
 _TOPIC = "TOPIC_DESCRIPTION"
 PROVENANCE = "provenance.json"
 
 
-class _Wrong(Exception):
-    """The release as a whole is wrong."""
-
-    def __init__(self, what: str, fix: str = "") -> None:
-        super().__init__(what)
-        self.what, self.fix = what, fix
-
-
-def import_release(source: Path, target: Path, split: str, *, truths: Path | None = None) -> list[Problem]:
+def import_release(
+    source: Path, target: Path, split: str, *, truths: Path | None = None, say: Say = quiet
+) -> list[Problem]:
     """Import ``source`` as a dataset of debates about its claims: ``target/inputs/claims.jsonl``, and labels if it has any.
 
     Returns every problem with file and line; when there is one, nothing was written. Raises OSError when ``target``
     cannot be written.
     """
-    return _import(source, target, split, truths, _claims_dataset)
+    return _import(source, target, split, truths, _claims_dataset, say)
 
 
-def import_judging(source: Path, target: Path, split: str, *, truths: Path | None = None) -> list[Problem]:
+def import_judging(
+    source: Path, target: Path, split: str, *, truths: Path | None = None, say: Say = quiet
+) -> list[Problem]:
     """Import ``source`` as a dataset of debates to be judged: ``target/inputs/debates.jsonl``, and its labels.
 
     Returns and raises as :func:`import_release`.
     """
-    return _import(source, target, split, truths, _debates_dataset)
+    return _import(source, target, split, truths, _debates_dataset, say)
 
 
 Maker = Callable[[Mapping[Sort, Path], Path, Path], list[Problem]]
 
 
-def _import(source: Path, target: Path, split: str, truths: Path | None, make: Maker) -> list[Problem]:
+def _import(
+    source: Path, target: Path, split: str, truths: Path | None, make: Maker, say: Say
+) -> list[Problem]:
     inputs, truths = target / "inputs", truths or target / "truths"
     taken = [p for p in (inputs, truths) if os.path.lexists(p) and not (p.is_dir() and not any(p.iterdir()))]
     if taken:
         return [Problem(show(str(p), 200), "is there already", "move it away first") for p in taken]
     with ExitStack() as stack:
         try:
-            files = _files(source, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rad-"))))
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="release-")))
+            files = release.files_of(source, scratch)
             chosen = _choose(files, split)
+            used = [name for name, path in files.items() if path in chosen.values()]
+            for remark in release.passed_over(files, used):
+                say(remark)
         except _Wrong as error:
             return [Problem(show(source.name, 200), error.what, error.fix)]
         staged = {final: _beside(final) for final in (inputs, truths)}
@@ -107,78 +106,32 @@ def _beside(final: Path) -> Path:
 # --- what is there -----------------------------------------------------------------------------------------
 
 
-def _files(source: Path, scratch: Path) -> dict[str, Path]:
-    """The files of a release by name; members of an archive are copied, capped, under names of ours."""
-    if source.is_dir():
-        return {str(name): path for name, path in _walk(source)}
-    if source.suffix.lower() != ".zip":
-        return {source.name: source}
+def _head(path: Path) -> str:
+    """The first line of a file, unpacked, as far as it matters; "" for one that cannot be read."""
     try:
-        with zipfile.ZipFile(source) as archive:
-            return dict(_unpacked(archive, scratch))
-    except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError):
-        raise _Wrong(
-            "is not a zip archive that can be read", "give the release's folder or zip archive"
-        ) from None
+        with path.open("rb") as raw:
+            zipped = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            line = (gzip.GzipFile(fileobj=raw) if zipped else raw).readline(1 << 16)
+    except (OSError, EOFError, zlib.error):
+        return ""
+    return line.decode("utf-8-sig", "replace").rstrip("\r\n")
 
 
-def _walk(source: Path) -> Iterator[tuple[PurePosixPath, Path]]:
-    count = 0
-    for folder, below, names in os.walk(source):
-        relative = PurePosixPath(Path(folder).relative_to(source).as_posix())
-        if len(relative.parts) >= 4:
-            below.clear()
-        for name in sorted(names):
-            path = Path(folder) / name
-            if _noise(relative / name) or not stat.S_ISREG(path.lstat().st_mode):
-                continue
-            count += 1
-            if count > MAX_FILES:
-                raise _Wrong(f"holds more than {MAX_FILES:,} files", "give the folder of the release only")
-            if path.stat().st_size > MAX_FILE:
-                raise _Wrong(f"holds a file larger than {MAX_FILE >> 20} MiB")
-            yield relative / name, path
+def _tabular(path: Path) -> bool:
+    """Whether a file is the parameter file of a configuration."""
+    return _TOPIC in _head(path).split("\t")
 
 
-def _unpacked(archive: zipfile.ZipFile, scratch: Path) -> Iterator[tuple[str, Path]]:
-    members = archive.infolist()
-    if len(members) > MAX_FILES:
-        raise _Wrong(f"holds more than {MAX_FILES:,} files", "give the release's own archive")
-    left = MAX_ALL
-    for number, member in enumerate(members):
-        name = member.filename.replace("\\", "/")
-        if member.is_dir() or _noise(PurePosixPath(name)) or not name.lower().endswith(_ENDINGS):
-            continue
-        if member.flag_bits & 1 or stat.S_ISLNK(member.external_attr >> 16):
-            raise _Wrong(f'holds "{show(name)}", which is encrypted or a link', "unpack it first")
-        path = scratch / f"{number}-{re.sub('[^A-Za-z0-9._-]', '_', PurePosixPath(name).name)[-80:]}"
-        with archive.open(member) as packed, path.open("xb") as out:
-            size = 0
-            while block := packed.read(1 << 20):
-                size, left = size + len(block), left - len(block)
-                if size > MAX_FILE or left < 0:
-                    raise _Wrong("unpacks to too much", "give the release's own archive")
-                out.write(block)
-        yield name, path
-
-
-def _noise(path: PurePosixPath) -> bool:
-    """Files that operating systems add."""
-    return "__MACOSX" in path.parts or path.name.startswith(".") or path.name in ("Thumbs.db", "desktop.ini")
-
-
-def _sort(name: str, path: Path) -> Sort | None:
-    """What a file is by its first line; None for one that is nothing of ours."""
-    if name.lower().endswith(".tsv"):
-        with path.open("rb") as file:
-            head = file.readline(1 << 16).decode("utf-8-sig", "replace")
-        return "claims" if _TOPIC in head.split("\n")[0].rstrip("\r").split("\t") else None
-    if not name.lower().endswith(_ENDINGS):
-        return None
-    for _, data in json_lines(path, []):
+def _sort(path: Path) -> Sort | None:
+    """What a file is by its first lines; None for one that is nothing of ours."""
+    if _tabular(path):
+        return "claims"
+    problems: list[Problem] = []
+    for _, data in json_lines(path, problems):
         if isinstance(data, list):
-            return "labels"
-        if not isinstance(data, dict):
+            return None if problems else "labels"
+        if problems or not isinstance(data, dict):
             return None
         if not data:
             continue  # a failed debate; the next line tells
@@ -193,7 +146,7 @@ def _choose(files: Mapping[str, Path], split: str) -> dict[Sort, Path]:
     """One file of each sort. Raises :class:`_Wrong` when it is not clear which."""
     found: dict[Sort, dict[str, Path]] = {}
     for name, path in sorted(files.items()):
-        sort = _sort(name, path)
+        sort = _sort(path)
         if sort is not None:
             found.setdefault(sort, {})[name] = path
     chosen: dict[Sort, Path] = {}
@@ -220,7 +173,7 @@ def _claims_dataset(chosen: Mapping[Sort, Path], inputs: Path, truths: Path) -> 
     problems: list[Problem] = []
     if "claims" in chosen:
         path = chosen["claims"]
-        claims = list(_parameters(path, problems) if path.suffix == ".tsv" else _claims(path, problems))
+        claims = list(_parameters(path, problems) if _tabular(path) else _claims(path, problems))
     elif "debates" in chosen:
         claims = _claims_of_debates(chosen["debates"], problems)
     else:
@@ -321,7 +274,7 @@ def _claim(name: str, claim: str, description: str) -> dict[str, str]:
 
 def _parameters(path: Path, problems: list[Problem]) -> Iterator[dict[str, str]]:
     """GenIRSim's parameter file: its values are pasted into JSON text, so a quotation mark is written with a backslash."""
-    lines = path.read_bytes().decode("utf-8-sig", "replace").split("\n")
+    lines = release.read(path).decode("utf-8-sig", "replace").split("\n")
     column = lines[0].rstrip("\r").split("\t").index(_TOPIC)
     for number, line in enumerate(lines[1:], 2):
         line = line.rstrip("\r")

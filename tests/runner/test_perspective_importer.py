@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from runner.importers import perspective
+from runner.importers import release
 from runner.importers.perspective import import_release
 
 # Two arguments that differ in everything, as the official files have them.
@@ -177,8 +180,6 @@ C, B, P = "corpus.jsonl", "baseline-queries/queries_dev.jsonl", "perspective-que
         (changed(C, '"AGAINST"', '"MAYBE"'), f"{C}:1", "stance"),
         (changed(C, '"important_political_issues"', '"issues"'), f"{C}:1", "unknown key"),
         (changed(C, '["Offene', '[7, "Offene'), f"{C}:2", "list of texts"),
-        (changed(C, '"residence": "Stadt"', '"residence": "Land"'), C, "same residence"),
-        (changed(C, '"Offene Aussenpolitik", ', ""), C, "Offene Aussenpolitik"),
         (changed(C, '"Healthcare", "stance"', '"Healthcare "stance"'), f"{C}:1", "not JSON"),
         (changed(B, "2019010", "424242"), f"{B}:1", "424242 is not in the corpus"),
         (changed(B, ', "relevant_candidates": [201900, 2019010]', ""), f"{B}:1", "relevant_candidates is missing"),
@@ -238,10 +239,112 @@ def test_archives_with_links_copies_damage_or_bombs(tmp_path: Path, monkeypatch:
     path.write_bytes(b"PK no zip")
     assert "not a zip" in import_release(path, tmp_path / "d", "dev")[0].what
 
-    monkeypatch.setattr(perspective, "MAX_FILE", 10_000)
+    monkeypatch.setattr(release, "MAX_FILE", 10_000)
     path = archive(tmp_path / "bomb.zip", {**OFFICIAL, C: b" " * 5_000_000})
     assert any("larger than" in p.what for p in import_release(path, tmp_path / "d", "dev"))
     assert not (tmp_path / "d").exists()
+
+
+def tarred(path: Path, files: dict[str, str | bytes], mode: Any = "w:gz") -> Path:
+    with tarfile.open(path, mode) as made:
+        for name, text in files.items():
+            data = text if isinstance(text, bytes) else text.encode()
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            made.addfile(member, io.BytesIO(data))
+    return path
+
+
+def packed(files: dict[str, Any], ending: str) -> dict[str, str | bytes]:
+    return {f"{k}{ending}": gzip.compress(v.encode()) for k, v in files.items()}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: tarred(p / "release.zip", OFFICIAL),
+        lambda p: archive(p / "release.tar.gz", OFFICIAL),
+        lambda p: tarred(p / "release.tgz", {f"v1/{k}": v for k, v in OFFICIAL.items()}),
+        lambda p: tarred(p / "release", OFFICIAL, "w:xz"),
+        lambda p: tarred(p / "release.gz", OFFICIAL, "w"),
+        lambda p: folder(p / "r", packed(OFFICIAL, ".gz")),
+        lambda p: folder(p / "r", packed(OFFICIAL, ".gzip")),
+        lambda p: folder(p / "r", packed(OFFICIAL, "")),
+        lambda p: tarred(p / "release.zip", packed(OFFICIAL, ".gzip")),
+        lambda p: folder(p / "r", {k.removesuffix(".jsonl"): v for k, v in OFFICIAL.items()}),
+    ],
+)
+def test_a_release_is_what_it_holds_whatever_it_is_called(
+    make: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    assert import_release(folder(tmp_path / "plain", OFFICIAL), tmp_path / "wanted", "dev") == []
+    said: list[str] = []
+    assert import_release(make(tmp_path), tmp_path / "dataset", "dev", say=said.append) == []
+    assert tree(tmp_path / "dataset") == tree(tmp_path / "wanted")
+    for name in tree(tmp_path / "wanted"):
+        assert (tmp_path / "dataset" / name).read_bytes() == (tmp_path / "wanted" / name).read_bytes()
+    assert not any(line.startswith("passed over") and "corpus" in line for line in said)
+
+
+def test_what_is_passed_over_is_named(tmp_path: Path) -> None:
+    said: list[str] = []
+    more = {"README.md": "# x", "baseline-queries/queries_dev.csv": "1", "evil\x1b[31m": "x"}
+    source = folder(tmp_path / "r", {**OFFICIAL, **more} | MAC)
+    assert import_release(source, tmp_path / "d", "dev", say=said.append) == []
+    (line,) = [line for line in said if line.startswith("passed over")]
+    assert "README.md" in line and "baseline-queries/queries_dev.csv" in line and "corpus" not in line
+    assert "\x1b" not in line and ".DS_Store" not in line
+
+
+def test_two_files_that_could_be_meant_are_a_problem(tmp_path: Path) -> None:
+    source = folder(tmp_path / "r", {**OFFICIAL, "corpus.jsonl.gz": gzip.compress(b"{}")})
+    (problem,) = import_release(source, tmp_path / "d", "dev")
+    assert "corpus.jsonl and corpus.jsonl.gz" in problem.what
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ('"residence": "Stadt"', '"residence": "Land"', "residence"),
+        ('"Offene Aussenpolitik", ', "", "Offene Aussenpolitik"),
+    ],
+)
+def test_a_property_with_one_value_is_said_and_no_problem(
+    old: str, new: str, name: str, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    source = folder(tmp_path / "r", changed(C, old, new))
+    assert import_release(source, tmp_path / "d", "dev", say=said.append) == []
+    assert any("left out of diversity" in line and name in line for line in said)
+
+
+@pytest.mark.parametrize("kind", ["outside", "link", "device", "twice", "damaged"])
+def test_tar_archives_are_no_way_around(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.tar"
+    with tarfile.open(path, "w:gz" if kind == "damaged" else "w") as made:
+        for name, text in OFFICIAL.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            made.addfile(member, io.BytesIO(text.encode()))
+        member = tarfile.TarInfo(
+            "../../evil" if kind == "outside" else "corpus.jsonl" if kind == "twice" else "x"
+        )
+        if kind in ("link", "device"):
+            member.type, member.linkname = (
+                (tarfile.SYMTYPE, "/etc/passwd") if kind == "link" else (tarfile.CHRTYPE, "")
+            )
+        made.addfile(member)
+    if kind == "damaged":
+        path.write_bytes(path.read_bytes()[:-200])
+    (problem,) = import_release(path, tmp_path / "d", "dev")
+    says = {
+        "outside": "outside",
+        "link": "a link",
+        "device": "a link",
+        "twice": "twice",
+        "damaged": "not a tar",
+    }
+    assert says[kind] in problem.what and tree(tmp_path) == {"r.tar"}
 
 
 def test_what_is_there_is_never_overwritten(tmp_path: Path) -> None:

@@ -288,6 +288,23 @@ def test_everything_wrong_is_said_and_nothing_written(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["claims.jsonl.gzip", "claims.zip", "claims", "claims.tsv"])
+def test_content_decides_and_never_the_name(name: str, tmp_path: Path) -> None:
+    said: list[str] = []
+    files = {
+        name: gzip.compress(b"\xef\xbb\xbf" + lines(CLAIMS)),
+        "notes.jsonl": b'{"a": 1}\n',
+        "x.json": b"{\n}",
+    }
+    source = folder(tmp_path / "r", files)
+    assert import_release(source, tmp_path / "out", "test", say=said.append) == []
+    assert rows(tmp_path / "out/inputs/claims.jsonl") == CLAIMS
+    assert said == ["passed over: notes.jsonl, x.json"]
+    table = gzip.compress(b"USER\tTOPIC_DESCRIPTION\r\nu\tZoos are cruel.\r\n")
+    assert import_release(folder(tmp_path / "t", {name: table}), tmp_path / "two", "test") == []
+    assert rows(tmp_path / "two/inputs/claims.jsonl")[0]["claim"] == "Zoos are cruel."
+
+
 def test_releases_that_are_none(tmp_path: Path) -> None:
     for name, data, says in (
         ("x.zip", b"PK nonsense", "not a zip archive"),
@@ -311,9 +328,8 @@ def test_an_archive_leads_nowhere_else(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "evil.zip", "w") as made:
         made.writestr("../../claims.jsonl", lines(CLAIMS))
         made.writestr("/etc/other.txt", b"x")
-    assert (
-        import_release(tmp_path / "evil.zip", tmp_path / "deep/out", "test") == []
-    )  # read, never unpacked by its name
+    (problem,) = import_release(tmp_path / "evil.zip", tmp_path / "deep/out", "test")
+    assert "outside" in problem.what
     assert not (tmp_path / "claims.jsonl").exists()
     with zipfile.ZipFile(tmp_path / "link.zip", "w") as made:
         info = zipfile.ZipInfo("claims.jsonl")

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from runner.engines import sandbox
+from runner.engines import sandbox, tarstream
 from runner.engines.base import Cancelled, ImageRef, Mount, Volume
 from runner.engines.docker import DockerEngine
-from runner.engines.evict import evict, judge
+from runner.engines.evict import PROGRAM, evict, judge
 from runner.engines.fake import FakeEngine
 from runner.engines.owner import default_locks, private_folder
 from runner.engines.turns import Turns, cannot_evict
@@ -246,6 +246,34 @@ def test_the_mark_outlives_a_clean_up_of_unused_volumes(engine: DockerEngine) ->
         assert not board(engine).marked()
 
 
+@contextlib.contextmanager
+def evict_container(engine: DockerEngine, attempt: str, code: str, **changes: Any) -> Iterator[str]:
+    """The container that empties caches, with other code in it; ``changes`` replace what it is made with."""
+    api = engine.clients.get()
+    volume = Volume(f"proctor-evict-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}")
+    labels = {"proctor.attempt": attempt}
+    api.create_volume(volume.name, labels=labels)
+    body = sandbox.evict_options(
+        engine.keeper(), ("python3", "-c", code), Mount(volume, "/probe", read_only=False), labels=labels,
+        own_profile=engine.own_profile, user_namespaces=engine.user_namespaces,
+    )  # fmt: skip
+    made = api.create_container_from_config(body | changes, name=f"proctor-{attempt}")["Id"]
+    try:
+        api.put_archive(made, "/probe", b"".join(tarstream.stream([("file", secrets.token_bytes(1 << 18))])))
+        yield made
+    finally:
+        api.remove_container(made, force=True)
+        api.remove_volume(volume.name)
+
+
+def said(engine: DockerEngine, made: str) -> Any:
+    """What the container prints, as JSON."""
+    api = engine.clients.get()
+    api.start(made)
+    assert api.wait(made)["StatusCode"] == 0, api.logs(made)
+    return json.loads(api.logs(made, stderr=False))
+
+
 @pytest.mark.engine
 def test_what_the_container_that_empties_caches_may_do(engine: DockerEngine, attempt: str) -> None:
     """Root outside, because the switch is root's; and nothing besides: read back from the container and tried inside."""
@@ -263,29 +291,21 @@ print(json.dumps({"written": [n for n in names if tried(n)], "switch": tried("/p
     "net": os.listdir("/sys/class/net"), "caps": {status[k].strip() for k in ("CapEff", "CapPrm", "CapBnd")}.pop(), "nnp": status["NoNewPrivs"].strip(),
     "seccomp": status["Seccomp"].strip()}))
 """
-    api = engine.clients.get()
-    volume = Volume(f"proctor-evict-{hashlib.sha256(attempt.encode()).hexdigest()[:12]}")
-    labels = {"proctor.attempt": attempt}
-    api.create_volume(volume.name, labels=labels)
-    mount = Mount(volume, "/probe", read_only=False)
-    body = sandbox.evict_options(
-        engine.keeper(), ("python3", "-c", tries), mount, labels=labels,
-        own_profile=engine.own_profile, user_namespaces=engine.user_namespaces,
-    )  # fmt: skip
-    made = api.create_container_from_config(body, name=f"proctor-evict-{secrets.token_hex(6)}")["Id"]
-    try:
-        host = api.inspect_container(made)["HostConfig"]
+    with evict_container(engine, attempt, tries) as made:
+        host = engine.clients.get().inspect_container(made)["HostConfig"]
         assert host["NetworkMode"] == "none" and host["IpcMode"] == "none" and host["ReadonlyRootfs"] is True
         assert host["CapDrop"] == ["ALL"] and not host["CapAdd"] and host["Privileged"] is False
-        assert not host["Binds"] and [m["Source"] for m in host["Mounts"]] == [volume.name]
+        assert not host["Binds"] and len(host["Mounts"]) == 1
         assert not host["Devices"] and not host["PidMode"]
         assert "no-new-privileges" in host["SecurityOpt"]
-        api.start(made)
-        assert api.wait(made)["StatusCode"] == 0, api.logs(made)
-        found = json.loads(api.logs(made, stderr=False))
-    finally:
-        api.remove_container(made, force=True)
-        api.remove_volume(volume.name)
+        found = said(engine, made)
     assert found["written"] == [] and found["switch"] is True
     assert found["net"] == ["lo"] and int(found["caps"], 16) == 0
     assert found["nnp"] == "1" and found["seccomp"] == "2"
+
+
+@pytest.mark.engine
+def test_an_engine_that_may_not_empty_its_caches_is_found_out(engine: DockerEngine, attempt: str) -> None:
+    """As where root in a container is nobody outside: the same container under another user."""
+    with evict_container(engine, attempt, PROGRAM, User="65534:65534") as made:
+        assert "Permission denied" in judge(said(engine, made))

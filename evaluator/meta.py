@@ -180,13 +180,13 @@ def _print_judge(
 
 
 def _write_evaluation(folder: Path, official: Mapping[str, float], result: Mapping[str, Any]) -> None:
-    """``evaluation.prototext`` as the official evaluator writes it (numbers in full, whole ones without a point)."""
+    """``evaluation.prototext`` as the official evaluator writes it: numbers in full (``1.0``), nothing as ``0``."""
     import json
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         text = "".join(
-            f'measure{{\n  key: "{name}"\n  value: "{_plainly(value)}"\n}}\n'
+            f'measure{{\n  key: "{name}"\n  value: "{_official(value)}"\n}}\n'
             for name, value in official.items()
         )
         (folder / "evaluation.prototext").write_text(text, encoding="utf-8")
@@ -199,8 +199,9 @@ def _write_evaluation(folder: Path, official: Mapping[str, float], result: Mappi
         ) from None
 
 
-def _plainly(value: float) -> str:
-    return str(int(value)) if value.is_integer() else repr(value)
+def _official(value: float) -> str:
+    """A figure as that evaluator's own arithmetic leaves it: a float, but the whole number 0 without a true positive."""
+    return repr(value) if value else "0"
 
 
 # --- leaderboards ------------------------------------------------------------------------------------------

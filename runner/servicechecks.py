@@ -287,7 +287,9 @@ def _matrix(path: Path, arguments: str, count: int) -> Iterator[tuple[str, str]]
 def _lines(path: Path) -> int:
     """How many lines of a file (plain or gzip) hold anything; no line is ever held whole that is longer than 1 MiB."""
     count, held = 0, False
-    with gzip.open(path) if path.name.endswith(".gz") else path.open("rb") as stream:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    with gzip.open(path) if packed else path.open("rb") as stream:
         while piece := stream.readline(1 << 20):
             held = held or bool(piece.strip())
             if piece.endswith(b"\n"):

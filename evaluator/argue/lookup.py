@@ -15,9 +15,10 @@ import schemas
 from evaluator.argue.documents import Collection, open_collection
 from evaluator.argue.models import Document, Report
 from evaluator.errors import EvaluatorError
+from evaluator.formats.files import files_in
 
 DEFAULT_COLLECTIONS = ("neuclir/1/ru", "neuclir/1/fa", "neuclir/1/zh")
-ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.gzip", ".ndjson", ".ndjson.gz")
 PREFIX = "doc_mapping_"  # of the files that Auto-ARGUE reads
 _LANGUAGES = (("ru", "rus"), ("fa", "fas"), ("zh", "zho"))
 _ALIASES = {a: b for pair in _LANGUAGES for a, b in (pair, pair[::-1])}
@@ -104,7 +105,7 @@ def open_lookup(
     missing = [name for name, path in found.items() if path is None]
     if collections is None:
         missing = []
-        files = files or sorted(p for p in place.iterdir() if p.name.endswith(ENDINGS))
+        files = files or files_in(place, ENDINGS)
     if not files or (strict and missing):
         raise _nothing(place, missing or list(named))
     return Lookup([open_collection(p, cache=cache, small=small) for p in files], missing=missing)

@@ -27,12 +27,12 @@ from evaluator.argue.nuggets import MAX_BYTES, SUFFIX, as_v3, bank_of, read_v3, 
 from evaluator.argue.requests import refused
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
-from evaluator.formats.files import Damaged, TooLarge, Unreadable
+from evaluator.formats.files import Damaged, TooLarge, Unreadable, files_in
 from schemas import Problem
 
 MAX_FILES = 100_000
 MAX_LINE = 64 << 20
-_LINES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+_LINES = (".jsonl", ".jsonl.gz", ".jsonl.gzip", ".ndjson", ".ndjson.gz")
 
 
 def load_nuggets(path: Path) -> dict[str, Bank]:
@@ -77,9 +77,7 @@ def _files(path: Path, problems: list[Problem]) -> list[Path]:
         return []
     if not path.is_dir():
         return [path]
-    files = sorted(
-        p for p in path.iterdir() if p.name.endswith((".json", *_LINES)) and not p.name.startswith(".")
-    )
+    files = files_in(path, (".json", *_LINES))
     if len(files) > MAX_FILES:
         problems.append(Problem(path.name, f"holds more than {MAX_FILES:,} files"))
         return []

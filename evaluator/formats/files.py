@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +135,28 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def files_in(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    """The files of an organiser's folder whose names end like this, sorted; other files are named on stderr.
+
+    Hidden files, folders and what tells people about the others (``README``, ``LICENSE``) are left out in silence.
+    """
+    found, others = [], []
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or not path.is_file():
+            continue
+        if path.name.endswith(endings):
+            found.append(path)
+        elif not path.name.upper().startswith(("README", "LICENSE")):
+            others.append(path.name)
+    if others:
+        shown = ", ".join(ascii(name[:100])[1:-1] for name in others[:10])
+        more = f" and {len(others) - 10:,} more" if len(others) > 10 else ""
+        print(
+            f"passed over in {folder.name}: {shown}{more} (read are *{', *'.join(endings)})", file=sys.stderr
+        )
+    return found
 
 
 def read_all(path: str | Path, max_bytes: int | None = None, *, follow: bool = False) -> bytes:

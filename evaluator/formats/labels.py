@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
 from evaluator.formats.dialogue import organisers_lines
-from evaluator.formats.files import read_all
+from evaluator.formats.files import files_in, read_all
 from evaluator.formats.lines import parse
 
 CRITERIA = ("quantity", "quality", "relation", "manner")
 MAX_LABELS = 2_000_000
 _MISSING = object()
+
+MAPPING = "mapping.json"  # says which run a positional file of the folder is about
 
 
 class Label(NamedTuple):
@@ -63,15 +65,15 @@ def label_files(folder: Path) -> list[Path]:
     """The label files of a folder, sorted; none if there is no such folder."""
     if not folder.is_dir():
         return []
-    return sorted(p for p in folder.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")) and p.is_file())
+    return [p for p in files_in(folder, (".jsonl", ".jsonl.gz", ".jsonl.gzip", MAPPING)) if p.name != MAPPING]
 
 
 def read_folder(folder: Path) -> list[Label]:
     """All labels of a folder. Raises :class:`EvaluatorError` for a file that is wrong, or that nothing maps to a run."""
     mapping: dict[str, Any] = {}
-    if (folder / "mapping.json").is_file():
+    if (folder / MAPPING).is_file():
         try:
-            mapping = json.loads(read_all(folder / "mapping.json", 1 << 20, follow=True))
+            mapping = json.loads(read_all(folder / MAPPING, 1 << 20, follow=True))
         except (ValueError, RecursionError):
             raise EvaluatorError("labels/mapping.json is not JSON") from None
     found: list[Label] = []

@@ -26,10 +26,11 @@ from evaluator.argue.models import (
 )
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
+from evaluator.formats.files import files_in
 
 T = JudgmentType
 Key = tuple[str, ...]
-ENDINGS = (".jsonl", ".jsonl.gz")
+ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.gzip")
 # What a tie counts as: the default, except where that would be in favour of the report.
 TIES = {**DEFAULTS, T.SENTENCE_GIVES_WRONG_ANSWER: True}
 MAX_FILES = 1_000
@@ -157,7 +158,7 @@ def read_reports(place: Path) -> dict[str, list[JudgedReport]]:
     """
     files = [place]
     if place.is_dir():
-        files = sorted(p for p in place.iterdir() if p.name.endswith(ENDINGS) and not p.name.startswith("."))
+        files = files_in(place, ENDINGS)
     if not files or len(files) > MAX_FILES or not files[0].is_file():
         raise EvaluatorError(
             f"there are no judgments in {place.name}",

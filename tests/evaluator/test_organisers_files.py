@@ -10,6 +10,7 @@ import pytest
 
 from evaluator.errors import EvaluatorError
 from evaluator.formats.corpus import read_corpus
+from evaluator.formats.files import files_in
 from evaluator.formats.qrels import read_qrels
 from evaluator.formats.topics import read_topics
 
@@ -118,3 +119,14 @@ def test_bad_qrels(content: str, tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text(content)
     with pytest.raises(EvaluatorError, match="truths qrels"):
         read_qrels(tmp_path / "qrels")
+
+
+def test_in_a_folder_what_is_passed_over_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.jsonl", "b.jsonl.gzip", "c.v3.json.bak", "\x1b[31m.txt", "README.md", ".hidden"):
+        (tmp_path / name).touch()
+    (tmp_path / "deeper.jsonl").mkdir()
+    found = files_in(tmp_path, (".jsonl", ".jsonl.gzip"))
+    assert [p.name for p in found] == ["a.jsonl", "b.jsonl.gzip"]
+    said = capsys.readouterr().err
+    assert "c.v3.json.bak" in said and "\\x1b" in said and "\x1b" not in said
+    assert "README" not in said and ".hidden" not in said and "a.jsonl" not in said.split("(")[0]

@@ -10,6 +10,7 @@ from runner.audience import RunView, escape, not_for
 def to_prototext(view: RunView, names: Mapping[str, str] | None = None) -> str:
     """One run's scores as TIRA's ``evaluation.prototext``: a ``measure`` for each, key and value as strings.
 
+    Values are decimals in full, ``1.0`` for one, as evaluators on TIRA write them.
     Keys are what was computed. Where an evaluation did not keep that, ``names`` maps measure ids to them (a task's measure
     strings); ids stand where it has none.
     Raises E103 when the view holds no scores for its audience.
@@ -21,7 +22,7 @@ def to_prototext(view: RunView, names: Mapping[str, str] | None = None) -> str:
     blocks = []
     for (name, score), key in zip(view["scores"].items(), keys, strict=True):
         unique = key if keys.count(key) == 1 else name  # two truths may share a measure
-        blocks.append(f'measure{{\n  key: "{_proto(unique)}"\n  value: "{score["value"]!r}"\n}}\n')
+        blocks.append(f'measure{{\n  key: "{_proto(unique)}"\n  value: "{float(score["value"])!r}"\n}}\n')
     return "".join(blocks)
 
 

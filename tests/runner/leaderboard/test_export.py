@@ -212,6 +212,9 @@ def test_prototext_keeps_keys_and_values(tmp_path: Path) -> None:
     )
     assert 'key: "ndcg"' in to_prototext(view, {"ndcg": "same", "rr": "same"})
     assert to_prototext(view, {"ndcg": 'a"\n\\'}).splitlines()[1] == '  key: "a\\"\\\\x0a\\\\"'
+    perfect = queries.detail(world.store, f"{world.scored('a', 'y', scores={'1': 1, '2': 1})}.test")
+    text = to_prototext(redact_run(perfect, Audience("team", "a"), task.datasets["test"]), names)
+    assert 'key: "nDCG@10"\n  value: "1.0"\n' in text
     closed = with_scores(task, "test", "organiser").datasets["test"]
     with pytest.raises(RunnerError) as caught:
         to_prototext(redact_run(detail, Audience("team", "a"), closed))

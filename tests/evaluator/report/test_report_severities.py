@@ -128,3 +128,11 @@ def test_reports_count_as_documented(code: str, severity: str, tmp_path: Path) -
             k: v for k, v in case.options.items() if k not in ("track", "limit", "length", "max_questions")
         }
         assert scores == values(world, case.same, everything, plain)[1]
+
+
+def test_reports_on_topics_without_nuggets_are_not_zero_and_fine(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    world.requests({"1": {}, "2": {}, "3": {}, "4": {}})
+    said = world.evaluate([report("4", GOOD["2"])])
+    assert said.result["status"] == "invalid" and "F028" in said.codes
+    assert world.evaluate([report("4", GOOD["2"]), TWO]).result["status"] == "valid"

@@ -81,6 +81,9 @@ def leaderboard(
             alone = as_ == "organiser" and round_ is None and len(shown.cells) == 1
             by_topic = _by_topic(store, loaded, shown) if alone else None
             output.data(to_trec(shown, form, by_topic))
+            for note in shown.notes:  # the format has no room for what must not go unsaid
+                if note.startswith("Stale: "):
+                    output.say(note)
             return
     print_table(shown, form)
     if table is None and form == "table":

@@ -103,11 +103,12 @@ def runs(
                 (
                     v["run"],
                     v["task"],
-                    v["outcome"]["name"],
+                    v["outcome"]["name"] + (" (stale)" if v["stale"] else ""),
                     v["outcome"]["verdict"] or "",
                     render.time_of(v),
                     render.memory_of(v) if v["attempts"] or v["steps"] else "",
                     v["outcome"]["reason"]
+                    or " ".join(v["stale"])
                     or ("" if v["outcome"]["name"] == "scored" else v["outcome"]["says"]),
                 )
                 for v in views

@@ -102,11 +102,13 @@ def _scores(view: RunView) -> Iterator[str]:
     for name, score in view["scores"].items():
         interval = score["interval"]
         bounds = f"[{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
-        rows.append((name, f"{score['value']:.4f}", bounds, f"{score['covered']} of {score['topics']}"))
-    rows += [(name, "–", "", why) for name, why in view["pending"].items()]
-    yield from table(
-        "Means over topics", ("measure", "mean", "95 % interval", "topics answered"), rows, number=(1,)
-    )
+        topics = f"{score['covered']} of {score['topics']}"
+        rows.append((name, score.get("measure") or "", f"{score['value']:.4f}", bounds, topics))
+    rows += [(name, "", "–", "", why) for name, why in view["pending"].items()]
+    heads = ("measure", "computed", "mean", "95 % interval", "topics answered")
+    yield from table("Means over topics", heads, rows, number=(2,))
+    for line in view["stale"]:
+        yield f"<p><strong>Stale: {h(line)}</strong></p>"
     judge = view["judge"]
     if judge:
         facts = [str(judge["name"])]

@@ -109,6 +109,11 @@ class Project:
             )
         return folder
 
+    def write_task_only(self, name: str = "mini", **changes: Any) -> None:
+        """Write the definition again, with other top-level keys; inputs and truths stay as they are."""
+        data = {**deepcopy(TASK), "id": name, **changes}
+        (self.root / "tasks" / name / "task.yaml").write_text(json.dumps(data, indent=1))
+
     def software(self, name: str = "good", code: str = GOOD, *, team: str = "alpha", **keys: Any) -> str:
         """Write a software that runs ``code`` with python3; ``keys`` replace keys of submission.yaml."""
         folder = self.root / "submissions" / team / name

@@ -10,12 +10,12 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from runner.engines import meter, sandbox, tarstream
+from runner.engines import meter, moving, sandbox, tarstream
 from runner.engines.base import GIB, MIB, EngineInfo, ImageRef, Limits, Mount, Visibility, Volume
 from runner.engines.client import Clients, explanation, labels_filter
 from runner.engines.docker_handle import CANCELLED
@@ -32,6 +32,7 @@ BASES = (
     "python:3.11-slim",
 )  # what the keeper is made from without the evaluator's image
 FILL = 6 * 3600.0  # seconds for filling a data volume
+PATIENCE = 900.0  # seconds that one process waits for another one that fills the same volume
 PULL = 3600.0
 TRANSFER = 3600.0
 FOLLOW = 24 * 3600.0
@@ -63,8 +64,11 @@ class DockerEngine:
         build_network: str | None = None,
         engine_for: EngineFor = "both",
         tell: Callable[[str], None] = lambda _: None,
+        stall: float = moving.STALL,
+        patience: float = PATIENCE,
     ) -> None:
         self.clients = Clients(docker_host)
+        self._stall, self._patience = stall, patience
         board = DockerBoard(self)
         self.turns = Turns(board, board.gate, engine_for, tell)
         self.locks = locks or default_locks()
@@ -362,7 +366,7 @@ class DockerEngine:
         name follows from the digest and whose label names the first: that call is atomic in the engine, so a
         half-filled volume is never found, and of two that were filled at once one wins.
         """
-        from filelock import FileLock
+        from filelock import FileLock, Timeout
 
         digest = digest.removeprefix("sha256:")
         if not re.fullmatch(r"[0-9a-f]{32,128}", digest):
@@ -370,9 +374,14 @@ class DockerEngine:
         found = self._ready(digest)
         if found is not None:
             return found
-        # The lock only saves work: correctness does not need it.
-        with FileLock(private_folder(self.locks) / f"data-{digest[:32]}.lock"):
+        # The lock only saves work: correctness does not need it. Its holder may have been stopped in the middle.
+        lock = FileLock(private_folder(self.locks) / f"data-{digest[:32]}.lock")
+        with suppress(Timeout):
+            lock.acquire(timeout=self._patience)
+        try:
             return self._ready(digest) or self._fill(digest, fill)
+        finally:
+            lock.release()
 
     def _ready(self, digest: str) -> Volume | None:
         import docker.errors
@@ -408,7 +417,10 @@ class DockerEngine:
                 ]
             files = sorted((str(path), source) for path, source in fill())
             with self.clients.streaming("filling a data volume", FILL) as (api, _):
-                api.put_archive(helper, "/data", tarstream.stream(files))
+                chunks = tarstream.stream(files)
+                sent = moving.moving(chunks, "filling a data volume", stall=self._stall, seconds=FILL)
+                with closing(sent):
+                    api.put_archive(helper, "/data", sent)
             remove(self.clients, filters)
             with self.clients.calling("finishing a data volume") as api:
                 marker = api.create_volume(_marker(digest), driver="local", labels={"proctor.ready": name})

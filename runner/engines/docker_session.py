@@ -7,11 +7,11 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.engines import collect, sandbox, tarstream
+from runner.engines import collect, moving, sandbox, tarstream
 from runner.engines.base import Collected, ContainerSpec, Mount, Owner, Visibility, Volume
 from runner.engines.client import Clients, explanation
 from runner.engines.docker_handle import DockerHandle
@@ -164,9 +164,9 @@ class DockerSession:
         self._keep()
         keeper, path = self._kept[volume.name]
         with self._clients.streaming("copying files in", TRANSFER) as (api, _):
-            api.put_archive(
-                keeper, path, tarstream.stream(sorted(files.items()), uid=self._uids[volume.name])
-            )
+            chunks = tarstream.stream(sorted(files.items()), uid=self._uids[volume.name])
+            with closing(moving.moving(chunks, "copying files in", seconds=TRANSFER)) as sent:
+                api.put_archive(keeper, path, sent)
 
     # -- the end ------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ Settings come from the environment only, so that a run is described by its comma
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import cast, get_args
 
 from runner.engines.turns import EngineFor
 from runner.errors import RunnerError
+
+BASES = ("python:3.11-slim", "proctor/base:bookworm")  # of a registry, and the one that is made without
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,9 @@ class Config:
     has both). ``home`` is the data directory (``RUNNER_HOME``). ``truths`` holds the truths of blinded
     datasets as ``<task>/<dataset>/`` (``RUNNER_TRUTHS``). ``base_image`` is the switch for machines without a
     registry (``RUNNER_BASE``: ``auto``, ``registry`` or ``local``). ``engine_for`` says which runs the engine is for
-    (``RUNNER_ENGINE_FOR``, see :mod:`runner.engines.turns`).
+    (``RUNNER_ENGINE_FOR``, see :mod:`runner.engines.turns`). ``bases`` are images that every team may name and
+    build on (the two base images, and what ``RUNNER_BASES`` lists). ``handing_in`` says that this invocation takes
+    submissions in, so that what teams wrote is a stranger's.
     """
 
     root: Path
@@ -31,6 +36,8 @@ class Config:
     truths: Path | None
     base_image: str = "auto"
     engine_for: EngineFor = "both"
+    bases: tuple[str, ...] = BASES
+    handing_in: bool = False
 
     @property
     def tasks(self) -> Path:
@@ -103,4 +110,5 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> C
         truths=Path(truths).absolute() if truths else None,
         base_image=base,
         engine_for=cast(EngineFor, engine_for),
+        bases=(*BASES, *(name for name in re.split(r"[,\s]+", env.get("RUNNER_BASES", "")) if name)),
     )

@@ -87,6 +87,16 @@ CODES: dict[str, Code] = {
         "the round cannot be frozen",
         "The round's date is not over, or runs that were handed in in time are not settled.",
     ),
+    "E212": Code(
+        USAGE,
+        "the image may not be taken from there",
+        "Where submissions are taken in, an image is named by a tag of its own or a registry's digest, and a Dockerfile builds on its own stages, on the base images that the organiser lists in RUNNER_BASES and on a registry's digests. Images of other teams and of the platform belong to them.",
+    ),
+    "E213": Code(
+        USAGE,
+        "the bundle is not that team's",
+        "The bundle says another team than the one that the organiser was given it by, or a name that no team may have.",
+    ),
     # E3xx: platform
     "E301": Code(
         PLATFORM, "no container engine answers", "Nothing answers at the container engine's address."

@@ -13,8 +13,8 @@ from typing import Any
 from runner.bundle import IMAGE, Bundle, write_bundle
 from runner.config import Config
 from runner.engines.base import GIB, Engine, ImageRef
-from runner.errors import RunnerError
 from runner.local import describe
+from runner.origins import origins
 from runner.submissions import SubmissionFile
 
 BUILD_SECONDS = 1800.0
@@ -32,31 +32,28 @@ def image_of(
     """The image of a submission: built from its folder, or resolved by name. None for uploaded run files.
 
     Builds have no network unless the submission asks for one, a memory limit and a time limit. Raises E203
-    when the build fails, E204 when the image is not to be had.
+    when the build fails, E204 when the image is not to be had, E212 when it is not the team's to use.
     """
     if submission.run:
         return None
+    allowed = origins(config, engine, submission.team)
     if submission.image is not None:
-        # Kept under the ids that leaderboards show: by such a name anybody could hand in somebody else's software.
-        if "proctor-submissions/" in submission.image:
-            raise RunnerError(
-                "E204",
-                "that image is a submission that was handed in",
-                why="Images of registered submissions are the organiser's and their team's.",
-                fix="name your own image, or build it",
-            )
-        return engine.resolve(submission.image)
+        return allowed.image(submission.image)
     from runner.setup.base import base_image, carries_wheels
 
     build = submission.build
     assert build is not None
     dockerfile = str(build.dockerfile)
     base = base_image(config)  # first: it settles whether packages must be carried into the build
+    arguments = {"BASE_IMAGE": base, **build.args}
+    allowed.dockerfile(
+        build.context / dockerfile, arguments, str((build.context / dockerfile).relative_to(config.root))
+    )
     with _context(config, build.context) as context:
         return engine.build(
             context,
             dockerfile=dockerfile,
-            build_args={"BASE_IMAGE": base, **build.args},
+            build_args=arguments,
             # Where packages are carried in as wheels no build needs the network, whatever it asks for.
             network=build.network and not carries_wheels(config),
             memory=BUILD_MEMORY,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,12 +18,13 @@ from runner.config import Config
 from runner.engines.base import Engine, ImageRef
 from runner.errors import RunnerError
 from runner.events import Position
+from runner.origins import RESERVED, kept_as, origins
 from runner.records import registration
 from runner.rounds import check_open
 from runner.store.connect import Store
 from runner.store.queries import QuotaUse, quota, submission, submissions
 from runner.store.queries import cells as counted
-from runner.tasks import Cell, Task
+from runner.tasks import NAME, Cell, Task
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Receipt:
     """What a registration gave: the submission's id, whether it was new, and the quota after it.
 
     ``head`` is the last known head of the event log then: who keeps the receipt can ask whether it is still on the chain.
+    ``put_back`` says that the image of a submission which was registered already had vanished from the engine, and is
+    there again.
     """
 
     submission: str
@@ -37,6 +41,7 @@ class Receipt:
     quota: QuotaUse
     image: str | None
     head: Position
+    put_back: bool = False
 
 
 def home_of(config: Config, submission_id: str) -> Path:
@@ -73,18 +78,21 @@ def register(
     *,
     actor: str = "organiser",
     clock: Clock | None = None,
+    team: str | None = None,
 ) -> Receipt:
     """Register the bundle in ``folder``: check every hash, take the image in, apply the quota, keep a copy.
 
-    Registering the same bundle again changes nothing. Raises E205 for a bundle that does not match its
-    hashes, E204 for a missing image, E206 when the quota is used up, E102/E207 when it fits no task, E210
-    before the task opens and after its deadline. What counts is when it was received, by our own ``clock``:
-    the time of this call.
+    Registering the same bundle again changes nothing, but puts its image back where the engine has lost it. ``team``
+    is whom the organiser was given it by. Raises E205 for a bundle that does not match its hashes, E213 for one of
+    another team, E204 for a missing image, E212 for one that is not the team's, E206 when the quota is used up,
+    E102/E207 when it fits no task, E210 before the task opens and after its deadline. What counts is when it was
+    received, by our own ``clock``: the time of this call.
     """
     from filelock import FileLock
 
     received = (clock or SystemClock()).now()
     bundle = read_bundle(folder)
+    _check_team(config, bundle, team)
     task = _task_of(bundle, tasks)
     config.locks.mkdir(parents=True, exist_ok=True)
     # Between looking at the quota and using it nobody else may register.
@@ -104,9 +112,9 @@ def _register(
     identity = bundle.submission_id
     known = {entry.id for entry in submissions(store, task=task.id)}
     if identity in known:
-        return Receipt(
-            identity, False, quota(store, task, bundle.data["team"]), _image_id(bundle), store.head()
-        )
+        back = _put_back(config, engine, bundle)
+        left = quota(store, task, bundle.data["team"])
+        return Receipt(identity, False, left, _image_id(bundle), store.head(), back)
     check_open(task, bundle.data["team"], received, store)
     use = quota(store, task, bundle.data["team"])
     if use.left < 1:
@@ -121,6 +129,36 @@ def _register(
     store.commit("submission-registered", event, actor=actor)
     left = quota(store, task, bundle.data["team"])
     return Receipt(identity, True, left, image.id if image else None, store.head())
+
+
+def packed_here(config: Config, folder: Path) -> bool:
+    """Whether a bundle was packed on this machine, into the data directory: nobody else writes there."""
+    return folder.resolve().is_relative_to((config.home / "bundles").resolve())
+
+
+def _check_team(config: Config, bundle: Bundle, team: str | None) -> None:
+    """Raise E208 or E213 unless the bundle may be of the team that it says."""
+    says = bundle.data["team"]
+    if team is not None and not NAME.fullmatch(team):
+        raise RunnerError(
+            "E208",
+            f'"{schemas.show(team)}" is not a name for a team',
+            fix="use lower-case letters, digits and hyphens, starting with a letter or digit, at most 40",
+        )
+    if team is not None and team != says:
+        raise RunnerError(
+            "E213",
+            f"the bundle is not one of {team}",
+            why=f"It says that it is of the team {says}, whose quota and place in the tables it would take.",
+            fix="ask whoever sent it, or name the right team",
+        )
+    if says in RESERVED and not packed_here(config, bundle.folder):
+        raise RunnerError(
+            "E213",
+            f"no bundle from elsewhere may be of the team {says}",
+            why="That name stands for the organiser or the platform.",
+            fix="pack it again as another team; the organiser's own softwares are packed on this machine",
+        )
 
 
 def _task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
@@ -174,9 +212,9 @@ def _image_id(bundle: Bundle) -> str | None:
 
 
 def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
-    """The image of a bundle in ``engine``, by identity: already there, loaded from its archive, or pulled by digest.
+    """The image of a registered bundle in ``engine``: already there, loaded from its archive, or pulled by digest.
 
-    Raises E204 when it is none of these, E205 when the archive holds another image than the bundle says.
+    Raises E204, with what to do, when it is none of these; E205 when an archive holds another image.
     """
     image = bundle.data["image"]
     if image is None:
@@ -187,7 +225,7 @@ def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
         if error.code != "E204":
             raise
     if image.get("archive"):
-        return engine.load(bundle.folder / IMAGE, max_bytes=MAX_IMAGE, expect=image["id"])
+        return _loaded(engine, bundle)
     if image.get("repo_digest"):
         pulled = engine.resolve(image["repo_digest"])
         if pulled.id != image["id"]:
@@ -195,20 +233,46 @@ def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
                 "E205", "the registry holds another image than the bundle says", fix="pack again"
             )
         return pulled
+    name = f"{bundle.data['team']}/{bundle.data['software']}"
     raise RunnerError(
         "E204",
-        f"the image of {bundle.data['team']}/{bundle.data['software']} is not in this engine",
-        why="The bundle carries no image archive, so it can be registered only where it was packed.",
+        f"the image of {name} has vanished from this engine",
+        why=f"It was {image['id'][:19]}, and {bundle.submission_id} was packed here, without an archive of it.",
+        fix="put that very image back, which costs no quota: load it into the engine again, or run runner register with "
+        "the bundle that runner pack --to writes where the image still is; another image is another submission",
+    )
+
+
+def _loaded(engine: Engine, bundle: Bundle) -> ImageRef:
+    return engine.load(bundle.folder / IMAGE, max_bytes=MAX_IMAGE, expect=bundle.data["image"]["id"])
+
+
+def _image(config: Config, engine: Engine, bundle: Bundle, here: bool) -> ImageRef | None:
+    """The image of a bundle that is being registered, by identity. Raises E204, E205, E212.
+
+    Only where it was packed ``here`` may the engine have it already. From elsewhere the bundle brings it along or
+    names one of a registry: whatever else the engine holds may be anybody's.
+    """
+    image = bundle.data["image"]
+    if image is None:
+        return None
+    if image.get("archive"):
+        return _loaded(engine, bundle)
+    if here:
+        return take_image(engine, bundle)
+    if image.get("repo_digest"):
+        return origins(config, engine, bundle.data["team"]).registry(image["repo_digest"], image["id"])
+    raise RunnerError(
+        "E204",
+        f"the image of {bundle.data['team']}/{bundle.data['software']} is not in the bundle",
+        why="A bundle from elsewhere brings its image along, or names one of a registry by its digest.",
         fix="pack with runner pack … --to FOLDER, which writes the image into the bundle",
     )
 
 
-def _take_in(config: Config, engine: Engine, bundle: Bundle) -> ImageRef | None:
-    """Copy the bundle into the data directory and its image into the engine, as a whole or not at all.
-
-    The image is read from our copy, whose hashes were checked: the sender's folder may change at any time.
-    """
-    target = home_of(config, bundle.submission_id)
+@contextmanager
+def _copied(config: Config, bundle: Bundle) -> Iterator[Bundle]:
+    """A copy of a bundle in the data directory, hashes checked: the sender's folder may change at any time."""
     config.registered.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".new-", dir=config.registered))
     try:
@@ -219,15 +283,50 @@ def _take_in(config: Config, engine: Engine, bundle: Bundle) -> ImageRef | None:
             raise RunnerError(
                 "E205", "the bundle was changed while it was being registered", fix="register it again"
             )
-        image = take_image(engine, copied)
-        if image is not None:
-            engine.keep(image, f"proctor-submissions/{bundle.data['task']}:{bundle.submission_id}")
-        if target.parent.exists():  # left by a process that was killed before it recorded the registration
-            shutil.rmtree(target.parent)
-        staging.rename(target.parent)
-        return image
+        yield copied
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _take_in(config: Config, engine: Engine, bundle: Bundle) -> ImageRef | None:
+    """Copy the bundle into the data directory and its image into the engine, as a whole or not at all."""
+    target = home_of(config, bundle.submission_id)
+    with _copied(config, bundle) as copied:
+        image = _image(config, engine, copied, packed_here(config, bundle.folder))
+        if image is not None:
+            engine.keep(image, kept_as(bundle.data["task"], bundle.submission_id))
+        if target.parent.exists():  # left by a process that was killed before it recorded the registration
+            shutil.rmtree(target.parent)
+        copied.folder.parent.rename(target.parent)
+        return image
+
+
+def _put_back(config: Config, engine: Engine, bundle: Bundle) -> bool:
+    """Put the image of a registered submission back where the engine has lost it; whether that was needed.
+
+    Raises E205 unless the bundle is the one that was registered, image included: an id shows a part of its digest.
+    """
+    image = bundle.data["image"]
+    if image is None:
+        return False
+    if read_bundle(home_of(config, bundle.submission_id), verify=False).digest != bundle.digest:
+        raise RunnerError(
+            "E205",
+            "another bundle was registered under this id",
+            fix="register it under another software's name",
+        )
+    kept = kept_as(bundle.data["task"], bundle.submission_id)
+    try:
+        engine.keep(engine.resolve(image["id"]), kept)
+        return False
+    except RunnerError as error:
+        if error.code != "E204":
+            raise
+    with _copied(config, bundle) as copied:
+        found = _image(config, engine, copied, packed_here(config, bundle.folder))
+        assert found is not None
+        engine.keep(found, kept)
+    return True
 
 
 def withdraw(store: Store, submission_id: str, reason: str, *, actor: str = "organiser") -> bool:

@@ -27,6 +27,13 @@ def config() -> Config:
     return load()
 
 
+def receiving() -> Config:
+    """The configuration of an invocation that takes submissions in: what teams wrote is a stranger's then."""
+    from dataclasses import replace
+
+    return replace(config(), handing_in=True)
+
+
 def all_tasks(where: Config) -> dict[str, Task]:
     """Every task that can be loaded; what is wrong with the others is said and skipped."""
     from runner.tasks import load_tasks

@@ -118,18 +118,20 @@ def _uploads(
     return good, {"software": name, "uploads": results, "summary": summary}
 
 
-def register_one(where: Config, folder: Path) -> Receipt:
+def register_one(where: Config, folder: Path, team: str | None = None) -> Receipt:
     from runner.bundle import read_bundle
     from runner.registry import register
 
     read_bundle(folder, verify=False)  # what is no bundle at all needs no engine to be refused
     with context.store(where) as store:
-        return register(where, store, context.engine(where), context.all_tasks(where), folder)
+        return register(where, store, context.engine(where), context.all_tasks(where), folder, team=team)
 
 
 def _tell(receipt: Receipt) -> dict[str, Any]:
     use = receipt.quota
     state = "registered" if receipt.new else "was registered already"
+    if receipt.put_back:
+        state += "; its image had vanished and is back"
     output.say(f"{receipt.submission} {state}; quota left: {use.left} of {use.limit}")
     output.say(f"receipt: event {receipt.head.seq}, head {receipt.head.hash}")
     return {
@@ -137,6 +139,7 @@ def _tell(receipt: Receipt) -> dict[str, Any]:
         "new": receipt.new,
         "image": receipt.image,
         "head": {"event": receipt.head.seq, "hash": receipt.head.hash},
+        "put_back": receipt.put_back,
         "quota": {"limit": use.limit, "used": use.used, "open": use.open, "left": use.left},
     }
 
@@ -189,20 +192,27 @@ def pack(
 
 
 @app.command(
-    epilog="Examples:  runner register /media/stick/dense  |  runner register .runner/bundles/baselines.bm25"
+    epilog="Examples:  runner register /media/stick/dense --team mine  |  runner register .runner/bundles/baselines.bm25"
 )
 def register(
     folder: Annotated[list[Path], typer.Argument(help="Bundle folders, as runner pack writes them.")],
+    team: Annotated[
+        str | None,
+        typer.Option("--team", "-t", help="Whom they are from; bundles of another team are refused."),
+    ] = None,
     as_json: context.JsonOption = False,
 ) -> None:
-    """Register bundles: check their hashes, take in the image, apply the quota. Never builds anything."""
+    """Register bundles: check their hashes, take in the image, apply the quota. Never builds anything.
+
+    The same bundle again costs nothing, and puts its image back where the engine has lost it.
+    """
     from runner.errors import RunnerError
 
-    where = context.config()
+    where = context.receiving()
     receipts, worst = [], 0
     for one in folder:
         try:
-            receipts.append(_tell(register_one(where, one)))
+            receipts.append(_tell(register_one(where, one, team)))
         except RunnerError as error:
             output.show_error(error)
             worst = max(worst, error.exit_code)
@@ -223,7 +233,7 @@ def submit(
     """Pack and register all softwares of a team on this machine (what make submit does)."""
     from runner.errors import RunnerError
 
-    where = context.config()
+    where = context.receiving()
     receipts: list[dict[str, Any]] = []
     found, worst = context.some_submissions(where, team, software)
     for submission in found:

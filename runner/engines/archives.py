@@ -66,8 +66,14 @@ class Archive:
             self.image_id = "sha256:" + hashlib.sha256(self._config).hexdigest()
             self._layers = [self._find(name) for name in entry["Layers"]]
             self._check_config()
-            for layer in {m.offset_data: m for m in self._layers}.values():
-                self._check_layer(layer)
+            checked: dict[int, str] = {}
+            for layer, diff_id in zip(self._layers, self.diff_ids, strict=True):
+                if layer.offset_data not in checked:
+                    checked[layer.offset_data] = self._check_layer(layer)
+                # An engine that has the image already looks at nothing but its identity: whoever brings only the
+                # configuration of somebody's image does not have that image.
+                if checked[layer.offset_data] != diff_id:
+                    raise refuse("A layer is not the one that its configuration names.")
             self.identities = (self.image_id, *self._manifest_digests())
         except (tarfile.TarError, UnicodeError, ValueError, EOFError, zlib.error, OSError) as error:
             self._file.close()
@@ -221,8 +227,11 @@ class Archive:
 
     # -- the layers ---------------------------------------------------------------------------------------
 
-    def _check_layer(self, layer: tarfile.TarInfo) -> None:
-        """Count what a layer unpacks to: bytes after decompression, and the sizes its entries declare."""
+    def _check_layer(self, layer: tarfile.TarInfo) -> str:
+        """Count what a layer unpacks to: bytes after decompression, and the sizes its entries declare.
+
+        Returns the digest of the unpacked layer.
+        """
         chunks = self._chunks(layer)
         first = next(chunks, b"")
         if first.startswith(OTHER_COMPRESSION):
@@ -234,7 +243,7 @@ class Archive:
             yield first
             yield from chunks
 
-        source: io.RawIOBase
+        source: _Plain
         source = _Unpacked(again(), self._max) if first.startswith(GZIP) else _Plain(again())
         reader = io.BufferedReader(source, CHUNK)
         for count, entry in enumerate(tarsizes.walk(reader)):
@@ -246,6 +255,7 @@ class Archive:
             CHUNK
         ):  # the engine keeps what follows the end of the tar, so it has to be within the cap
             pass
+        return f"sha256:{source.hash.hexdigest()}"
 
 
 class _Plain(io.RawIOBase):
@@ -254,6 +264,7 @@ class _Plain(io.RawIOBase):
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._source = chunks
         self._rest = b""
+        self.hash = hashlib.sha256()  # of all that was read
 
     def readable(self) -> bool:
         return True
@@ -263,6 +274,7 @@ class _Plain(io.RawIOBase):
             self._rest = self._more()
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
+        self.hash.update(self._rest[:size])
         self._rest = self._rest[size:]
         return size
 

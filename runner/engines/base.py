@@ -50,7 +50,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class ImageRef:
-    """An image by identity. Containers are always started from ``id``, never from a tag."""
+    """An image by identity. Containers are always started from ``id``, never from a tag.
+
+    ``names`` are the tags and registry digests that the engine has for it, ``onbuild`` the instructions that run when
+    another image is built on it.
+    """
 
     id: str
     repo_digest: str | None = None
@@ -63,6 +67,9 @@ class ImageRef:
     volumes: tuple[str, ...] = ()
     has_healthcheck: bool = False
     size: int = 0
+    names: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    onbuild: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -606,6 +606,9 @@ def reference(facts: Mapping[str, Any], asked: str = "") -> ImageRef:
         volumes=tuple(sorted(config.get("Volumes") or ())),
         has_healthcheck=bool(health) and health[0] != "NONE",
         size=int(facts.get("Size") or 0),
+        names=(*sorted(facts.get("RepoTags") or []), *digests),
+        labels=dict(config.get("Labels") or {}),
+        onbuild=tuple(config.get("OnBuild") or ()),
     )
 
 

@@ -160,7 +160,7 @@ class FakeEngine:
         self._call("resolve")
         for name in self.script:
             if image in (name, identity(name)):
-                return ImageRef(id=identity(name))
+                return ImageRef(id=identity(name), names=(name,))
         raise RunnerError("E204", f"the image {image!r} is missing", fix="add it to the script")
 
     def build(

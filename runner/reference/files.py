@@ -14,6 +14,29 @@ keys, or keys that are not text. Plain scalars are those of YAML 1.2's core sche
 written. Every problem of a file is listed at once, as `file:line`.
 """
 
+_IMAGES = """\
+## Where images may come from
+
+Your own machine is yours: name and build on what you like. A machine that takes submissions in (`runner submit`,
+`make submit`, `runner register`; and `runner pack` and `runner try` as soon as another team's submission is registered there)
+holds other teams' software, so there what you use must be yours to use. Everything else is refused with E212, all at once
+and before anything is built; only the organiser's own team `baselines` is exempt.
+
+| | allowed |
+|---|---|
+| `image:` | the name of an image that is no other team's and not the platform's; `repository@sha256:…`; never an id or the beginning of one |
+| `FROM`, `COPY --from`, `RUN --mount=from=`, also as `ONBUILD` | an earlier stage of the same file; a base image; `repository@sha256:…`; `FROM scratch` |
+| a bundle from elsewhere | carries its image (`runner pack --to`), or names one of a registry by its digest |
+
+- Base images are `python:3.11-slim`, `proctor/base:bookworm`, and what the organiser lists in
+  [`RUNNER_BASES`](environment.md). Anybody may also name them as `image:`. A base image's own `ONBUILD` keeps the same rules.
+- Arguments in `FROM` are filled in: build arguments, defaults, `${X:-y}`, `${X:+y}`. Other forms, quoted flags, variables in
+  `--from`, and a here-document with a line that begins with `FROM` or `ARG` are refused, because builders differ in them.
+- A line `# syntax=` has no effect: builds use the engine's own builder.
+- An image with a digest that another team has registered is theirs. One that several teams need belongs into
+  `RUNNER_BASES`.
+"""
+
 _EVALUATOR = """\
 An evaluator judges one run. It is a container image, in any language, that keeps this contract; a task names it
 under `evaluator.image`. The platform's own evaluator keeps the same contract.
@@ -110,7 +133,7 @@ def submission() -> str:
     """The page about submission.yaml."""
     root = schemas.schema("submission")
     return "\n".join(
-        [NOTE, "# submission.yaml\n", root["description"] + "\n", "## Keys\n", table(root), _YAML]
+        [NOTE, "# submission.yaml\n", root["description"] + "\n", "## Keys\n", table(root), _IMAGES, _YAML]
     )
 
 

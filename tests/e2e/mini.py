@@ -146,6 +146,7 @@ class Project:
             "RUNNER_TRUTHS": str(self.truths),
             "RUNNER_ENGINE_FOR": "both-without-eviction",  # tests share the engine: see tests/conftest.py
             "DOCKER_HOST": self.docker_host,
+            "RUNNER_BASES": self.image,  # the teams of a test share it
             **self.env,
             **more,
         }

@@ -51,7 +51,7 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     for dataset in ("dev", "test"):
         (folder / f"datasets/{dataset}/inputs/claims.jsonl").write_text('{"id": "1", "claim": "x"}\n')
     jobs.arguments(folder / "services/arguments")
-    definitions.write_submission(config, f"task: toy\nimage: {identity(jobs.THEIRS)}\n", "alpha", "one")
+    definitions.write_submission(config, f"task: toy\nimage: {jobs.THEIRS}\n", "alpha", "one")
     failed = {"failure": {"part": "user", "message": "status 502"}}
     engine = jobs.engine(gateway=refuses, driver=jobs.writes(**failed))
     monkeypatch.setattr(context, "config", lambda: config)

@@ -11,7 +11,6 @@ from definitions import project, write_task
 
 import schemas
 from runner.bundle import Bundle
-from runner.config import Config
 from runner.engines.base import Engine
 from runner.errors import RunnerError
 from runner.packing import image_of
@@ -96,10 +95,10 @@ def test_a_run_file_is_no_way_around_the_sandbox(
 
 
 @pytest.mark.parametrize("registry", ["", "docker.io/"])
-def test_the_image_of_another_submission_cannot_be_handed_in(registry: str) -> None:
+def test_the_image_of_another_submission_cannot_be_handed_in(tmp_path: Path, registry: str) -> None:
     name = f"{registry}proctor-submissions/mini:other.dense.0a1b2c3d"
     mine = SubmissionFile("mine", "copy", "mini", Path("mine"), image=name)
     engine = cast(Engine, SimpleNamespace(resolve=lambda _: pytest.fail("it was looked for")))
     with pytest.raises(RunnerError) as caught:
-        image_of(cast(Config, None), engine, mine)
-    assert caught.value.code == "E204"
+        image_of(project(tmp_path), engine, mine)
+    assert caught.value.code == "E212"

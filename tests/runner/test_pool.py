@@ -71,7 +71,7 @@ class World:
         self.engine.script[image] = script
         self.project.software(software, team=team, image=image, task=task, **keys)
         submission = load_submission(self.project.config, team, software)
-        target = self.project.root / "bundles" / f"{team}.{software}"
+        target = self.project.home / "bundles" / f"{team}.{software}"
         ref = self.engine.resolve(image)
         bundle = write(submission, ref, target, engine=self.engine, check=None, with_archive=False)
         register(self.project.config, self.store, self.engine, self.tasks, bundle.folder)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +35,7 @@ def _bundle(world: World, team: str, software: str, *, archive: bool = False, **
     world.project.software(software, team=team, image=f"{team}/{software}", **keys)
     submission = load_submission(world.project.config, team, software)
     image = world.engine.resolve(f"{team}/{software}")
-    to = world.project.root / "bundles" / f"{team}.{software}"
+    to = world.project.home / "bundles" / f"{team}.{software}"
     return write(submission, image, to, engine=world.engine, check=None, with_archive=archive)
 
 
@@ -126,6 +128,47 @@ def test_the_image_must_be_there(world: World) -> None:
     _refused(world, carried, "E204")
     world.engine.script.update(script)
     assert _register(world, carried).new
+
+
+def test_whose_bundle_it_is(world: World, tmp_path: Path) -> None:
+    """A bundle takes the place of the team that it says: the organiser can say whom it is from."""
+    bundle = _bundle(world, "alpha", "one", archive=True)
+    config = world.project.config
+
+    def refused(folder: Path, team: str | None) -> str:
+        with pytest.raises(RunnerError) as caught:
+            register(config, world.store, world.engine, world.tasks, folder, team=team)
+        return caught.value.code
+
+    assert refused(bundle.folder, "beta") == "E213"
+    assert refused(bundle.folder, "../beta") == refused(bundle.folder, "") == "E208"
+    assert register(config, world.store, world.engine, world.tasks, bundle.folder, team="alpha").new
+    # What the organiser packs here may have the organiser's names; what comes from elsewhere may not.
+    for team in ("baselines", "organiser", "public"):
+        here = _bundle(world, team, "one", archive=True)
+        away = tmp_path / team
+        shutil.copytree(here.folder, away)
+        assert refused(away, None) == refused(away, team) == "E213"
+        assert _register(world, here).new
+
+
+def test_what_the_engine_holds_is_no_answer_to_a_bundle_from_elsewhere(world: World, tmp_path: Path) -> None:
+    here = _bundle(world, "alpha", "one")
+    away = tmp_path / "away"
+    shutil.copytree(here.folder, away)
+    with pytest.raises(RunnerError) as caught:
+        register(world.project.config, world.store, world.engine, world.tasks, away)
+    assert caught.value.code == "E204" and "--to" in caught.value.fix
+    assert _register(world, here).new
+
+
+def test_an_id_is_not_the_whole_digest(world: World) -> None:
+    """Whoever finds another bundle whose digest begins alike cannot put another image in its place."""
+    bundle = _bundle(world, "alpha", "one")
+    assert _register(world, bundle).new
+    kept = home_of(world.project.config, bundle.submission_id) / "bundle.json"
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"description": "another one"}))
+    _refused(world, bundle, "E205")
 
 
 def test_it_must_fit_a_task(world: World) -> None:

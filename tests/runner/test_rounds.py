@@ -57,7 +57,7 @@ def hand_in(desk: Desk, team: str, clock: FixedClock, software: str = "one") -> 
     desk.project.software(software, team=team, image=f"{team}/{software}")
     submission = load_submission(desk.project.config, team, software)
     image = desk.engine.resolve(f"{team}/{software}")
-    to = desk.project.root / "bundles" / f"{team}.{software}"
+    to = desk.project.home / "bundles" / f"{team}.{software}"
     bundle = write(submission, image, to, engine=desk.engine, check=None, with_archive=False)
     return register(desk.project.config, desk.store, desk.engine, desk.tasks, bundle.folder, clock=clock)
 

@@ -1,0 +1,101 @@
+"""A registered submission whose image is no longer in the engine: put back for nothing, and only that very image."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from runner.engines.base import ImageRef
+from runner.engines.docker import DockerEngine
+from tests.e2e.mini import Project, call
+from tests.e2e.test_two_machines import _resign
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def image(engine: DockerEngine, build_image: Callable[..., ImageRef]) -> Iterator[tuple[ImageRef, str]]:
+    """An image that nobody else has, and its name."""
+    name = f"mine/vanishing:{secrets.token_hex(6)}"
+    made = build_image(name, f"LABEL nonce={name}")
+    yield made, name
+    _remove(engine, made.id)
+
+
+def _remove(engine: DockerEngine, image: str) -> None:
+    from docker.errors import NotFound
+
+    with engine.clients.calling("removing the image") as api, suppress(NotFound):
+        api.remove_image(image, force=True)
+
+
+def _outcome(project: Project) -> str:
+    [run] = call(project, "runs", "--json").json
+    return str(run["outcome"]["name"])
+
+
+def test_it_is_put_back_for_nothing(
+    live: Project, engine: DockerEngine, image: tuple[ImageRef, str], tmp_path: Path
+) -> None:
+    made, name = image
+    stick = tmp_path / "stick"
+    live.software("good", image=name)
+    call(live, "pack", "-t", "alpha", "--no-check", "--to", str(stick))
+    [first] = call(live, "submit", "-t", "alpha", "--no-check", "--json").json
+    assert (
+        first["new"]
+        and not (live.home / "submissions" / first["submission"] / "bundle" / "image.tar").exists()
+    )
+    _remove(engine, made.id)
+
+    # It waits, costs nothing, and the message says what to do.
+    said = call(live, "evaluate", "--all", expect=3)
+    assert "has vanished from this engine" in said.all and "runner register" in said.all
+    assert first["submission"] in said.all and made.id[:19] in said.all
+    assert _outcome(live) == "pending"
+
+    # Another image is not that submission's: not under its id, not by an archive that claims to be it.
+    other = engine.resolve(live.image)
+    engine.save(other, tmp_path / "other.tar")
+    bundle = json.loads((stick / "bundle.json").read_text())
+    (stick / "image.tar").rename(tmp_path / "image.tar")
+    (tmp_path / "other.tar").rename(stick / "image.tar")
+    _resign(stick)
+    assert "E205" in call(live, "register", str(stick), expect=2).err
+    assert _outcome(live) == "pending"
+    (tmp_path / "image.tar").rename(stick / "image.tar")
+    _resign(stick)
+    assert json.loads((stick / "bundle.json").read_text()) == bundle
+
+    # The same bundle again brings it back, once, and the quota is what it was.
+    [again] = call(live, "register", str(stick), "--json").json
+    assert again == {**first, "new": False, "put_back": True}
+    [third] = call(live, "register", str(stick), "--json").json
+    assert third == {**first, "new": False}
+    call(live, "evaluate", "--all")
+    assert _outcome(live) == "scored"
+    assert engine.resolve(f"proctor-submissions/mini:{first['submission']}").id == made.id
+
+
+def test_an_archive_that_was_registered_puts_it_back_by_itself(
+    live: Project, engine: DockerEngine, image: tuple[ImageRef, str], tmp_path: Path
+) -> None:
+    """And where the image itself is back under its name, handing it in again is enough."""
+    made, name = image
+    live.software("good", image=name)
+    call(live, "pack", "-t", "alpha", "--no-check", "--to", str(tmp_path / "stick"))
+    [first] = call(live, "register", str(tmp_path / "stick"), "--json").json
+    _remove(engine, made.id)
+    call(live, "evaluate", "--all")
+    assert _outcome(live) == "scored"
+    with engine.clients.calling("naming the image") as api:
+        api.tag(made.id, *name.split(":"))
+    [again] = call(live, "submit", "-t", "alpha", "--no-check", "--json").json
+    assert (again["submission"], again["new"]) == (first["submission"], False)
+    assert again["quota"]["left"] == first["quota"]["left"]
+    assert engine.resolve(f"proctor-submissions/mini:{first['submission']}").id == made.id

@@ -169,7 +169,7 @@ def origins(config: Config, engine: Engine, team: str) -> Origins:
 
 def _owners(config: Config) -> dict[str, frozenset[str]]:
     """Which teams registered an image, by its identity; nothing where nothing was ever registered."""
-    if not config.events.exists():
+    if not (config.events.exists() or config.database.exists()):
         return {}
     from runner.store.connect import open_store
     from runner.store.queries import submissions

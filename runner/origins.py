@@ -109,7 +109,7 @@ class Origins:
             raise refused(
                 "the image of the bundle may not be used",
                 why,
-                "pack it with the image in it: runner pack --to",
+                "pack it with the image in it: runner pack … --to FOLDER",
             )
         return found
 

@@ -239,7 +239,7 @@ def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
         f"the image of {name} has vanished from this engine",
         why=f"It was {image['id'][:19]}, and {bundle.submission_id} was packed here, without an archive of it.",
         fix="put that very image back, which costs no quota: load it into the engine again, or run runner register with "
-        "the bundle that runner pack --to writes where the image still is; another image is another submission",
+        "the bundle that runner pack … --to FOLDER writes where the image still is; another image is another submission",
     )
 
 

@@ -26,7 +26,7 @@ and before anything is built; only the organiser's own team `baselines` is exemp
 |---|---|
 | `image:` | the name of an image that is no other team's and not the platform's; `repository@sha256:…`; never an id or the beginning of one |
 | `FROM`, `COPY --from`, `RUN --mount=from=`, also as `ONBUILD` | an earlier stage of the same file; a base image; `repository@sha256:…`; `FROM scratch` |
-| a bundle from elsewhere | carries its image (`runner pack --to`), or names one of a registry by its digest |
+| a bundle from elsewhere | carries its image (`runner pack --to FOLDER`), or names one of a registry by its digest |
 
 - Base images are `python:3.11-slim`, `proctor/base:bookworm`, and what the organiser lists in
   [`RUNNER_BASES`](environment.md). Anybody may also name them as `image:`. A base image's own `ONBUILD` keeps the same rules.

@@ -309,7 +309,11 @@ def _put_back(config: Config, engine: Engine, bundle: Bundle) -> bool:
     image = bundle.data["image"]
     if image is None:
         return False
-    if read_bundle(home_of(config, bundle.submission_id), verify=False).digest != bundle.digest:
+    try:
+        registered_then = read_bundle(home_of(config, bundle.submission_id), verify=False)
+    except RunnerError:
+        return False  # our copy is damaged: nobody can tell whether this is the same
+    if registered_then.digest != bundle.digest:
         raise RunnerError(
             "E205",
             "another bundle was registered under this id",

@@ -252,6 +252,8 @@ def _judge(
     """Status, message, and (of an error) whose fault: an evaluator that ended well and says error names the organiser's files."""
     if exit_.killed == "cancel":
         raise KeyboardInterrupt
+    if exit_.outside is not None:
+        return "error", f"the evaluator was ended from outside: {exit_.outside}"
     if exit_.killed == "time":
         return (
             "error",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from runner.audience import Audience, RunView, redact_run
+from runner.audience import Audience, RunView, escape, redact_run
 from runner.bundle import Bundle, bundle_digest
 from runner.clock import SystemClock, stamp
 from runner.config import Config
@@ -54,6 +54,20 @@ class Checked:
             return False
         record = last.record(check=False)
         return record["status"] == "error" and str(record.get("message")).startswith("E408")
+
+    @property
+    def our_failure(self) -> str:
+        """What failed on our side, in full; empty when nothing did.
+
+        For whoever sits at this machine alone: it is not redacted, and nothing of a check is kept to look it up.
+        """
+        if self.detail.run.outcome.blame != "platform" or self.detail.attempt is None:
+            return ""
+        verdict = self.detail.attempt.record(check=False)["verdict"]
+        if verdict["blame"] == "platform":
+            return escape(f"{verdict['name']}: {verdict['detail'] or verdict['name']}", 2000)
+        last = self.detail.evaluation
+        return escape(f"the evaluation: {last.record(check=False)['message']}", 2000) if last else ""
 
     def view(self, audience: Audience) -> RunView:
         """The run as ``audience`` may see it."""

@@ -82,8 +82,8 @@ def derive(
 ) -> Outcome:
     """The outcome of a run from its attempts (oldest first) and the events about it.
 
-    The latest attempt that says something about the software decides: failures of the platform and
-    cancelled attempts never displace it. ``withdrawn`` is the time the submission was withdrawn.
+    The latest attempt that says something about the software decides: failures of the platform, kills from
+    outside and cancelled attempts never displace it. ``withdrawn`` is the time the submission was withdrawn.
     """
     outcome = _of_attempts(attempts, cancelled_seq)
     if withdrawn is not None:
@@ -112,7 +112,7 @@ def derive(
 
 
 def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) -> Outcome:
-    settled = [a for a in attempts if a.verdict not in ("platform-error", "cancelled")]
+    settled = [a for a in attempts if a.verdict not in ("platform-error", "killed-outside", "cancelled")]
     if settled:
         return _settled(settled[-1])
     last = attempts[-1] if attempts else None
@@ -122,6 +122,9 @@ def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) ->
         return Outcome("pending", "The run has not been executed yet.", "not executed yet", _WAIT, todo="run")
     if last.verdict == "cancelled":
         return _cancelled(last)
+    if last.verdict == "killed-outside":
+        # Whoever ends containers on the machine would end the next one too: it is not tried again by itself.
+        return _held(last, None, "platform", f"killed-outside: {last.detail}", says=TABLE["killed-outside"].says)
     broken = [a for a in attempts if a.verdict == "platform-error"]
     verdict = TABLE["platform-error"]
     if len(broken) < TRIES and not last.detail.startswith(MENDED_FIRST):
@@ -238,11 +241,16 @@ def _still(outcome: Outcome, last: EvaluationFacts) -> Outcome:
 
 
 def _held(
-    attempt: AttemptFacts, evaluation: int | None, blame: Blame, reason: str, fault: str = ""
+    attempt: AttemptFacts,
+    evaluation: int | None,
+    blame: Blame,
+    reason: str,
+    fault: str = "",
+    says: str = "it could not be executed or evaluated on our side.",
 ) -> Outcome:
     return Outcome(
         "held",
-        "The run waits for the organiser: it could not be executed or evaluated on our side.",
+        f"The run waits for the organiser: {says[0].lower()}{says[1:]}",
         reason,
         "Nothing to do for the team. The organiser: runner show, then runner evaluate --force or runner reevaluate.",
         blame,

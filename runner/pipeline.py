@@ -142,6 +142,7 @@ def exit_record(exit_: Exit | None) -> dict[str, Any] | None:
         "oom_killed": exit_.oom_killed,
         "killed": exit_.killed,
         "start_error": exit_.start_error,
+        "outside": exit_.outside,
     }
 
 

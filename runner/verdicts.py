@@ -29,6 +29,11 @@ TABLE: dict[str, VerdictKind] = {
     "cancelled": VerdictKind(
         "none", "A person stopped the run.", "Start it again with runner evaluate --run RUN --force."
     ),
+    "killed-outside": VerdictKind(
+        "platform",
+        "The software was ended from outside: neither by us, nor by its own limits, nor by itself.",
+        "Nothing to do: the organiser looks at what happened on the machine. It costs nothing.",
+    ),
     "disputed": VerdictKind(
         "none",
         "A server of ours that the software can reach failed while it ran; either side may have caused it.",
@@ -132,6 +137,8 @@ def decide(facts: Facts, limits: Limits, expected: str) -> Verdict:
     warnings = list(_warnings(facts, exit_))
     if exit_.killed == "cancel":
         return Verdict("cancelled", "stopped by a person", tuple(warnings))
+    if exit_.outside is not None:
+        return Verdict("killed-outside", exit_.outside, tuple(warnings))
     if facts.disputed is not None:
         return Verdict("disputed", facts.disputed, tuple(warnings))
     if exit_.killed == "time":

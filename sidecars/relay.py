@@ -34,6 +34,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
+from sidecars.serving import IDLE_SECONDS
+
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 10.0
 HALF_CLOSED = 5  # seconds that the other direction of a half-closed connection may go on
@@ -112,8 +114,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--idle",
         type=int,
-        default=600,
-        help="seconds without a byte after which a connection is closed (600)",
+        default=IDLE_SECONDS,
+        help="seconds without a byte after which a connection is closed (default: a week)",
     )
     return parser
 

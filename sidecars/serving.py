@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
+    import uvicorn
+
     Scope = MutableMapping[str, Any]
     Application = Callable[
         [Scope, Callable[[], Awaitable[Scope]], Callable[[Scope], Awaitable[None]]], Awaitable[None]
     ]
 
 CONNECTIONS = 512
+# Seconds that a connection may be idle, here and in the relay: longer than any run. A client that thinks for as long as
+# its task lets it must not find the connection closed that it kept; whoever holds many of them blocks only itself.
+IDLE_SECONDS = 7 * 24 * 3600
 GRACE = 2  # seconds for open requests after SIGTERM
 
 
@@ -47,21 +52,31 @@ def serve(
 
     if socket is not None:
         socket.unlink(missing_ok=True)
-    config = uvicorn.Config(
+    config = settings(
         app,
         uds=str(socket) if socket is not None else None,
         host=host,
         port=port or 0,
         http="h11",
-        ws="none",
         loop="asyncio",
         lifespan="on",
         log_level="warning",
+        limit_concurrency=connections,
+    )
+    Announced(config).run()
+
+
+def settings(app: Application, **more: Any) -> uvicorn.Config:
+    """What all servers of ours have in common, and ``more`` of uvicorn's settings."""
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
+        ws="none",
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=connections,
-        timeout_keep_alive=30,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=GRACE,
+        **more,
     )
-    Announced(config).run()

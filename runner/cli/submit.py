@@ -75,7 +75,8 @@ def pack_one(
             if failures is None:
                 render.show(view)
             if not checked.good:
-                if checked.detail.run.outcome.blame == "platform":
+                if checked.our_failure:
+                    output.say(f"our side failed: {checked.our_failure}")
                     output.say("this says nothing about the software; --no-check packs it as it is")
                 if failures is not None:
                     name = f"{submission.team}/{submission.software}"
@@ -336,6 +337,8 @@ def _tried(
     with local.check_submission(where, engine, evaluator, submission, image, task, chosen, wanted) as checked:
         audience = context.audience(f"team:{submission.team}")
         view = checked.view(audience)
+        if checked.our_failure:
+            output.say(f"our side failed: {checked.our_failure}")
         line = local.command_line(checked.job)
         # Here or never: nothing of this run is kept for `runner show`.
         within = inside(checked.detail, task, audience, chosen).choose(inner[0], None)

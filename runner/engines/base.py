@@ -162,6 +162,8 @@ class Exit:
     ``code`` is the exit code (128+n when killed by signal n), None when it could not be started for a
     reason in the software (``start_error`` says which, for example an unknown command). ``killed`` is who
     ended it: ``time`` (wall clock), ``cancel`` (a person), ``stop`` (it was not needed any more), or None.
+    ``outside`` says how somebody or something else on the machine ended it, where that is certain: neither we, nor
+    its own limits, nor a process inside.
     """
 
     code: int | None
@@ -172,6 +174,7 @@ class Exit:
     finished: str = ""
     resources: Resources = Resources()
     log_truncated: bool = False
+    outside: str | None = None
 
 
 @dataclass(frozen=True)

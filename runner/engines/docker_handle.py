@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -14,11 +15,15 @@ from runner.engines import meter, sandbox
 from runner.engines.base import ContainerSpec, Exit, Killed, Resources
 from runner.engines.client import Clients
 from runner.engines.text import printable
+from runner.engines.witness import Witness, told_by_events
 from runner.errors import PlatformError
 
 POLL = 0.5  # seconds between looks at cancellation and the clock
 OUTAGE = 20.0  # seconds that an engine may be away while a container runs
 KILL_GRACE = 30.0
+ASKING = 20.0  # seconds for the engine to say what it was told to do
+# How close to its limit of memory a SIGKILL that nobody else sent counts as one for memory.
+FAR_BELOW = 0.9
 CANCELLED = "-cancelled"  # a container renamed to end in this was cancelled from another process
 INIT_FAILED = re.compile(rb"\A\[FATAL tini \(\d+\)\] exec (.*) failed: ([^\n]*)\n?\Z", re.DOTALL)
 
@@ -33,10 +38,18 @@ class _Logs:
 class DockerHandle:
     """See :class:`runner.engines.base.Handle`."""
 
-    def __init__(self, clients: Clients, spec: ContainerSpec, gauge: meter.Meter, name: str) -> None:
+    def __init__(
+        self,
+        clients: Clients,
+        spec: ContainerSpec,
+        gauge: meter.Meter,
+        name: str,
+        witness: Witness | None = None,
+    ) -> None:
         self.id = ""
         self.name = name
         self.meter = gauge
+        self.witness = witness
         self.clock = time.monotonic()
         self.start_error: str | None = None
         self._clients = clients
@@ -57,7 +70,7 @@ class DockerHandle:
         """Whether it has ended, or never started; does not wait."""
         if self._exit is not None or self.start_error is not None:
             return True
-        self.meter.poll()
+        self._poll()
         return not self.alive()
 
     def stop(self, grace: float = 2.0) -> Exit:
@@ -103,7 +116,10 @@ class DockerHandle:
             try:
                 if self._ended(min(POLL, left)):
                     if away_since is not None:
-                        raise PlatformError("the container engine was away while the software ran")
+                        raise PlatformError(
+                            "the container engine was away while the software ran",
+                            why="It answers again now, but whether it ended the software meanwhile cannot be known.",
+                        )
                     return None
             except PlatformError as error:
                 if error.code != "E301":
@@ -112,7 +128,12 @@ class DockerHandle:
                 if time.monotonic() - away_since > OUTAGE:
                     raise
                 time.sleep(POLL)
-            self.meter.poll()
+            self._poll()
+
+    def _poll(self) -> None:
+        self.meter.poll()
+        if self.witness is not None:
+            self.witness.poll()
 
     def _ended(self, seconds: float) -> bool:
         """Wait at most ``seconds`` for the end."""
@@ -170,6 +191,7 @@ class DockerHandle:
         if code == 137 and killed is None and source == "exact" and memory is not None:
             oom = oom or memory >= self._spec.limits.memory
         started, finished = str(state["StartedAt"]), str(state["FinishedAt"])
+        outside = self._outside(killed, code, oom, memory, (started, finished))
         self._logs = logs = self._all_logs()
         start_error = None
         failed = INIT_FAILED.match(logs.stderr) if code in (126, 127) and not logs.stdout else None
@@ -185,7 +207,36 @@ class DockerHandle:
             finished=finished,
             resources=Resources(seconds_between(started, finished), cpu, memory, source),
             log_truncated=logs.truncated,
+            outside=outside,
         )
+
+    def _outside(
+        self, killed: Killed | None, code: int, oom: bool, memory: int | None, times: tuple[str, str]
+    ) -> str | None:
+        """How something else than us, its limits and its own processes ended it; None where that is not certain."""
+        if killed in ("cancel", "stop"):
+            return None
+        told = None
+        with (
+            suppress(PlatformError),  # an engine that does not remember says nothing
+            self._clients.streaming("asking what the engine was told", ASKING) as (api, _),
+        ):
+            action, linger = ("pause", 0.0) if killed == "time" else ("kill", 1.0 if code == 137 else 0.0)
+            told = told_by_events(api, self.id, action, *times, linger)
+        if told is not None or killed == "time" or self.witness is None:
+            return told
+        far_below = memory is not None and memory < FAR_BELOW * self._spec.limits.memory
+        if code == 137 and far_below and self.witness.machine_out_of_memory(self.id):
+            return "the machine was out of memory, and its kernel chose this container"
+        if code == 137 and far_below and not oom and self.witness.first_process_killed():
+            return "its first process was killed by a signal from the machine"
+        return None
+
+    def close(self) -> None:
+        """Give up what watches the container; it has ended, or is removed by its session."""
+        self.meter.close()
+        if self.witness is not None:
+            self.witness.close()
 
     def _all_logs(self) -> _Logs:
         cap = self._spec.limits.log

@@ -18,6 +18,7 @@ from runner.engines.docker_handle import DockerHandle
 from runner.engines.owner import Slot, default_locks, me
 from runner.engines.roles import SIDECARS, Room
 from runner.engines.text import printable
+from runner.engines.witness import Witness
 from runner.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -113,7 +114,10 @@ class DockerSession:
             cgroup_parent=gauge.parent,
         )
         self._keep()
-        handle = DockerHandle(self._clients, spec, gauge, f"proctor-{self._tag}-{len(self._handles)}")
+        witness = Witness() if self._engine.local else None
+        handle = DockerHandle(
+            self._clients, spec, gauge, f"proctor-{self._tag}-{len(self._handles)}", witness
+        )
         self._handles.append(handle)
         self._room.add(spec, handle)
         with self._clients.calling("starting a container") as api:
@@ -135,6 +139,9 @@ class DockerSession:
                 handle.start_error = text
         if handle.start_error is None:
             gauge.started(handle.id)
+            if witness is not None:
+                with self._clients.calling("looking at a container") as api:
+                    witness.started(int(api.inspect_container(handle.id)["State"]["Pid"]), handle.id)
         return handle
 
     def copy_out(
@@ -183,7 +190,7 @@ class DockerSession:
             except PlatformError as error:
                 failure = error
         for handle in self._handles:
-            handle.meter.close()
+            handle.close()
         self._slot.release()
         if failure is not None:
             raise failure
@@ -248,8 +255,11 @@ class DockerSession:
                         facts = os.statvfs(point)
                         if facts.f_files == self._inodes[volume.name]:
                             return facts.f_bavail == 0 or facts.f_favail == 0
-            run = api.exec_create(keeper, ["stat", "-f", "-c", "%a %d", path])
-            words = bytes(api.exec_start(run["Id"])).split()
+            for _ in range(3):  # a busy engine may lose what so short a command says
+                run = api.exec_create(keeper, ["stat", "-f", "-c", "%a %d", path])
+                words = bytes(api.exec_start(run["Id"])).split()
+                if words:
+                    break
         if len(words) != 2 or not all(w.isdigit() for w in words):
             raise PlatformError(
                 "the fill of the output volume cannot be read", why="The keeper's stat failed."

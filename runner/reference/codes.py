@@ -76,7 +76,7 @@ evaluations, and what people did; it is stored nowhere.
 | `failed` | a verdict that blames the participant | no, listed below | yes |
 | `pending` | not executed or not evaluated yet; a failure of ours that is tried again | no | counts as open |
 | `running` | being executed now | no | counts as open |
-| `held` | our side or the evaluator failed for good, or the verdict is `disputed`: the organiser has to look | no | no |
+| `held` | our side or the evaluator failed for good, or the verdict is `disputed` or `killed-outside`: the organiser has to look | no | no |
 | `cancelled` | a person stopped it | no | no |
 | `withdrawn` | the submission was taken back | no | only if it had run |
 """
@@ -89,6 +89,12 @@ def verdicts() -> str:
     head = """\
 How one execution ended, and whose fault it was. The rows are tried in this order; the first that fits is the verdict.
 The raw facts (exit code, memory kill, resources) stay in `run.json` beside it.
+
+`killed-outside` is decided by facts that a software cannot make up: the engine's record of what it was told (`docker
+kill`, `stop`, `pause`), the kernel's log of memory kills (the machine was out of memory, not the container), and how the
+container's first process ended, which is our init and cannot be killed from inside. The last two need an engine on this
+machine, the last one also Linux 6.15 or newer. A SIGKILL from the machine to the software's own process, past the
+init, looks exactly like one that the software sent to itself: that stays `signal`.
 """
     rows = [
         f"| `{name}` | {row.blame} | {cell(row.says)} | {cell(row.next)} |" for name, row in TABLE.items()

@@ -221,6 +221,9 @@ class _Watch:
             self.marked = True
         # Those that the software can reach come first: whatever else fails then may be a consequence.
         for name in ended & REACHABLE.keys():
+            if self.servers.handles[name].wait(0).outside is not None:
+                # Not within the software's reach.
+                raise PlatformError(f"the {REACHABLE[name]} was ended from outside", why=self._how(name))
             raise _Disputed(f"the {REACHABLE[name]} ended while the run went on ({self._how(name)})")
         if "watch" in ended:
             raise _Disputed(f"the argument index stopped answering: {self._how('watch')}")
@@ -234,7 +237,7 @@ class _Watch:
         end = self.servers.handles[name].wait(0)
         if end.killed == "cancel":
             raise _Cancelled
-        facts = "out of memory" if end.oom_killed else f"exit code {end.code}"
+        facts = end.outside or ("out of memory" if end.oom_killed else f"exit code {end.code}")
         return f"{facts}. {self.servers.last_words(name)}".strip(". ")
 
 
@@ -254,7 +257,7 @@ def _conclude(job: Job, servers: Servers, driver: Handle, staging: Path, course:
         return
     report = _report(logs / REPORT)
     if report is None:
-        how = "out of memory" if end.oom_killed else f"exit code {end.code}"
+        how = end.outside or ("out of memory" if end.oom_killed else f"exit code {end.code}")
         raise PlatformError("the driver failed", why=f"{how}. {servers.last_words('driver')}".strip())
     if report["failure"] is not None:
         part, message = report["failure"]["part"], report["failure"]["message"]

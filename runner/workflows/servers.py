@@ -252,6 +252,7 @@ class Servers:
             words = f"{words}. {self.last_words('search', WORDS)}".strip(". ")
         end = self.handles[name].wait(0)
         how = "It ran out of memory" if end.oom_killed else f"It ended with exit code {end.code}"
+        how = f"It was ended from outside: {end.outside}" if end.outside else how
         return PlatformError(f"the {PARTS[name]} did not start", why=f"{how}. {words}".strip())
 
     def keep_logs(self, folder: Path) -> None:

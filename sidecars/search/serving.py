@@ -20,6 +20,7 @@ from sidecars.search.app import application
 from sidecars.search.errors import DataError
 from sidecars.search.prepared import open_collection
 from sidecars.search.served import LOG_BYTES, ServedLog
+from sidecars.serving import settings
 
 
 class _Server(uvicorn.Server):
@@ -61,13 +62,10 @@ def serve(
             file=sys.stderr,
             flush=True,
         )
-        config = uvicorn.Config(
+        config = settings(
             application(Api(collection, index, prefix, served), threads),
             log_level="error",  # clients could fill a log with warnings
-            access_log=False,
             lifespan="off",
-            server_header=False,
-            timeout_graceful_shutdown=2,
         )
         try:
             asyncio.run(_until_signalled(_Server(config), listener))

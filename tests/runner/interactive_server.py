@@ -1,11 +1,13 @@
 """A debating software that behaves as its argument says. It is handed to a container as text; plain Python."""
 
+import http.client
 import json
 import os
 import socket
 import sys
 import threading
 import time
+import urllib.parse
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -61,6 +63,21 @@ class Handler(BaseHTTPRequestHandler):
         hits = retrieve(text)
         said = hits[0]["text"] if hits else "There is nothing to be said for that."
         self.give(json.dumps({"content": said, "arguments": hits}).encode())
+
+    def thinks(self, turn, text):
+        """Ask the index twice over one connection, and think for longer than many servers keep an idle one."""
+        address = urllib.parse.urlsplit(os.environ["ARGUMENTS_URL"])
+        body = json.dumps({"query": {"match": {"attacks": {"query": text}}}, "size": 1}).encode()
+        path = f"{address.path}/{os.environ['ARGUMENTS_INDEX']}/_search"
+        index = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+        index.auto_open = True
+        for pause in (0, 6.5):
+            time.sleep(pause)
+            index.request("POST", path, body, {"Content-Type": "application/json"})
+            hits = json.loads(index.getresponse().read())["hits"]["hits"]
+            index.auto_open = False  # the same connection, or none
+        hits = [dict(hit["_source"], id=hit["_id"], key=n) for n, hit in enumerate(hits, 1)]
+        self.give(json.dumps({"content": "I have thought.", "arguments": hits}).encode())
 
     def judge(self, data):
         whole = "userTurnIndex" not in data

@@ -36,7 +36,10 @@ def test_valid_is_scored_and_invalid_is_listed() -> None:
     assert "3 errors" in invalid.reason and not any(c.isdigit() for c in invalid.says)
 
 
-@pytest.mark.parametrize("verdict", sorted(set(TABLE) - {"ok", "platform-error", "cancelled", "disputed"}))
+NOT_THEIRS = {"ok", "platform-error", "killed-outside", "cancelled", "disputed"}
+
+
+@pytest.mark.parametrize("verdict", sorted(set(TABLE) - NOT_THEIRS))
 def test_the_participants_verdicts_fail_cost_and_are_listed(verdict: str) -> None:
     outcome = derive([attempt(verdict)])
     assert (outcome.name, outcome.blame, outcome.verdict) == ("failed", "participant", verdict)
@@ -65,6 +68,21 @@ def test_a_disputed_run_is_held_at_once_and_never_tried_again_by_itself() -> Non
         assert summary(attempt("disputed"), attempt(later, number=2)) == held
     assert summary(attempt("disputed"), attempt("ok", VALID, number=2))[0] == "scored"
     assert summary(attempt("ok", VALID), attempt("disputed", number=2)) == held
+
+
+def test_a_kill_from_outside_is_held_costs_nothing_and_never_displaces_what_was_known() -> None:
+    held = ("held", False, False, True, "platform", "nothing")
+    killed = attempt("killed-outside", number=2)
+    assert summary(attempt("killed-outside")) == held
+    outcome = derive([attempt("killed-outside")])
+    assert outcome.reason == "killed-outside: detail of killed-outside"
+    assert outcome.says.startswith("The run waits for the organiser: the software was ended from outside")
+    assert summary(attempt("ok", VALID), killed)[0] == "scored"
+    assert summary(attempt("run-error"), killed)[:3] == ("failed", False, True)
+    assert summary(attempt("disputed"), killed)[0] == "held"
+    # The organiser's own new try decides anew, whatever becomes of it.
+    assert summary(attempt("killed-outside"), attempt("ok", VALID, number=2))[0] == "scored"
+    assert summary(attempt("killed-outside"), attempt("platform-error", number=2))[0] == "pending"
 
 
 def test_evaluator_errors_are_tried_again_twice_then_held() -> None:

@@ -48,6 +48,9 @@ def test_the_order() -> None:
     cancelled = Exit(code=137, killed="cancel")
     assert name(cancelled, platform="disk full", disputed="gone") == "platform-error"
     assert name(cancelled, disputed="gone", unhealthy="never") == "cancelled"
+    outside = Exit(code=137, outside="somebody had the container engine send it signal 9")
+    assert name(outside, disputed="gone", unhealthy="never") == "killed-outside"
+    assert name(outside, ready=True) == "killed-outside"
     assert name(STOPPED, disputed="gone", unhealthy="never") == "disputed"
     assert name(None, disputed="gone") == "platform-error"
 

@@ -26,9 +26,15 @@ UNPACKED = cases.HERE / "task" / "datasets" / cases.DATASET / "inputs"
 def test_there_are_enough_of_each_sort() -> None:
     assert len(ALL) >= 50
     seen = {case.verdict for case in ALL}
-    # Not from a software on its own: our faults, somebody's Ctrl-C, and servers (those are in
-    # tests/runner/test_interactive_rooms.py).
-    assert seen == TABLE.keys() - {"platform-error", "cancelled", "unhealthy", "disputed"}
+    # Not from a software on its own: our faults, somebody's Ctrl-C, kills from outside (those are in
+    # tests/contracts/test_killed_outside.py), and servers (in tests/runner/test_interactive_rooms.py).
+    assert seen == TABLE.keys() - {
+        "platform-error",
+        "cancelled",
+        "killed-outside",
+        "unhealthy",
+        "disputed",
+    }
     assert {case.outcome for case in ALL} == OUTCOMES
 
 

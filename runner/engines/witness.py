@@ -1,0 +1,139 @@
+"""Who ended a container that we did not end: the facts that nobody inside the container can make up.
+
+Three of them, each read from outside after the end:
+
+- the engine's own events: ``kill`` and ``pause`` are recorded for calls to the engine's API alone;
+- how the container's first process (our init) ended: the kernel drops a SIGKILL that is sent to it from inside, so
+  one that killed it came from the machine, or from the kernel at the memory limit;
+- the kernel's log of memory kills, which names the control group of the victim and whether the whole machine was
+  out of memory or only that group.
+
+The last two need an engine on this machine, the second also Linux 6.15. What cannot be told: a SIGKILL from the
+machine to a *child* of the init, which is the software itself, looks exactly like one that it sent to itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+KMSG = Path("/dev/kmsg")
+SIGKILL = 9
+_ENDING = ("1", "2", "3", "9", "15")  # signals that are sent to end something; others may be meant otherwise
+# Linux 6.15: ioctl PIDFD_GET_INFO on a struct pidfd_info of 64 bytes, and the bit that asks for the exit code.
+_GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
+_EXIT = 1 << 3
+_CODE_AT = 60  # bytes before exit_code in the struct
+_NO_CPU_LIMIT = re.compile(r"^Max cpu time +unlimited +unlimited", re.MULTILINE)
+_RECORD = 8192  # bytes; one record of the kernel's log is shorter
+_OF_THE_MACHINE = re.compile(rb";oom-kill:constraint=[^,]*,[^;\n]*?,global_oom,task_memcg=(/[^,\n]*),")
+
+
+class Witness:
+    """Watches the first process of one container of this machine. Never raises: what it cannot see it leaves open."""
+
+    def __init__(self, kmsg: Path = KMSG) -> None:
+        self._process: int | None = None
+        self._pid = 0
+        self._tampered = False
+        self._log: int | None = None
+        with suppress(OSError):
+            self._log = os.open(kmsg, os.O_RDONLY | os.O_NONBLOCK)
+            os.lseek(self._log, 0, os.SEEK_END)  # only what is said from now on
+
+    def started(self, pid: int, container: str) -> None:
+        """The container runs; ``pid`` is its first process as the engine's machine counts."""
+        with suppress(OSError, AttributeError):
+            if pid <= 0:
+                return
+            process = os.pidfd_open(pid)
+            # An engine with a process table of its own names other processes than we see.
+            if container not in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace"):
+                os.close(process)
+                return
+            self._process, self._pid = process, pid
+
+    def poll(self) -> None:
+        """Called a few times a second: a limit on processor time can be set from inside, and kills in our name."""
+        if self._process is not None and not self._tampered:
+            with suppress(OSError):
+                limits = Path(f"/proc/{self._pid}/limits").read_text(encoding="ascii")
+                self._tampered = _NO_CPU_LIMIT.search(limits) is None
+
+    def first_process_killed(self) -> bool:
+        """Whether the first process was ended by SIGKILL; False also where that cannot be read."""
+        if self._process is None or self._tampered:
+            return False
+        answer = bytearray(64)
+        struct.pack_into("=Q", answer, 0, _EXIT)
+        with suppress(OSError):
+            fcntl.ioctl(self._process, _GET_INFO, answer)
+            (mask,) = struct.unpack_from("=Q", answer, 0)
+            (status,) = struct.unpack_from("=i", answer, _CODE_AT)
+            return bool(mask & _EXIT) and os.WIFSIGNALED(status) and os.WTERMSIG(status) == SIGKILL
+        return False
+
+    def machine_out_of_memory(self, container: str) -> bool:
+        """Whether the machine as a whole was out of memory and its kernel chose a process of ``container``."""
+        if self._log is None:
+            return False
+        wanted = container.encode()
+        while True:
+            try:
+                record = os.read(self._log, _RECORD)
+            except BrokenPipeError:  # records were overwritten before they were read: go on with the oldest
+                continue
+            except OSError:
+                return False
+            if not record:
+                return False
+            found = _OF_THE_MACHINE.search(record)
+            if found is not None and wanted in found[1]:
+                return True
+
+    def close(self) -> None:
+        """Give up the watch."""
+        for descriptor in (self._process, self._log):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._process = self._log = None
+
+
+def told_by_events(
+    api: Any, container: str, action: str, since: str, until: str, linger: float
+) -> str | None:
+    """What the engine's API was asked to do to a container (``kill`` or ``pause``); None when nothing is recorded.
+
+    Only for containers that we did not do the same to. An event may be recorded a moment after the container's end:
+    ``linger`` is how many seconds after ``until`` are looked at. Engines remember their last few hundred events, so
+    ask at once.
+    """
+    for event in api.events(
+        since=_moment(since),
+        until=_moment(until, linger),
+        filters={"type": ["container"], "container": [container], "event": [action]},
+        decode=True,
+    ):
+        signal = str(((event.get("Actor") or {}).get("Attributes") or {}).get("signal", ""))
+        if event.get("Action") == "kill" and signal in _ENDING:
+            return f"somebody had the container engine send it signal {signal}"
+        if event.get("Action") == "pause":
+            return "somebody had the container engine pause it"
+    return None
+
+
+def _moment(stamp: str, later: float = 0.0) -> str:
+    """A time stamp of the engine as seconds and nanoseconds, the form that its lists of events take."""
+    from datetime import datetime
+
+    found = re.fullmatch(r"(.{19})(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", stamp)
+    if found is None:
+        return "0"
+    whole = int(datetime.fromisoformat(found[1] + found[3].replace("Z", "+00:00")).timestamp())
+    nanoseconds = int((found[2] or "0").ljust(9, "0")) + round(later * 1e9)
+    return f"{whole + nanoseconds // 10**9}.{nanoseconds % 10**9:09d}"

@@ -1,0 +1,167 @@
+"""Who killed it: what the engine was told, what the machine did, and what the software did to itself (real engine)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runner.engines.base import MIB, ContainerSpec, Exit, ImageRef, Limits
+from runner.engines.docker import DockerEngine
+from runner.engines.docker_handle import DockerHandle
+from runner.engines.witness import Witness
+from runner.verdicts import Facts, decide
+
+pytestmark = pytest.mark.engine
+LIMITS = Limits(memory=128 * MIB, pids=64, wall_clock=60, output=4 * MIB, tmp=16 * MIB, shm=8 * MIB)
+WAITS = "import time; print('begun', flush=True); time.sleep(50)"
+LISTENS = (
+    "import signal, sys, time\n"
+    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print('begun', flush=True); time.sleep(50)"
+)
+KILLS_ITSELF = "import os, time; time.sleep(1); os.kill(os.getpid(), 9)"
+KILLS_INIT = "import os, time; time.sleep(1); os.kill(1, 9); time.sleep(1); os.kill(os.getpid(), 9)"
+# A limit that only the kernel enforces, by a SIGKILL in nobody's name; the init has to work to reach it.
+LIMITS_INIT = (
+    "import os, resource, signal, time\n"
+    "resource.prlimit(1, resource.RLIMIT_CPU, (1, 1))\n"
+    "end = time.monotonic() + 40\n"
+    "while time.monotonic() < end: os.kill(1, signal.SIGWINCH)"
+)
+EATS = "held = [bytearray(1 << 20) for _ in range(400)]"
+
+Act = Callable[[DockerHandle, int], object]
+
+
+def _begun(handle: DockerHandle) -> None:
+    end = time.monotonic() + 30
+    while b"begun" not in handle.logs("stdout", 100):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def ended(engine: DockerEngine, scratch_image: ImageRef, attempt: str) -> Callable[..., Exit]:
+    """Run a program, do something to it from outside when it says ``begun``, and return how it ended."""
+
+    def run(program: str, act: Act | None = None, deadline: float = 60.0) -> Exit:
+        with engine.session(attempt) as session:
+            handle = session.start(
+                ContainerSpec("software", scratch_image, ("python3", "-c", program), LIMITS)
+            )
+            if act is None:
+                return handle.wait(deadline)
+            found: list[Exit] = []
+            waiting = threading.Thread(target=lambda: found.append(handle.wait(deadline)))
+            waiting.start()
+            _begun(handle)
+            facts = engine.clients.get().inspect_container(handle.id)
+            act(handle, int(facts["State"]["Pid"]))
+            waiting.join(90)
+            return found[0]
+
+    return run
+
+
+def verdict(end: Exit) -> str:
+    return decide(Facts(end, output_present=end.code == 0, output_full=False), LIMITS, "run.txt").name
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_kill_through_the_engine(
+    engine: DockerEngine, ended: Callable[..., Exit], how: signal.Signals
+) -> None:
+    end = ended(WAITS, lambda handle, _: engine.clients.get().kill(handle.id, how))
+    assert end.outside == f"somebody had the container engine send it signal {how.value}"
+    assert (end.killed, verdict(end)) == (None, "killed-outside")
+    assert end.code in (128 + how, 1)  # Python turns SIGINT into an exception
+
+
+def test_a_stop_that_the_software_obeys_is_no_good_end(
+    engine: DockerEngine, ended: Callable[..., Exit]
+) -> None:
+    """Otherwise half a run file would be scored."""
+    end = ended(LISTENS, lambda handle, _: engine.clients.get().stop(handle.id, timeout=20))
+    assert (end.code, verdict(end)) == (0, "killed-outside")
+
+
+def test_a_pause_is_not_the_softwares_time(engine: DockerEngine, ended: Callable[..., Exit]) -> None:
+    end = ended(WAITS, lambda handle, _: engine.clients.get().pause(handle.id), deadline=5.0)
+    assert end.outside == "somebody had the container engine pause it"
+    assert (end.killed, verdict(end)) == ("time", "killed-outside")
+
+
+def test_a_kill_from_the_machine(engine: DockerEngine, ended: Callable[..., Exit]) -> None:
+    if not engine.local:
+        pytest.fail("this test kills by process id: it needs an engine on this machine", pytrace=False)
+    end = ended(WAITS, lambda _, pid: os.kill(pid, signal.SIGKILL))
+    assert end.code == 137
+    if not _kernel_tells():  # Linux before 6.15: it cannot be known, and is not guessed
+        assert (end.outside, verdict(end)) == (None, "signal")
+        return
+    assert end.outside == "its first process was killed by a signal from the machine"
+    assert verdict(end) == "killed-outside"
+
+
+def _kernel_tells() -> bool:
+    """Whether the kernel says how a process ended that is not ours; asked about a child of this test."""
+    watch = Witness()
+    child = os.fork()
+    if child == 0:
+        time.sleep(30)
+        os._exit(0)
+    watch.started(child, "")
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    try:
+        return watch.first_process_killed()
+    finally:
+        watch.close()
+
+
+@pytest.mark.parametrize("program", [KILLS_ITSELF, KILLS_INIT, LIMITS_INIT], ids=["itself", "init", "limit"])
+def test_what_a_software_does_to_itself_stays_its_own(ended: Callable[..., Exit], program: str) -> None:
+    end = ended(program)
+    assert (end.code, end.killed, end.outside, verdict(end)) == (137, None, None, "signal")
+
+
+def test_its_own_limits_stay_its_own(ended: Callable[..., Exit]) -> None:
+    assert verdict(ended(EATS)) == "memory-limit"
+    late = ended(WAITS, deadline=2.0)
+    assert (late.killed, late.outside, verdict(late)) == ("time", None, "time-limit")
+
+
+MACHINE = (
+    "6,1,1,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
+    "task_memcg=/proctor/1x2/{id},task={task},pid=7,uid=20000\n"
+)
+GROUP = (
+    "6,1,1,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset={id},mems_allowed=0,"
+    "oom_memcg=/proctor/1x2/{id},task_memcg=/proctor/1x2/{id},task={task},pid=7,uid=20000\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "container", "told"),
+    [
+        (MACHINE, "c" * 64, True),
+        (MACHINE, "d" * 64, False),
+        (GROUP, "c" * 64, False),
+        # The name of a process is its own choice.
+        (GROUP.replace("{task}", ",global_oom,ta"), "c" * 64, False),
+    ],
+)
+def test_the_kernels_log_of_memory_kills(tmp_path: Path, line: str, container: str, told: bool) -> None:
+    """The lines are a real kernel's; a machine without memory cannot be had for a test."""
+    log = tmp_path / "kmsg"
+    log.write_text(MACHINE.format(id=container, task="before"))
+    watch = Witness(log)
+    with log.open("a") as file:
+        file.write(line.replace("{id}", "c" * 64).replace("{task}", "python3"))
+    assert watch.machine_out_of_memory(container) is told
+    watch.close()

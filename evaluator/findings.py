@@ -100,6 +100,8 @@ _TABLE = (
     Code("F223", "no verdict from the judge", "warning", "write answers that can be judged: without a verdict, it is no.", "it is no"),
     Code("F224", "answer cut for the judge", "warning", "write shorter answers: the judge reads the beginning only."),
     Code("F225", "very long word", "warning", "write words between blanks."),
+    Code("F226", "question refused by the judge's endpoint", "warning", "keep to the subject: endpoints may filter what they are asked; without a verdict, it is no.", "it is no"),
+    Code("F227", "answer speaks to the judge", "warning", "write for the user, not for whoever judges. Found by patterns: an answer about such texts may be meant too."),
     Code("F231", "not one debate's judgments", "error", 'write one object a line: {"userTurnsEvaluations": [{"Quantity": {"score": 1}, ...}, ...]}.', "all judgments of that debate are no"),
     Code("F232", "debate without judgments", "defect", "write a list userTurnsEvaluations with one object per turn; what is missing counts as no.", "all judgments of that debate are no"),
     Code("F233", "wrong number of debates or turns", "error", "write one line per debate and one object per turn, in the order of the input.", "lines are matched with debates by their place, what is missing is no, and lines too many are left out; of a debate with another number of turns all judgments are no"),
@@ -159,6 +161,8 @@ _TABLE = (
     Code("F340", "report takes too many questions to judge", "defect", "write a shorter report that cites fewer documents: the whole report scores 0.", "the topic scores 0"),
     Code("F341", "reply of the judge could not be read", "warning", "nothing to mend in the run; the default of the judgment was taken.", "the default of the judgment holds"),
     Code("F342", "very long word", "warning", "write words between blanks."),
+    Code("F343", "question refused by the judge's endpoint", "warning", "keep to the subject: endpoints may filter what they are asked; the default of the judgment was taken.", "the default of the judgment holds"),
+    Code("F344", "sentence speaks to the judge", "warning", "write for the reader, not for whoever judges. Found by patterns: a sentence about such texts may be meant too."),
 )  # fmt: skip
 CODES: dict[str, Code] = {c.code: c for c in _TABLE}
 

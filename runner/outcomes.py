@@ -124,7 +124,9 @@ def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) ->
         return _cancelled(last)
     if last.verdict == "killed-outside":
         # Whoever ends containers on the machine would end the next one too: it is not tried again by itself.
-        return _held(last, None, "platform", f"killed-outside: {last.detail}", says=TABLE["killed-outside"].says)
+        return _held(
+            last, None, "platform", f"killed-outside: {last.detail}", says=TABLE["killed-outside"].says
+        )
     broken = [a for a in attempts if a.verdict == "platform-error"]
     verdict = TABLE["platform-error"]
     if len(broken) < TRIES and not last.detail.startswith(MENDED_FIRST):

@@ -26,10 +26,14 @@ class Question(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a judge says. ``readable`` is False where its reply could not be read, and ``value`` is the default."""
+    """What a judge says. ``readable`` is False where its reply could not be read, and ``value`` is the default.
+
+    ``refused``: there is no reply at all, because its endpoint does not take this question.
+    """
 
     value: bool
     readable: bool = True
+    refused: bool = False
 
 
 class Unjudged(EvaluatorError):

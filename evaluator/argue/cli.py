@@ -269,6 +269,10 @@ def _tell_judging(judge: Judge, tally: Tally | None) -> None:
                 f"{unread:,} of {tally.asked[kind]:,} replies about {kind} could not be read: the default was taken. "
                 "Models that think aloud need more --max-tokens"
             )
+        if refused := tally.refused.total():
+            say(
+                f"{refused:,} of {count(tally.total, 'question')} refused by the endpoint: the default was taken"
+            )
     if judge.name == "lexical":
         from evaluator.judges.lexical import reliability
 

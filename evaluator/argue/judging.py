@@ -39,6 +39,7 @@ from evaluator.errors import EvaluatorError
 T = JudgmentType
 FLOW = "argue-flow 1"  # changes whenever other questions are asked
 REPORTS_AT_ONCE = 8
+MOST_REFUSED = 0.5  # of all questions: beyond, the endpoint or its parameters are wrong, not a few texts
 MAX_QUESTIONS = 20_000  # about one report
 MAX_READ = 10_000_000  # characters of one report in all questions about it: many times a long one
 Text = Callable[[str], str | None]  # the text of a document as a judge sees it, None for one that nobody has
@@ -59,15 +60,24 @@ class Flow:
 
 @dataclass
 class Tally:
-    """What has happened so far: questions answered, and by type those whose reply could not be read."""
+    """What has happened so far by type: questions, replies that could not be read, and questions that were refused."""
 
     asked: Counter[str] = field(default_factory=Counter)
     defaults: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
 
     @property
     def total(self) -> int:
         """All questions."""
         return sum(self.asked.values())
+
+    @property
+    def mostly_refused(self) -> str | None:
+        """Why these judgments are no judgments, when most questions were refused; None otherwise."""
+        refused = self.refused.total()
+        if refused <= MOST_REFUSED * self.total:
+            return None
+        return f"the judge's endpoint refused {refused:,} of {self.total:,} questions"
 
 
 class Judging:
@@ -228,11 +238,14 @@ class Judging:
             try:
                 said = await self.judge.decide(question)
             except EvaluatorError as error:
-                if not isinstance(error, Unjudged) and not getattr(error, "transient", False):
+                passes = getattr(error, "transient", False) and not getattr(error, "lasting", False)
+                if not isinstance(error, Unjudged) and not passes:
                     self._given_up = error
                 raise
         self.tally.asked[question.type] += 1
-        if not said.readable:
+        if said.refused:
+            self.tally.refused[question.type] += 1
+        elif not said.readable:
             self.tally.defaults[question.type] += 1
         if self._tell is not None:
             self._tell()

@@ -45,11 +45,18 @@ class ModelJudge:
 
     async def decide(self, question: Question) -> Verdict:
         """See :class:`evaluator.argue.asking.Judge`. Raises :class:`evaluator.judges.chat.JudgeError`."""
+        from evaluator.judges.chat import JudgeError
+
         prompt = self.prompts.of(question.type)
         messages = prompt.messages(question)
         if (self.lacks or self._begin) and not self.knows(messages):
             await self._ready()
-        reply = await self.chat.ask(messages)
+        try:
+            reply = await self.chat.ask(messages)
+        except JudgeError as error:
+            if not error.refused:
+                raise
+            return Verdict(prompt.default, False, True)
         said = reading(reply.text)
         return Verdict(prompt.default, False) if said is None else Verdict(said)
 

@@ -262,4 +262,6 @@ def annotate(
             first.fix or "run it again: what was answered is kept",
             usage=first.usage,
         )
+    if (why := tally.mostly_refused) is not None:
+        raise EvaluatorError("these would be no judgments", why, "try another model, prompts or --max-tokens")
     return [r for r in results if isinstance(r, JudgedReport)], tally

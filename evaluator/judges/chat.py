@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluator.errors import EvaluatorError
 from evaluator.judges.replies import Replies
+from evaluator.judges.retrying import CONNECT_SECONDS, Patience, passing
 from schemas.documents import show
 from schemas.replies import StoredReply, reply_key
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 REPLY_CHARACTERS = 1 << 20
 UNUSABLE_RETRIES = 2  # a reply with status 200 that is no completion: the SDK does not ask again by itself
 _NEVER_BETTER = ("budget_exceeded", "insufficient_quota", "key_refused")
+REFUSED_FIRST = (
+    5  # an endpoint that refuses its first questions takes none: a parameter or the model is wrong
+)
+_REFUSALS = (400, 413, 422)  # of one question: its text, as a filter of contents may say, or its length
 
 
 @dataclass(frozen=True)
@@ -49,20 +54,33 @@ class Usage:
 
 
 class JudgeError(EvaluatorError):
-    """A model could not be asked. ``transient``: asking later may help; else something has to be changed."""
+    """A model could not be asked. ``transient``: asking later may help; else something has to be changed.
 
-    def __init__(self, what: str, transient: bool, why: str = "", fix: str = "") -> None:
+    ``refused``: the endpoint takes questions, but not this one. ``lasting``: no other question will fare better.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        transient: bool,
+        why: str = "",
+        fix: str = "",
+        *,
+        refused: bool = False,
+        lasting: bool = False,
+    ) -> None:
         super().__init__(what, why, fix)
-        self.transient = transient
+        self.transient, self.refused, self.lasting = transient, refused, lasting
 
 
 class Chat:
     """A model behind an endpoint.
 
     ``base_url`` is an OpenAI-compatible address up to ``/v1`` (the SDK's default without it); ``socket`` is the
-    gateway's instead. At most ``concurrency`` questions are open at a time. 429, 5xx, time-outs (``timeout`` seconds
-    each) and broken connections are tried ``retries`` times more, with growing pauses or as long as the endpoint
-    says. ``parameters`` go with every question; ``temperature`` is 0 unless they say otherwise (None leaves a
+    gateway's instead. At most ``concurrency`` questions are open at a time, and one alone until the endpoint has answered
+    something. 429, 5xx, time-outs (``timeout`` seconds each) and broken connections are tried ``retries`` times more, with
+    growing pauses or as long as the endpoint says; an address where nobody is, three times in all. A key that is refused,
+    an address where nobody is and five refusals without any reply end all questions, those too that come later. ``parameters`` go with every question; ``temperature`` is 0 unless they say otherwise (None leaves a
     parameter out, for models that refuse it). Nothing is opened before the first question.
     """
 
@@ -90,6 +108,13 @@ class Chat:
         self._slots = asyncio.Semaphore(concurrency)
         self._client: AsyncOpenAI | None = None
         self._open: dict[str, asyncio.Task[Reply]] = {}
+        self._patience = Patience(self._who(), retries)
+        self._first: asyncio.Future[JudgeError | None] | None = (
+            None  # of the question that finds out whether anybody answers
+        )
+        self._proven = False  # whether the endpoint ever answered a question
+        self._turned_down = 0  # questions before that
+        self._dead: JudgeError | None = None
 
     async def ask(self, messages: Sequence[Mapping[str, str]], **parameters: Any) -> Reply:
         """The model's reply to ``messages``. The same question twice is asked once, also when both are open.
@@ -122,7 +147,7 @@ class Chat:
         async with self._slots:
             self.usage.asked += 1
             try:
-                stored, cached = await self._answer(key, messages, given)
+                stored, cached = await self._in_turn(key, messages, given)
             except JudgeError:
                 self.usage.failed += 1
                 raise
@@ -135,52 +160,109 @@ class Chat:
             self.usage.completion_tokens += stored.completion_tokens
         return _reply(stored, cached)
 
+    async def _in_turn(
+        self, key: str, messages: Sequence[Mapping[str, str]], given: dict[str, Any]
+    ) -> tuple[StoredReply, bool]:
+        """:meth:`_answer`, one at a time as long as nobody has answered anything; whoever waited fails with that one."""
+        while not self._proven and self._first is not None:
+            failed = await asyncio.shield(self._first)
+            if failed is not None:
+                raise failed
+        if self._dead is not None:
+            raise self._dead
+        if self._proven:
+            return await self._answer(key, messages, given)
+        self._first = first = asyncio.get_running_loop().create_future()
+        failure: JudgeError | None = None
+        try:
+            return await self._answer(key, messages, given)
+        except JudgeError as error:
+            if not error.refused:
+                error.lasting, failure = True, error
+            raise
+        finally:
+            self._first = None
+            first.set_result(failure)
+
     async def _answer(
         self, key: str, messages: Sequence[Mapping[str, str]], given: dict[str, Any]
     ) -> tuple[StoredReply, bool]:
-        import openai
-
         asked = [{"role": message["role"], "content": message["content"]} for message in messages]
         for left in range(UNUSABLE_RETRIES, -1, -1):
             try:
-                create: Any = self._connect().chat.completions.with_raw_response.create
-                # As extra_body, so that parameters of other servers than OpenAI's pass, too.
-                raw = (await create(model=self.model, messages=asked, extra_body=given)).http_response
-            except openai.APITimeoutError:
-                limit = f"within {self.timeout:g} s, {self.retries + 1} times"
-                raise JudgeError(f"{self._who()} gave no answer {limit}.", True) from None
-            except openai.APIConnectionError as error:
-                why = show(str(error.__cause__ or error), 200)
-                raise JudgeError(f"{self._who()} cannot be reached.", True, why) from None
-            except openai.APIStatusError as error:
-                raise self._refused(error) from None
-            except (openai.OpenAIError, TypeError, ValueError) as error:
-                why = self._safe(str(error))
-                raise JudgeError(f"{self._who()} cannot be asked like this.", False, why) from None
+                raw = await self._patiently(asked, given)
+            except JudgeError as error:
+                if error.refused and not self._proven:
+                    self._turned_down += 1
+                    if self._turned_down >= REFUSED_FIRST:
+                        error.refused, error.lasting = False, True
+                if error.lasting:
+                    self._dead = error
+                raise
+            self._proven = True
             stored = _completion(key, self.model, raw.content)
             if stored is not None:
                 return stored, raw.headers.get("x-gateway-cached") == "true"
             await asyncio.sleep(0.5 if left else 0)
         raise JudgeError(f"{self._who()} answers what is no chat completion.", True)
 
+    async def _patiently(self, asked: Sequence[Mapping[str, str]], given: Mapping[str, Any]) -> Any:
+        """The endpoint's answer with status 200, after retries where they may help. Raises :class:`JudgeError`."""
+        import httpx2
+        import openai
+
+        tried = 0
+        while True:
+            tried += 1
+            headers: Mapping[str, str] = {}
+            connecting = False
+            try:
+                create: Any = self._connect().chat.completions.with_raw_response.create
+                # As extra_body, so that parameters of other servers than OpenAI's pass, too.
+                return (await create(model=self.model, messages=asked, extra_body=given)).http_response
+            except openai.APIConnectionError as error:
+                connecting = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
+                if isinstance(error, openai.APITimeoutError) and not connecting:
+                    limit = f"within {self.timeout:g} s, {tried} times"
+                    failure = JudgeError(f"{self._who()} gave no answer {limit}.", True)
+                else:
+                    why = show(str(error.__cause__ or error), 200)
+                    # One that has answered before may be back in a moment; one that never did is not there.
+                    lasting = connecting and not self._proven
+                    failure = JudgeError(
+                        f"{self._who()} cannot be reached, {tried} times.", True, why, lasting=lasting
+                    )
+            except openai.APIStatusError as error:
+                headers, failure = error.response.headers, self._refused(error)
+                if not failure.transient:
+                    raise failure from None
+            except (openai.OpenAIError, TypeError, ValueError) as error:
+                why = self._safe(str(error))
+                raise JudgeError(f"{self._who()} cannot be asked like this.", False, why) from None
+            pause = self._patience.pause(tried, failure.what, headers, connecting=connecting)
+            if pause is None:
+                raise failure
+            await asyncio.sleep(pause)
+
     def _connect(self) -> AsyncOpenAI:
         if self._client is None:
             import httpx2
             import openai
 
+            times = httpx2.Timeout(self.timeout, connect=min(self.timeout, CONNECT_SECONDS))
             # Redirects are never followed: a model's address is what the caller wrote.
             if self.socket is not None:
                 transport = httpx2.AsyncHTTPTransport(uds=str(self.socket))
-                http = httpx2.AsyncClient(transport=transport, trust_env=False, timeout=self.timeout)
+                http = httpx2.AsyncClient(transport=transport, trust_env=False, timeout=times)
                 base_url: str | None = "http://gateway/v1"
             else:
-                http, base_url = httpx2.AsyncClient(timeout=self.timeout), self.base_url
+                http, base_url = httpx2.AsyncClient(timeout=times), self.base_url
             self._client = openai.AsyncOpenAI(
                 # Local servers want no key, but the SDK does; the environment's key goes to no address but its own.
                 api_key=self.api_key or ("none" if base_url else None),
                 base_url=base_url,
-                max_retries=self.retries,
-                timeout=self.timeout,
+                max_retries=0,  # see Patience
+                timeout=times,
                 http_client=http,
             )
         return self._client
@@ -200,10 +282,21 @@ class Chat:
         code, message = body.get("code"), body.get("message")
         why = ": ".join(self._safe(part) for part in (code, message) if isinstance(part, str) and part)
         status = error.status_code
-        passing = status in (408, 409, 429) or status >= 500
-        transient = passing and code not in _NEVER_BETTER
+        transient = passing(status, error.response.headers) and code not in _NEVER_BETTER
+        # Some endpoints say 403 of texts that they do not take; one that has answered before knows the key.
+        key = status == 401 or code == "key_refused" or (status == 403 and not self._proven)
+        refused = (status in _REFUSALS and (self.socket is None or code == "upstream_refused")) or (
+            status == 403 and self._proven
+        )
         fix = {401: "Give the right key.", 403: "Give a key that may use this model."}.get(status, "")
-        return JudgeError(f"{self._who()} answers with status {status}.", transient, why, fix)
+        return JudgeError(
+            f"{self._who()} answers with status {status}.",
+            transient,
+            why,
+            "" if refused else fix,
+            refused=refused,
+            lasting=key or code in _NEVER_BETTER,
+        )
 
     async def close(self) -> None:
         """Close connections and the replies' file. The next question opens them again."""

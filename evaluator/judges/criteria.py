@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evaluator.judges.chat import Chat
 
 THRESHOLD = 0.5  # of a judge's score
+MOST_REFUSED = 0.5  # of all questions: beyond, the endpoint or its parameters are wrong, not a few texts
 MAX_PROMPT = 64 << 10
 ANSWER_CHARACTERS = 4000  # of an answer, what a model is shown
 TEXT_CHARACTERS = 2000  # of every other text
@@ -50,7 +51,8 @@ class Judgments(NamedTuple):
     """What a source says: ``values`` by place and criterion; ``looked`` are the places it has seen.
 
     ``pending`` is why it has said nothing yet (by criterion); ``missing`` are places where it was asked and gave no
-    verdict; ``facts`` describe it for ``result.json``.
+    verdict, ``refused`` those where its endpoint did not take the question, of ``asked`` in all; ``facts`` describe it
+    for ``result.json``.
     """
 
     values: Mapping[Place, Mapping[str, float]]
@@ -58,6 +60,8 @@ class Judgments(NamedTuple):
     facts: dict[str, Any]
     pending: Mapping[str, str] = {}
     missing: tuple[tuple[Place, str], ...] = ()
+    refused: tuple[tuple[Place, str], ...] = ()
+    asked: int = 0
 
 
 def majority(said: Iterable[int | None]) -> float | None:
@@ -207,7 +211,8 @@ def llm(chat: Chat, prompts: Prompts, answers: Sequence[Answer], criteria: Seque
     """What a model says about every answer, one question by answer and criterion.
 
     A reply that says neither yes nor no, twice, is a no (``missing`` lists it): an answer must not gain by confusing
-    the judge. If a single question could not be asked, nothing has been judged yet.
+    the judge. So is a question that the endpoint refuses (``refused``), as a filter of contents may, unless most are
+    refused. If a single question could not be asked for another reason, nothing has been judged yet.
     """
     from evaluator.judges.chat import JudgeError
 
@@ -219,24 +224,39 @@ def llm(chat: Chat, prompts: Prompts, answers: Sequence[Answer], criteria: Seque
 
     replies = asyncio.run(everything())
     facts = {"name": "llm", "model": plain(chat.model, 100), "prompts": f"sha256:{prompts.digest}"}
-    broken = [r for r in replies if isinstance(r, BaseException)]
+    broken = [
+        r for r in replies if isinstance(r, BaseException) and not (isinstance(r, JudgeError) and r.refused)
+    ]
     for error in broken:
         if not isinstance(error, JudgeError):
             raise error
+    if not broken:
+        filtered: list[BaseException] = [r for r in replies if isinstance(r, JudgeError)]
+        broken = filtered if len(filtered) > MOST_REFUSED * len(replies) else []
     if broken:
         what = str(broken[0])
         reason = f"the judge could not be asked about {len(broken):,} of {len(replies):,} questions: {plain(what, 150)}"
         return Judgments({}, frozenset(), facts, dict.fromkeys(criteria, reason))
     values: dict[Place, dict[str, float]] = {}
     missing: list[tuple[Place, str]] = []
+    refused: list[tuple[Place, str]] = []
     said = iter(replies)
     for answer in answers:
         for criterion in criteria:
             found = next(said)
             if found is None:
                 missing.append((answer.place, criterion))
+            elif isinstance(found, BaseException):
+                refused.append((answer.place, criterion))
             values.setdefault(answer.place, {})[criterion] = float(found is True)
-    return Judgments(values, frozenset(values), facts, missing=tuple(missing))
+    return Judgments(
+        values,
+        frozenset(values),
+        facts,
+        missing=tuple(missing),
+        refused=tuple(refused),
+        asked=len(replies),
+    )
 
 
 def reliability(judge: Judgments, people: Judgments) -> dict[str, float]:

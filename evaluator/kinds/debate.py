@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
-from evaluator.findings import Log
+from evaluator.findings import Log, plain
 from evaluator.formats.dialogue import (
     Held,
     Read,
@@ -30,7 +30,8 @@ from evaluator.formats.dialogue import (
     turn_key,
 )
 from evaluator.formats.labels import CRITERIA, label_files, read_folder, read_scores
-from evaluator.judges import criteria, heuristic
+from evaluator.judges import canaries, criteria, heuristic
+from evaluator.judges.addressing import speaks_to_the_judge
 from evaluator.judges.criteria import Judgments
 from evaluator.measures import debate as automatic
 from evaluator.measures.examination import (
@@ -84,7 +85,7 @@ class Debate:
                 report.criterion(i, measure)
             else:
                 report.automatic(i, measure)
-        report.close({i: m.source for i, m in measures.items() if isinstance(m, Criterion)})
+        report.close({i: m for i, m in measures.items() if isinstance(m, Criterion)})
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
         """Check the debates alone; see :class:`evaluator.kinds.base.Checker`."""
@@ -121,7 +122,10 @@ class Options:
             "word_limit": (_positive, "a positive integer"),
             "max_arguments": (_positive, "a positive integer"),
             "search": (lambda v: isinstance(v, str) and "/" not in v and v not in (".", ".."), "a service"),
-            "judge": (_judge, "an object with model, and if need be prompts, parameters and arguments"),
+            "judge": (
+                _judge,
+                "an object with model, and if need be prompts, parameters, arguments and canaries",
+            ),
             "labels": (_labels, "an object with least, a number from 0 to 1"),
             "interval": (lambda v: isinstance(v, bool), "true or false"),
         }
@@ -149,13 +153,15 @@ def _positive(value: Any) -> bool:
 def _judge(value: Any) -> bool:
     return (
         isinstance(value, dict)
-        and value.keys() <= {"model", "prompts", "parameters", "arguments"}
+        and value.keys() <= {"model", "prompts", "parameters", "arguments", "canaries"}
         and isinstance(value.get("model"), str)
         and isinstance(value.get("prompts", ""), str)
         and ".." not in value.get("prompts", "").split("/")
         and not value.get("prompts", "").startswith("/")
         and isinstance(value.get("parameters", {}), dict)
         and _positive(value.get("arguments", 1))
+        and type(value.get("canaries", 0)) is int
+        and 0 <= value.get("canaries", 0) <= 20
     )
 
 
@@ -214,6 +220,7 @@ class Sources:
             for c in (CRITERIA if one.name == "score" else (one.name,))
         }
         self._software: dict[str, Judgments] = {}
+        self.worthless: dict[str, dict[str, float]] = {}  # what the model gives for answers without worth
 
     def of(self, measure: Criterion) -> Judgments:
         """The judgments that a measure is about."""
@@ -286,7 +293,13 @@ class Sources:
         )
         shown = options.get("arguments", criteria.ARGUMENTS)
         answers = [a._replace(arguments=a.arguments[:shown]) for a in self.examined.answers]
-        return criteria.llm(chat, prompts, answers, wanted)
+        if answers:
+            answers += canaries.worthless(
+                (one.claim.text for one in self.held), options.get("canaries", canaries.CLAIMS)
+            )
+        judged = criteria.llm(chat, prompts, answers, wanted)
+        self.worthless = canaries.shares(judged, wanted)
+        return canaries.without(judged)
 
 
 class _Report:
@@ -396,8 +409,9 @@ class _Report:
             interval=spans.get(i),
         )
 
-    def close(self, used: Mapping[str, str]) -> None:
-        """Say who judged, and what was counted. ``used`` are the sources of the measures that need one, by measure id."""
+    def close(self, criteria_: Mapping[str, Criterion]) -> None:
+        """Say who judged, and what was counted. ``criteria_`` are the measures that need a judge, by id."""
+        used = {i: m.source for i, m in criteria_.items()}
         notes, everything = self.sink.notes, self.run.examined.all
         failed = sum(not f.answered for f in everything)
         if failed:
@@ -412,8 +426,11 @@ class _Report:
             facts = {k: v for k, v in judged.facts.items() if v is not None}
             if source != "human" and (figures := criteria.reliability(judged, people)):
                 facts["reliability"] = figures
+            mine = sorted(i for i, s in used.items() if s == source)
+            if source == "llm" and self.sources.worthless:
+                facts |= self._worthless({i: criteria_[i].name for i in mine}, facts.get("reliability", {}))
             if self.sink.judge is None and judged.values:
-                self.sink.judge = {**facts, "measures": sorted(i for i, s in used.items() if s == source)}
+                self.sink.judge = {**facts, "measures": mine}
             if source in ("human", "software") and self.sources.examined.answers:
                 who = "People" if source == "human" else "Judges"
                 looked = sum(a.place in judged.looked for a in self.sources.examined.answers)
@@ -422,6 +439,14 @@ class _Report:
                 )
             if source == "llm" and judged.values:
                 self._cut_answers()
+                self._addressed()
+            if judged.refused:
+                what = f"{len(judged.refused):,} of {judged.asked:,} questions were refused by the judge's endpoint"
+                notes.append(f"{what} (as a filter of contents may) and count as no")
+            for place_, criterion in judged.refused:
+                topic = self.topics[place_[0]]
+                told = f"the judge's endpoint refused the question about {criterion} of turn {place_[1]}"
+                self.sink.findings.add("F226", None, told, turn_key(topic, place_[1]))
             for place_, criterion in judged.missing:
                 topic = self.topics[place_[0]]
                 self.sink.findings.add(
@@ -430,6 +455,24 @@ class _Report:
                     f"the judge said neither yes nor no about {criterion} of turn {place_[1]}",
                     turn_key(topic, place_[1]),
                 )
+
+    def _worthless(self, measures: Mapping[str, str], reliability: Mapping[str, float]) -> dict[str, Any]:
+        """What the judge gives for answers without worth: of each sort for people, and the best by measure."""
+        found = self.sources.worthless
+        best: dict[str, float] = {}
+        for i, name in measures.items():
+            wanted = CRITERIA if name == "score" else (name,)
+            best[i] = max(fsum(by[c] for c in wanted) / len(wanted) for by in found.values())
+        shown = {f"yes to an {sort}": fsum(by.values()) / len(by) for sort, by in found.items()}
+        return {"reliability": {**reliability, **shown}, "canaries": best}
+
+    def _addressed(self) -> None:
+        for answer in self.sources.examined.answers:
+            words = speaks_to_the_judge(answer.text)
+            if words is not None:
+                topic, turn = self.topics[answer.place[0]], answer.place[1]
+                message = f"the answer of turn {turn} seems to speak to the judge: {plain(words, 80)}"
+                self.sink.findings.add("F227", None, message, turn_key(topic, turn))
 
     def _cut_answers(self) -> None:
         for answer in self.sources.examined.answers:

@@ -27,6 +27,7 @@ from evaluator.argue.scoring import Options as Scoring
 from evaluator.argue.tracks import Track, track
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
+from evaluator.judges.addressing import speaks_to_the_judge
 from evaluator.measures.interval import intervals
 from evaluator.request import Request
 from evaluator.scores import Sink
@@ -260,6 +261,8 @@ def _judge(
     pairs = list(beside.pairs.values()) if beside is not None else []
     if failed:
         reason = _why(failed, len(results))
+    elif (why := judging.tally.mostly_refused) is not None:
+        reason = why
     if pairs:
         facts["reliability"] = {**facts.get("reliability", {}), **_agreement(pairs)}
     return Outcome(judged, facts, reason, judging, pairs)
@@ -352,8 +355,26 @@ class _Result:
                 )
         if self.outcome.reason is None:
             self._details(scores)
-            self.sink.judge = self.outcome.facts
+            self.sink.judge = self.outcome.facts | self._canaries(measures)
         self._remarks(scores, reports)
+
+    def _canaries(self, measures: Mapping[str, ReportMeasure]) -> dict[str, Any]:
+        """What a report of orders to the judge would get, as far as the judge's obedience was measured; {} if it was not."""
+        obeyed = self.outcome.facts.get("reliability", {}).get("susceptibility to canaries")
+        if obeyed is None:
+            return {}
+        asked = self.flow.everything or not all(b.linked for b in self.banks.values())
+        judged = [i for i, m in measures.items() if not m.unjudged(asked)]
+        return {"canaries": dict.fromkeys(judged, float(obeyed))}
+
+    def _addressed(self) -> None:
+        """Name the sentences that seem to speak to the judge."""
+        for one in self.kept:
+            for number, sentence in enumerate(one.report.sentences, 1):
+                words = speaks_to_the_judge(sentence.text)
+                if words is not None:
+                    told = f"sentence {number} seems to speak to the judge: {plain(words, 80)}"
+                    self.sink.findings.add("F344", one.report.line, told, one.report.topic_id.encode())
 
     def _scores(self) -> RunScores:
         options = Scoring(
@@ -402,6 +423,8 @@ class _Result:
             notes.append(
                 f"{len(scores.missing):,} of {len(self.banks):,} topics have no report and {counted}"
             )
+        if self.options.judge not in ("human", "lexical"):
+            self._addressed()
         if self.outcome.reason is not None:
             return
         tally = self.outcome.judging.tally
@@ -410,6 +433,10 @@ class _Result:
             what = f"{count:,} of {asked:,} replies about {str(kind).lower().replace('_', ' ')} could not be read"
             notes.append(f"{what}; the default of the judgment was taken")
             self.sink.findings.add("F341", None, what, times=count)
+        if refused := tally.refused.total():
+            what = f"{refused:,} of {tally.total:,} questions were refused by the judge's endpoint"
+            notes.append(f"{what} (as a filter of contents may); the default of the judgment was taken")
+            self.sink.findings.add("F343", None, what, times=refused)
 
 
 def _unjudged(report: Report, bank: Bank) -> JudgedReport:

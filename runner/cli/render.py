@@ -165,7 +165,8 @@ def _judge(judge: dict[str, Any] | None, notes: list[str]) -> None:
         facts = [judge["name"]]
         facts += [f"model {judge['model']}"] if judge.get("model") else []
         facts += [f"prompts {judge['prompts'].removeprefix('sha256:')[:12]}"] if judge.get("prompts") else []
-        facts += [f"{name} {value:.4g}" for name, value in (judge.get("reliability") or {}).items()]
+        known = judge.get("reliability") or {}
+        facts += [f"{name} {value:.4g}" for name, value in known.items()] or ["no measured reliability"]
         output.data(f"\njudged by: {', '.join(facts)}" + (f". {judge['note']}" if judge.get("note") else ""))
     for note in notes:
         output.data(f"note: {note}")

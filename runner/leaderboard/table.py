@@ -21,6 +21,7 @@ from runner.leaderboard.choosing import BASELINES, Group, Listed, age, choose, g
 from runner.leaderboard.comparing import compare
 from runner.leaderboard.judges import concerned, judge_notes, judges_of
 from runner.leaderboard.rows import CellScore, Column, LeaderboardTable, Part, Row, Value
+from runner.leaderboard.trusting import trusted
 from runner.store import queries
 from runner.store.queries import MeasureValue, Run
 from runner.tasks import Cell, Table, Task
@@ -95,10 +96,14 @@ def _build(
     chosen, below, counts = choose(groups)
     counts["withdrawn"] = withdrawn
     scored = [(g, [queries.measures(store, run) for run in g.runs]) for g in chosen]
+    wanted = table.rank_by
+    table, doubts = trusted(table, task, [(g.runs, cells) for g, cells in scored])
     lacking = [g for g, cells in scored if any(table.rank_by not in cell for cell in cells)]
     below += [lacks(store, table, g) if words else _unsaid(lacks(store, table, g), task) for g in lacking]
     ranked = [(g, cells) for g, cells in scored if g not in lacking]
     rows = _rank(table, task, [(_row(table, g, cells), g) for g, cells in ranked])
+    if doubts and table.rank_by == wanted:
+        rows = [(replace(row, rank=1), g) for row, g in rows]
     compared, notes, test = compare(store, task, table, rows)
     counting = [group.runs for _, group in rows]
     if not words:
@@ -127,6 +132,7 @@ def _build(
         topics=max((r.topics for r in compared), default=0),
         test=test,
         notes=(
+            *doubts,
             *_stale(compared),
             *notes,
             *_mixed([g for _, g in rows]),

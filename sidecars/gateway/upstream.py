@@ -10,6 +10,7 @@ import asyncio
 import email.utils
 import json
 import re
+import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ AGAIN = (408, 409, 425, 429)
 # Why a reply ended; every other word becomes "stop".
 FINISHES = ("stop", "length", "content_filter", "tool_calls", "function_call")
 MOST_TOKENS = 1 << 40  # of a reply that is known from before
+CONNECT_SECONDS, CONNECT_TRIES = 10.0, 3  # whoever takes no connection by then is not there
 _WORD = re.compile(r"[a-zA-Z0-9_.:/-]{1,200}")
 
 
@@ -59,6 +61,7 @@ class _Try:
     body: bytes = b""
     why: str = ""
     charged: bool = False
+    connected: bool = True
     wait: float | None = None
 
 
@@ -71,6 +74,8 @@ class Upstream:
         self.secret = Secret(config.key)
         self.slots = asyncio.Semaphore(config.concurrency)
         self._client: httpx2.AsyncClient | None = None
+        self._proven = False  # whether it ever answered a question
+        self._dead: Failed | None = None  # why no question will fare better
 
     def _connected(self) -> httpx2.AsyncClient:
         if self._client is None:
@@ -80,7 +85,9 @@ class Upstream:
             self._client = httpx2.AsyncClient(
                 trust_env=False,
                 follow_redirects=False,
-                timeout=self.config.timeout,
+                timeout=httpx2.Timeout(
+                    self.config.timeout, connect=min(self.config.timeout, CONNECT_SECONDS)
+                ),
                 limits=httpx2.Limits(max_connections=self.config.concurrency),
             )
         return self._client
@@ -93,6 +100,8 @@ class Upstream:
     async def ask(self, asked: Asked) -> Answered:
         """The endpoint's reply, after retries where they may help. Raises :class:`Refused` and :class:`Failed`."""
         async with self.slots:
+            if self._dead is not None:
+                raise self._dead
             for retry in range(self.config.retries + 1):
                 hold = self.budget.take(asked)
                 charge = asked.most_prompt, asked.most_reply  # unless it is known to be less
@@ -100,12 +109,16 @@ class Upstream:
                     tried = await self._try(asked)
                     answered = self._read(asked, tried, retry)
                     if answered is not None:
+                        self._proven = True
                         charge = _used(asked, answered.reply)
                         return answered
                     charge = charge if tried.charged else (0, 0)
                 finally:
                     self.budget.settle(hold, *charge)
                 self._give_up(tried, retry)
+                if not tried.connected:
+                    told = f"gateway: the endpoint cannot be reached ({retry + 1} of {CONNECT_TRIES} tries)"
+                    print(told, file=sys.stderr, flush=True)
                 wait = tried.wait if tried.wait is not None else min(LONGEST_PAUSE, PAUSE * 2**retry)
                 await asyncio.sleep(wait)
         raise AssertionError("the last retry returns or raises")
@@ -134,10 +147,10 @@ class Upstream:
                                 tried.why = f"more than {ANSWER_BYTES} bytes"
                                 return tried
                     tried.body = bytes(body)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol):
+            tried.why, tried.connected = "cannot be reached", False
         except (TimeoutError, httpx2.TimeoutException):
             tried.why, tried.charged = f"no answer within {self.config.timeout:g} s", True
-        except (httpx2.ConnectError, httpx2.UnsupportedProtocol):
-            tried.why = "cannot be reached"
         except (httpx2.HTTPError, httpx2.StreamError, OSError, ValueError):
             # The error's own words may repeat headers, so they are not shown.
             tried.why, tried.charged = "the connection broke", True
@@ -187,21 +200,29 @@ class Upstream:
             return Failed(status_here, code, message, upstream=status, retries=retry)
 
         if not tried.why and status is not None and status not in AGAIN and status < 500:
-            if status in (401, 403):
+            # Some endpoints say 403 of texts that they do not take; one that has answered before knows the key.
+            if status == 401 or (status == 403 and not self._proven):
                 # What endpoints say about a key repeats parts of it.
-                raise failed(502, "key_refused", f"the endpoint refuses the key (status {status})")
+                self._dead = failed(502, "key_refused", f"the endpoint refuses the key (status {status})")
+                raise self._dead
+            if status == 403:
+                raise failed(422, "upstream_refused", "the endpoint answers with status 403")
             passed = status if status in (400, 404, 413, 422) else 502
             told = f"the endpoint answers with status {status}{self._told(tried.body)}"
             raise failed(passed, "upstream_refused", told)
         code = _code(tried.body)
         no_more = retry >= self.config.retries or code == "insufficient_quota"
+        no_more = no_more or (not tried.connected and retry + 1 >= CONNECT_TRIES)
         if not no_more and (tried.wait or 0) <= self.config.timeout:
             return
         if status == 429 and not tried.why:
             told = f"the endpoint has too much to do, {retry + 1} times"
             raise failed(429, code if code == "insufficient_quota" else "rate_limited", told)
         why = tried.why or f"status {status}"
-        raise failed(502, "upstream_failed", f"the endpoint: {why}, {retry + 1} times")
+        lost = failed(502, "upstream_failed", f"the endpoint: {why}, {retry + 1} times")
+        if not tried.connected and not self._proven:
+            self._dead = lost
+        raise lost
 
     def _told(self, body: bytes) -> str:
         """What the endpoint says in an error, in safe words; nothing if any part of the key is in it."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 TOKENS = 300
+CONNECT_SECONDS = 10.0  # whoever takes no connection by then is not there
 SHOWN_WORDS = 400  # of each answer in a prompt
 AGAIN = "That cannot be used: {why}. Write only what you would say, in at most 60 words."
 _FENCE = re.compile(r"```[a-zA-Z]*\n?(.*?)```", re.S)
@@ -62,7 +63,8 @@ class Model:
                 transport = httpx2.AsyncHTTPTransport(uds=str(self.socket), trust_env=False)
                 http = httpx2.AsyncClient(transport=transport, trust_env=False, timeout=self.timeout)
             else:
-                http = httpx2.AsyncClient(timeout=self.timeout)
+                times = httpx2.Timeout(self.timeout, connect=min(self.timeout, CONNECT_SECONDS))
+                http = httpx2.AsyncClient(timeout=times)
             self._client = openai.AsyncOpenAI(
                 api_key=self.api_key or "none",
                 base_url="http://gateway/v1" if self.socket is not None else self.base_url,
@@ -88,7 +90,10 @@ class Model:
             raise Silent(f"no reply within {self.timeout:g} s") from None
         except openai.APIStatusError as error:
             code = error.body.get("code") if isinstance(error.body, dict) else None
-            if code == "upstream_refused" and error.status_code in (400, 413, 422):
+            theirs = (
+                self.socket is None or code == "upstream_refused"
+            )  # the gateway refuses for reasons of its own
+            if theirs and error.status_code in (400, 413, 422):
                 raise Refused(f"the endpoint refuses the prompt (status {error.status_code})") from None
             raise Silent(
                 f"status {error.status_code}" + (f" ({schemas.show(code)})" if code else "")

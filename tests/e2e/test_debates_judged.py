@@ -112,8 +112,9 @@ def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoi
         **dict.fromkeys((*CRITERIA, "score"), 0.5),
         "answered": 1.0,
     }
-    # Two debates of two turns, four criteria: nothing but these questions, to the one model at the one path.
-    assert len(endpoint.chats) == 16 == len(endpoint.requests)
+    # Two debates of two turns, and two answers without worth to each claim, four criteria: nothing but these questions,
+    # to the one model at the one path.
+    assert len(endpoint.chats) == 32 == len(endpoint.requests)
     assert {request.target for request in endpoint.requests} == {"/v1/chat/completions"}
     assert {request.json["model"] for request in endpoint.chats} == {"judge-1"}
     assert {request.headers["authorization"] for request in endpoint.requests} == {f"Bearer {CANARY}"}
@@ -126,9 +127,9 @@ def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoi
     for name in ("result.json", "scores.jsonl", "findings.jsonl"):
         assert (second / name).read_bytes() == (first / name).read_bytes()
     assert json.loads((second / "evaluation.json").read_text())["gateway"] | {"image_id": ""} == {
-        "image_id": "", "models": ["judge-1"], "replay": True, "calls": 16, "asked": 0, "refused": {}
+        "image_id": "", "models": ["judge-1"], "replay": True, "calls": 32, "asked": 0, "refused": {}
     }  # fmt: skip
-    assert len(endpoint.chats) == 16
+    assert len(endpoint.chats) == 32
 
     said.append(call(judged, "leaderboard", "talk"))
     assert "Judged by llm (judge-1): model judge-1" in said[-1].out

@@ -12,7 +12,7 @@ import pytest
 
 from evaluator.judges.chat import Chat, JudgeError, Reply
 from evaluator.judges.replies import Replies
-from tests.openai_server import OpenAIServer
+from tests.openai_server import OpenAIServer, failure
 
 
 def message(text: str = "Is it so?") -> list[dict[str, str]]:
@@ -174,3 +174,64 @@ def test_a_caller_that_gives_up_does_not_take_the_others_along() -> None:
     with OpenAIServer("slow", delay=0.4) as server:
         assert asyncio.run(ask(server.base_url)).text == "YES"
         assert len(server.chats) == 1
+
+
+def test_a_wrong_key_is_asked_once() -> None:
+    with OpenAIServer("401") as server:
+        texts = [f"number {n}" for n in range(24)]
+        errors = asking(*texts, base_url=server.base_url, api_key="sk-wrong-1234567890")
+        assert len(server.requests) == 1
+    assert {str(error) for error in errors} == {str(errors[0])} and "status 401" in str(errors[0])
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_dead_address_is_told_and_given_up_at_once(capfd: pytest.CaptureFixture[str], later: bool) -> None:
+    """Three tries of one question, whatever ``retries`` says; the others, and those that come later, ask nothing."""
+
+    async def ask() -> list[Any]:
+        async with Chat(model="m", base_url="http://127.0.0.1:9/v1", retries=9) as chat:
+            first = [chat.ask(message(f"number {n}")) for n in range(40)]
+            found = await asyncio.gather(*first, return_exceptions=True)
+            return [await _error(chat)] if later else found
+
+    errors = asyncio.run(ask())
+    assert all(isinstance(e, JudgeError) and "cannot be reached, 3 times" in e.what for e in errors)
+    said = capfd.readouterr().err
+    assert "m at http://127.0.0.1:9/v1" in said and "(1 of 3 tries)" in said and said.count("\n") == 1
+
+
+async def _error(chat: Chat) -> BaseException:
+    with pytest.raises(JudgeError) as raised:
+        await chat.ask(message("later"))
+    return raised.value
+
+
+def test_one_question_that_is_refused_is_no_fault_of_the_others() -> None:
+    def says(request: Any) -> Any:
+        if "filtered" in request.last:
+            return failure(400, "content_filter", "The response was filtered.")
+        return "YES" if "odd" not in request.last else failure(403, "moderation", "Flagged.")
+
+    with OpenAIServer(text=says) as server:
+        found = asking("filtered", "good", "odd", "fine", base_url=server.base_url)
+    assert [isinstance(one, Reply) for one in found] == [False, True, False, True]
+    assert all(isinstance(e, JudgeError) and e.refused and not e.lasting for e in (found[0], found[2]))
+
+
+def test_an_endpoint_that_refuses_its_first_questions_takes_none() -> None:
+    with OpenAIServer("400") as server:
+        errors = asking(*(f"number {n}" for n in range(24)), base_url=server.base_url)
+        assert len(server.requests) == 5
+    assert sum(isinstance(e, JudgeError) and e.refused for e in errors) == 4
+    assert sum(isinstance(e, JudgeError) and e.lasting for e in errors) == 20
+
+
+def test_an_endpoint_that_answered_before_is_waited_for() -> None:
+    async def ask(server: OpenAIServer) -> JudgeError:
+        async with Chat(model="m", base_url=server.base_url, retries=1) as chat:
+            await chat.ask(message("a"))
+            return await _error(chat)  # type: ignore[return-value]
+
+    with OpenAIServer(["exact", "close"]) as server:
+        error = asyncio.run(ask(server))
+    assert error.transient and not error.lasting

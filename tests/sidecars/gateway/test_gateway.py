@@ -15,7 +15,7 @@ import pytest
 
 from evaluator.judges.chat import Chat, JudgeError
 from schemas.replies import reply_key
-from tests.openai_server import OpenAIServer, completion
+from tests.openai_server import OpenAIServer, completion, failure
 from tests.sidecars.gateway.running import CANARY, Place, lines, question
 
 
@@ -300,3 +300,30 @@ def test_reply_texts_survive_whatever_they_hold(place: Place, ask: Any) -> None:
             assert again.json()["choices"][0]["message"]["content"] == text
             assert again.headers["x-gateway-cached"] == "true"
         assert len(server.chats) == 1
+
+
+def test_a_wrong_key_and_a_dead_address_are_not_asked_again(place: Place, ask: Any) -> None:
+    """By nobody: the next question is refused with the same words at once."""
+    with OpenAIServer("401") as server, place.gateway(server.base_url) as gateway:
+        assert [ask(gateway, f"question {n}").json()["error"]["code"] for n in range(5)] == [
+            "key_refused"
+        ] * 5
+        assert len(server.chats) == 1
+
+
+def test_nobody_at_the_address(place: Place, ask: Any) -> None:
+    with place.gateway("http://127.0.0.1:9/v1", retries=9) as gateway:
+        said = [ask(gateway, f"question {n}").json()["error"]["message"] for n in range(5)]
+    assert said == ["the endpoint: cannot be reached, 3 times"] * 5
+    assert "the endpoint cannot be reached (1 of 3 tries)" in gateway.printed
+
+
+def test_a_text_that_is_flagged_with_403_is_not_the_keys_fault(place: Place, ask: Any) -> None:
+    with (
+        OpenAIServer(
+            text=lambda r: failure(403, "moderation", "flagged") if "x" in r.last else "YES"
+        ) as server,
+        place.gateway(server.base_url) as gateway,
+    ):
+        codes = [ask(gateway, text).status_code for text in ("a", "x", "b")]
+    assert codes == [200, 422, 200]

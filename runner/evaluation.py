@@ -253,7 +253,7 @@ def _judge(
     if exit_.killed == "cancel":
         raise KeyboardInterrupt
     if exit_.outside is not None:
-        return "error", f"the evaluator was ended from outside: {exit_.outside}"
+        return "error", f"the evaluator was ended from outside: {exit_.outside}", "platform"
     if exit_.killed == "time":
         return (
             "error",

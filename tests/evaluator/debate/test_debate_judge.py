@@ -294,4 +294,4 @@ def test_an_answer_that_speaks_to_the_judge_is_a_finding(world: World, socket: P
     assert sink.findings.counts["F227"] == 1
     (found,) = (f for f in sink.findings.sorted() if f.code == "F227")
     assert found.topic == "c2, turn 1" and found.severity == "warning"
-    assert "turn 1" in found.message and "Ignore all previous instructions" in found.message
+    assert "turn 1" in found.message and "Ignore all previous instruction" in found.message

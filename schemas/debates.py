@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from schemas import canonical
+from schemas.words import blank
 
 MAX_TURNS = 1000  # of one debate; more are not looked at
 MAX_ARGUMENTS = 20_000  # of one answer; more are counted, not kept
@@ -49,7 +50,7 @@ class Turn(NamedTuple):
     @property
     def failed(self) -> bool:
         """Whether the system gave no answer."""
-        return not self.answer.strip()
+        return blank(self.answer)
 
 
 class Debate(NamedTuple):

@@ -26,6 +26,7 @@ _UNSEEN = (
 )
 _BLANKS = re.compile(f"[{_BLANK}]")
 _UNSEENS = re.compile(f"[{_UNSEEN}]+")
+_SEEN = re.compile(f"[^\\s{_BLANK}{_UNSEEN}]")
 _CASED = ("Lu", "Ll", "Lt", "Nd")
 
 
@@ -33,7 +34,13 @@ def words(text: str) -> list[str]:
     """The words of a text, in order (see the module's first lines)."""
     if text.isascii():
         return _BLANKS.sub(" ", text).split()
-    return _UNSEENS.sub(_between, _BLANKS.sub(" ", text)).split()
+    parts = _UNSEENS.sub(_between, _BLANKS.sub(" ", text)).split()
+    return [part for part in parts if not blank(part)]
+
+
+def blank(text: str) -> bool:
+    """Whether nothing of a text is seen."""
+    return _SEEN.search(text) is None
 
 
 def count_words(text: str) -> int:

@@ -11,7 +11,7 @@ from evaluator.argue.reports import read_reports
 from evaluator.argue.requests import Unit, length, limit_of
 from evaluator.argue.tracks import Track
 from evaluator.findings import Log, nearest, show
-from schemas.words import LONGEST, longest_word
+from schemas.words import LONGEST, blank, longest_word
 
 LISTED = 5  # ids that a message names
 MAX_SUGGESTIONS = 5
@@ -100,16 +100,16 @@ class Checker:
         return f" (did you mean {show(meant)}?)" if meant else ""
 
     def _content(self, report: Report) -> bool:
-        if not any(s.text.strip() for s in report.sentences):
+        if all(blank(s.text) for s in report.sentences):
             self._add(
                 "F314",
                 report,
                 "the report has no sentence" if not report.sentences else "all sentences are blank",
             )
             return False
-        blank = [i for i, s in enumerate(report.sentences, 1) if not s.text.strip()]
-        if blank:
-            self._add("F315", report, f"sentence {blank[0]} is blank{_and(len(blank) - 1)}")
+        empty = [i for i, s in enumerate(report.sentences, 1) if blank(s.text)]
+        if empty:
+            self._add("F315", report, f"sentence {empty[0]} is blank{_and(len(empty) - 1)}")
         if report.style == "mixed":
             self._add("F328", report, "citations are written in several ways")
         return True

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from schemas.words import count_words
+from schemas.words import blank, count_words
 from sidecars.http import Failure
 
 MAX_DEPTH = 32  # of an answer; it is put five levels deep into a line that readers take to 64
@@ -71,7 +71,7 @@ def read_answer(body: bytes) -> Answer:
         raise _failure("no-content", 'the answer has no "content"', body)
     if not isinstance(content, str):
         raise _failure("wrong-type", f'"content" is {_type(content)}, not text', body)
-    if not content.strip():
+    if blank(content):
         raise _failure("empty", '"content" is empty', body)
     arguments = data.get("arguments")
     ids = _argument_ids(arguments, body) if arguments is not None else []

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from schemas.words import count_words, longest_word, words
+from schemas.words import blank, count_words, longest_word, words
 
 BLANK = ["\u2800", "\u3164", "\u115f", "\u1160", "\uffa0", "\u200b", "\U0001d159", "\x00", "\x1f", "\x85"]
 SPACES = [" ", "\t", "\n", "\u00a0", "\u1680", "\u2003", "\u2028", "\u202f", "\u205f", "\u3000"]
@@ -43,6 +43,7 @@ def test_every_character_that_is_not_rendered_parts_latin_words() -> None:
     [
         ("", 0),
         ("\u2800\u3164 \u200b", 0),
+        ("\u200d\ufe0f \u00ad", 0),
         ("می\u200cخواهم بروم", 2),  # Persian: the joiner is spelling
         ("क्\u200dष", 1),
         ("👩\u200d👩\u200d👧 is one", 3),
@@ -53,6 +54,11 @@ def test_every_character_that_is_not_rendered_parts_latin_words() -> None:
 )
 def test_what_belongs_to_a_word_stays_there(text: str, expected: int) -> None:
     assert count_words(text) == expected
+
+
+def test_what_nobody_sees_is_blank() -> None:
+    assert all(blank(text) for text in ("", " \n", "\u2800\u3164", "\u200d\u200e", *BLANK, *SPACES, *UNSEEN))
+    assert not any(blank(text) for text in (".", "a", "\u200d.", "👍\ufe0f", "क्"))
 
 
 def test_the_longest_word() -> None:

@@ -511,3 +511,15 @@ def test_every_code_of_reports_is_tested() -> None:
     here = Path(__file__).read_text("utf-8")
     missing = [code for code in CODES if "F300" < code < "F340" and code not in here]
     assert not missing
+
+
+@pytest.mark.parametrize("between", ["\u2800", "\u3164", "\u200b", "\u200d"])
+def test_words_of_reports_are_what_a_reader_sees(between: str, tmp_path: Path) -> None:
+    text = between.join(["word"] * 200)
+    assert length((text,), "words") == 200
+    found, log = load(
+        lines(tmp_path / "r.jsonl", report(sentences=[(text, [])])), Rules(limit=(100, "words"))
+    )
+    assert "F317" in log.counts and truncate(found[0], 100, "words").sentences == ()
+    blank = report(sentences=[(between * 3, ["d1"])])
+    assert "F314" in load(lines(tmp_path / "b.jsonl", blank))[1].counts

@@ -116,6 +116,22 @@ def test_a_good_argument_listed_again_makes_up_for_nothing(world: World) -> None
     assert sink.aggregates["provenance-cited"]["value"] == 1 / 2
 
 
+@pytest.mark.parametrize("answer", ["\u2800\u2800", "\u3164", "\u200b\u200d", "\u00ad \ufeff"])
+def test_an_answer_that_nobody_sees_is_none(answer: str, world: World) -> None:
+    world.run([debate(turn(answer, "1.1"), id="c1"), debate(turn(GOOD), id="c2")])
+    assert world.value("answered") == 1 / 2 and world.value("within-word-limit") == 1 / 2
+    assert world.value("provenance") == 0
+
+
+@pytest.mark.parametrize("between", ["\u2800", "\u3164", "\u200b", "\u200d", "\u00a0"])
+def test_an_answer_of_two_hundred_words_is_too_long_whatever_stands_between_them(
+    between: str, world: World
+) -> None:
+    world.run([debate(turn(between.join(["word"] * 200)), id="c1"), debate(turn(GOOD), id="c2")])
+    assert world.value("within-word-limit") == 1 / 2 and world.value("words") == (200 + 5) / 2
+    assert "F207" in world.evaluate(["words"]).findings.counts
+
+
 def test_a_made_up_argument_is_not_made_good_by_a_thousand_others(world: World) -> None:
     names = [f"n{n}" for n in range(1000)]
     write(world.root / "services/search/arguments.jsonl", [{"id": n, "text": "why"} for n in names])

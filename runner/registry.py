@@ -18,7 +18,7 @@ from runner.config import Config
 from runner.engines.base import Engine, ImageRef
 from runner.errors import RunnerError
 from runner.events import Position
-from runner.origins import RESERVED, kept_as, origins
+from runner.origins import ORGANISERS, RESERVED, kept_as, origins
 from runner.records import registration
 from runner.rounds import check_open
 from runner.store.connect import Store
@@ -152,12 +152,14 @@ def _check_team(config: Config, bundle: Bundle, team: str | None) -> None:
             why=f"It says that it is of the team {says}, whose quota and place in the tables it would take.",
             fix="ask whoever sent it, or name the right team",
         )
-    if says in RESERVED and not packed_here(config, bundle.folder):
+    if says in RESERVED and not (says == ORGANISERS and packed_here(config, bundle.folder)):
         raise RunnerError(
             "E213",
-            f"no bundle from elsewhere may be of the team {says}",
+            f"no team may be called {says}"
+            if says != ORGANISERS
+            else f"{says} are the organiser's, packed here",
             why="That name stands for the organiser or the platform.",
-            fix="pack it again as another team; the organiser's own softwares are packed on this machine",
+            fix="pack it again as another team",
         )
 
 

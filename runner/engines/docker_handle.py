@@ -15,12 +15,13 @@ from runner.engines import meter, sandbox
 from runner.engines.base import ContainerSpec, Exit, Killed, Resources
 from runner.engines.client import Clients
 from runner.engines.text import printable
-from runner.engines.witness import Witness, told_by_events
+from runner.engines.witness import PAUSED, Witness, told_by_events
 from runner.errors import PlatformError
 
 POLL = 0.5  # seconds between looks at cancellation and the clock
 OUTAGE = 20.0  # seconds that an engine may be away while a container runs
 KILL_GRACE = 30.0
+LINGER = 1.5  # seconds after the end in which the engine may write down that it was told to bring it about
 ASKING = 20.0  # seconds for the engine to say what it was told to do
 # How close to its limit of memory a SIGKILL that nobody else sent counts as one for memory.
 FAR_BELOW = 0.9
@@ -57,6 +58,7 @@ class DockerHandle:
         self._exit: Exit | None = None
         self._logs: _Logs | None = None
         self._stopping = False
+        self._paused = False  # by somebody else, at the wall clock
         self._lock = threading.Lock()
 
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
@@ -112,6 +114,7 @@ class DockerHandle:
             if cancelled is not None and cancelled():
                 return "cancel" if self._kill() else None
             if left <= 0:
+                self._paused = self._is_paused()
                 return "time" if self._kill() else None
             try:
                 if self._ended(min(POLL, left)):
@@ -129,6 +132,10 @@ class DockerHandle:
                     raise
                 time.sleep(POLL)
             self._poll()
+
+    def _is_paused(self) -> bool:
+        with self._clients.calling("looking at a container") as api:
+            return bool(api.inspect_container(self.id)["State"].get("Paused"))
 
     def _poll(self) -> None:
         self.meter.poll()
@@ -221,8 +228,11 @@ class DockerHandle:
             suppress(PlatformError),  # an engine that does not remember says nothing
             self._clients.streaming("asking what the engine was told", ASKING) as (api, _),
         ):
-            action, linger = ("pause", 0.0) if killed == "time" else ("kill", 1.0 if code == 137 else 0.0)
-            told = told_by_events(api, self.id, action, *times, linger)
+            if killed == "time":
+                told = PAUSED if self._paused else told_by_events(api, self.id, "pause", *times, 0.0)
+            else:
+                # A busy engine writes down what it was told after the container has ended of it.
+                told = told_by_events(api, self.id, "kill", *times, LINGER if code else LINGER / 4)
         if told is not None or killed == "time" or self.witness is None:
             return told
         far_below = memory is not None and memory < FAR_BELOW * self._spec.limits.memory

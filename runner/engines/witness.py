@@ -24,6 +24,7 @@ from typing import Any
 
 KMSG = Path("/dev/kmsg")
 SIGKILL = 9
+PAUSED = "somebody had the container engine pause it"
 _ENDING = ("1", "2", "3", "9", "15")  # signals that are sent to end something; others may be meant otherwise
 # Linux 6.15: ioctl PIDFD_GET_INFO on a struct pidfd_info of 64 bytes, and the bit that asks for the exit code.
 _GET_INFO = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
@@ -123,7 +124,7 @@ def told_by_events(
         if event.get("Action") == "kill" and signal in _ENDING:
             return f"somebody had the container engine send it signal {signal}"
         if event.get("Action") == "pause":
-            return "somebody had the container engine pause it"
+            return PAUSED
     return None
 
 

@@ -112,8 +112,9 @@ class DockerEngine:
     @property
     def identity(self) -> str:
         """A word for this engine, the same for all who reach it, by whatever address."""
-        said = str(self._raw.get("ID") or self.clients.address)
-        return hashlib.sha256(said.encode()).hexdigest()[:24]
+        # Daemons of one machine may have one ID (it comes from a file in /etc), but never one folder for their data.
+        said = [str(self._raw.get(key, "")) for key in ("ID", "Name", "DockerRootDir")]
+        return hashlib.sha256("|".join(said).encode()).hexdigest()[:24]
 
     def make_meter(self) -> meter.Meter:
         """A meter for one container."""
@@ -483,7 +484,7 @@ class DockerEngine:
         if not ATTEMPT_ID.fullmatch(attempt_id):
             raise ValueError(f"not an attempt's id: {attempt_id!r}")
         with self.turns.take(visibility, attempt_id, cancelled):
-            session = DockerSession(self, attempt_id, labels or {}, visibility)
+            session = DockerSession(self, attempt_id, dict(labels or {}) | self.turns.labels(visibility))
             try:
                 yield session
             except BaseException as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.engines import collect, moving, sandbox, tarstream
-from runner.engines.base import Collected, ContainerSpec, Mount, Owner, Visibility, Volume
+from runner.engines.base import Collected, ContainerSpec, Mount, Owner, Volume
 from runner.engines.client import Clients, explanation
 from runner.engines.docker_handle import DockerHandle
 from runner.engines.owner import Slot, default_locks, me
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 TRANSFER = 1800.0  # seconds for moving files in or out
 SOCKET_BYTES, SOCKET_INODES = 64 * 1024, 32
-TURN = "proctor.turn"  # the label that says on data of which visibility something runs
 
 # How engines say that a container cannot start for a reason in its image or command.
 THEIR_FAULT = re.compile(
@@ -46,18 +45,12 @@ NO_NETWORK = re.compile(r"network .* not found|could not find a network|user nam
 class DockerSession:
     """See :class:`runner.engines.base.Session`. Made by :meth:`DockerEngine.session`."""
 
-    def __init__(
-        self,
-        engine: DockerEngine,
-        attempt_id: str,
-        labels: Mapping[str, str],
-        visibility: Visibility = "public",
-    ) -> None:
+    def __init__(self, engine: DockerEngine, attempt_id: str, labels: Mapping[str, str]) -> None:
         self._engine = engine
         self._clients: Clients = engine.clients
         self._attempt = attempt_id
         self._slot = Slot(default_locks())
-        self._labels = dict(labels) | {"proctor.attempt": attempt_id, "proctor.owner": me(), TURN: visibility}
+        self._labels = dict(labels) | {"proctor.attempt": attempt_id, "proctor.owner": me()}
         self._sizes: dict[str, int] = {}
         self._inodes: dict[str, int] = {}
         self._uids: dict[str, int] = {}

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.engines.base import Visibility
-from runner.engines.docker_session import TURN, owner_tag, remove
+from runner.engines.docker_session import owner_tag, remove
 from runner.engines.evict import evict
 from runner.engines.owner import alive, default_locks, me, private_folder
+from runner.engines.turns import TURN
 
 if TYPE_CHECKING:
     from runner.engines.docker import DockerEngine

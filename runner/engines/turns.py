@@ -24,6 +24,9 @@ from runner.errors import PlatformError
 
 EngineFor = Literal["both", "public", "blinded", "both-without-eviction"]
 
+TURN = (
+    "proctor.turn"  # the label that says on data of which visibility something runs, where the rules are kept
+)
 POLL = 0.25  # seconds between looks at who else is there
 
 
@@ -115,6 +118,10 @@ class Turns:
             self._thread.turn = None
             self.board.withdraw(attempt_id)
 
+    def labels(self, visibility: Visibility) -> dict[str, str]:
+        """What everything of a session is labelled with, so that those who keep the rules see it."""
+        return {} if self.engine_for == "both-without-eviction" else {TURN: visibility}
+
     def _enter(self, visibility: Visibility, attempt_id: str, cancelled: Callable[[], bool]) -> None:
         """Announce, then look: of two that do so at the same time, on whatever machines, at least one sees the other.
 
@@ -165,6 +172,7 @@ class Turns:
                 self._proved = True
             self.board.mark()
         elif self.board.marked():
+            self.tell("emptying the caches of the engine's machine: a blinded run came before")
             self.board.evict()
             self._proved = True
             self.board.unmark()

@@ -401,7 +401,7 @@ def test_sampled_usage_without_control_groups(
     engine: DockerEngine, scratch_image: ImageRef, attempt: str, tmp_path: Path
 ) -> None:
     """As on a remote engine."""
-    far = DockerEngine(engine.clients.host, local=False)
+    far = DockerEngine(engine.clients.host, local=False, engine_for="both-without-eviction")
     with far.session(attempt) as session:
         out = session.output_volume("output", bytes=MIB, inodes=8)
         code = "x = bytearray(64 << 20); import time; time.sleep(2.5)"

@@ -58,7 +58,7 @@ def organiser(
     try:
         daemon.start(own)
         other.docker_host = own.host
-        second = DockerEngine(own.host, locks=tmp_path / "locks")
+        second = DockerEngine(own.host, locks=tmp_path / "locks", engine_for="both-without-eviction")
         archive = tmp_path / "evaluator.tar"
         engine.save(evaluator_image, archive)
         loaded = second.load(archive, max_bytes=2**32, expect=evaluator_image.id)
@@ -84,7 +84,7 @@ def traveller(
 
 
 def _identity(project: Project, name: str) -> str:
-    engine = DockerEngine(project.docker_host)
+    engine = DockerEngine(project.docker_host, engine_for="both-without-eviction")
     try:
         return engine.resolve(name).id
     finally:

@@ -157,7 +157,9 @@ def test_names_that_are_no_images(engine: DockerEngine, name: str) -> None:
 
 
 def test_our_own_image_is_missing(engine: DockerEngine, attempt: str) -> None:
-    other = DockerEngine(engine.clients.host, keeper_image="proctor/never-built")
+    other = DockerEngine(
+        engine.clients.host, keeper_image="proctor/never-built", engine_for="both-without-eviction"
+    )
     with pytest.raises(PlatformError) as caught, other.session(attempt) as session:
         session.copy_in(session.output_volume("in", bytes=MIB, inodes=8), {"x": b""})
     assert caught.value.code == "E304"

@@ -62,6 +62,12 @@ def _interaction(data: Mapping[str, Any], workflows: Collection[str]) -> Iterato
             "add interaction: {mode: …}",
         )
         return
+    if _mapping(data.get("limits")).get("loopback") is False:
+        yield (
+            ("limits", "loopback"),
+            "a server is talked to through its loopback, which this takes away",
+            "remove loopback: false",
+        )
     mode = str(_mapping(interaction).get("mode"))
     if mode not in OUTPUT_OF:
         return

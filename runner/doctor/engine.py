@@ -107,6 +107,16 @@ def limit_checks(info: EngineInfo, raw: dict[str, Any], *, local: bool) -> list[
             "run on the engine's own machine to read it exactly",
         )
     )
+    checks.append(
+        Check("PASS", "memory of sockets", "what a software's sockets hold is bounded")
+        if info.counts_sockets
+        else Check(
+            "CAUTION",
+            "memory of sockets",
+            "this engine cannot count it: a software can hold gigabytes in the buffers of its loopback",
+            "use cgroup v2, or run as root on the engine's own machine; or write limits: {loopback: false}",
+        )
+    )
     options = " ".join(str(option) for option in raw.get("SecurityOptions") or ())
     if "name=seccomp" not in options:
         checks.append(

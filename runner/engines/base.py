@@ -46,6 +46,7 @@ class Limits:
     open_files: int = 1024
     gpus: int = 0
     tmp_exec: bool = False
+    loopback: bool = True  # False: no TCP and no UDP at all, not even inside the container
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class ImageRef:
     env: tuple[str, ...] = ()
     volumes: tuple[str, ...] = ()
     has_healthcheck: bool = False
+    labels: tuple[str, ...] = ()  # their names
     size: int = 0
     names: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -90,6 +92,7 @@ class EngineInfo:
     missing: tuple[str, ...] = ()
     seccomp: bool = True
     user_namespaces: bool = False
+    counts_sockets: bool = True  # whether what sockets hold in the kernel is bounded
 
 
 @dataclass(frozen=True)

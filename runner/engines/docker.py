@@ -76,6 +76,9 @@ class DockerEngine:
         self._keeper: ImageRef | None = None
         self._local = local
         self._build_network = build_network
+        self.refusals: dict[
+            str, str | None
+        ] = {}  # image id -> why its account files are refused, if they are
 
     def close(self) -> None:
         """Close the connections to the engine."""
@@ -143,7 +146,12 @@ class DockerEngine:
             missing=tuple(_missing(raw, components)),
             seccomp=self.own_profile and any("name=seccomp" in option for option in security),
             user_namespaces=self.user_namespaces,
+            counts_sockets=self._counts_sockets(),
         )
+
+    def _counts_sockets(self) -> bool:
+        driver, version = str(self._raw.get("CgroupDriver", "")), str(self._raw.get("CgroupVersion", "1"))
+        return version == "2" or (self.local and meter.counts_sockets_apart(driver, version))
 
     def require(self, limits: Iterable[Limits] = ()) -> None:
         """Raise E302 when the engine ignores limits, E305 when its machine is too small for ``limits``."""
@@ -606,6 +614,7 @@ def reference(facts: Mapping[str, Any], asked: str = "") -> ImageRef:
         env=tuple(config.get("Env") or ()),
         volumes=tuple(sorted(config.get("Volumes") or ())),
         has_healthcheck=bool(health) and health[0] != "NONE",
+        labels=tuple(sorted(config.get("Labels") or ())),
         size=int(facts.get("Size") or 0),
         names=(*sorted(facts.get("RepoTags") or []), *digests),
         labels=dict(config.get("Labels") or {}),

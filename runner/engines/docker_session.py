@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.engines import collect, moving, sandbox, tarstream
+from runner.engines import accounts, collect, moving, sandbox, tarstream
 from runner.engines.base import Collected, ContainerSpec, Mount, Owner, Volume
 from runner.engines.client import Clients, explanation
 from runner.engines.docker_handle import DockerHandle
@@ -117,8 +117,13 @@ class DockerSession:
             try:
                 handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
                 self._check_mounts(api, spec)
+                handle.start_error = self._refusal(api, handle.id, spec.image.id)
+                if handle.start_error is not None:
+                    return handle
+                gauge.created(handle.id, sandbox.socket_memory(spec.limits))
                 handle.clock = time.monotonic()
                 api.start(handle.id)
+                self._check_groups(api, handle.id, body["User"])
                 if spec.network is not None:
                     _check_network(spec.network, api.inspect_container(handle.id))
             except docker.errors.APIError as error:
@@ -201,6 +206,27 @@ class DockerSession:
                 fix="start dockerd with --userns-remap=default, or withdraw the exception",
                 code="E302",
             )
+
+    def _refusal(self, api: Any, container: str, image: str) -> str | None:
+        """Why the image's account files are refused; looked at once for each image."""
+        if image not in self._engine.refusals:
+            self._engine.refusals[image] = accounts.refusal(api, container)
+        return self._engine.refusals[image]
+
+    def _check_groups(self, api: Any, container: str, user: str) -> None:
+        """That the kernel gave the container our group and no other, where its processes can be seen."""
+        if not self._engine.local:
+            return
+        found = accounts.identities(int(api.inspect_container(container)["State"]["Pid"] or -1))
+        if found is None or found == {self._engine.uid_base + int(user.partition(":")[2])}:
+            return
+        api.kill(container)
+        raise PlatformError(
+            "a container was given groups that are not ours",
+            why=f"It asked for {user} and has the groups {sorted(found)}.",
+            fix="tell us about this image",
+            code="E302",
+        )
 
     def _check_mounts(self, api: Any, spec: ContainerSpec) -> None:
         """An engine silently makes an empty volume for a name it does not know: find that out."""

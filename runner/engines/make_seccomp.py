@@ -5,6 +5,10 @@ The profile is an allow-list: every call that libseccomp knows by number, withou
 replaces the engine's own default profile (profiles do not stack), which lets through io_uring, vsock,
 netlink and ptrace in common releases. The file is committed, so that a run's lock does not depend on the
 libseccomp of the machine.
+
+A denied call fails with EPERM, unless common software survives another answer better: then the answer is in
+``ANSWERS`` or beside its rule. Arguments are only compared for equality, within the bits that the kernel
+reads: the registers have 64 bits, and "not equal" could be had by setting one that nobody looks at.
 """
 
 from __future__ import annotations
@@ -30,10 +34,61 @@ DENIED = {
     "other processes": "ptrace process_vm_* kcmp pidfd_getfd process_madvise migrate_pages move_pages",
     "identity": "setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid capset",
     "System V and POSIX message passing (there is no IPC namespace to use)": "shm* sem* msg* mq_*",
+    "the fill of the page cache": "mincore cachestat fadvise64 readahead",
+    "contexts of asynchronous I/O, of which the machine has a fixed number": "io_setup io_destroy io_submit "
+    "io_cancel io_getevents io_pgetevents",
+    "orders to write to the disk": "sync syncfs fsync fdatasync sync_file_range",
     "never implemented": "afs_syscall getpmsg putpmsg security tuxcall vserver epoll_ctl_old epoll_wait_old",
 }
 # Allowed only with certain arguments, see conditional().
-CONDITIONAL = ("clone", "clone3", "mknod", "mknodat", "personality", "socket", "socketpair")
+CONDITIONAL: tuple[str, ...] = (
+    "clone",
+    "clone3",
+    "fcntl",
+    "madvise",
+    "mknod",
+    "mknodat",
+    "msync",
+    "personality",
+    "preadv2",
+)
+CONDITIONAL += ("pwritev2", "setsockopt", "socket", "socketpair")
+
+ENODEV, EINVAL, ENOSYS, ENOPROTOOPT, EPROTONOSUPPORT, EOPNOTSUPP = 19, 22, 38, 92, 93, 95
+ANSWERED = 0  # the call returns 0 and nothing has happened
+
+# What denied calls answer instead of EPERM.
+ANSWERS = {
+    # Absent from the kernel, as far as anybody can see: software falls back.
+    ENOSYS: "clone3 cachestat io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents",
+    # Advice may be ignored. Java throws when mincore fails, so it succeeds and tells nothing. And all that a sandbox can write lies in memory, so there is nothing to bring to
+    # the disk: an order to do so would only be a load on the machine, or on the clock of others.
+    ANSWERED: "mincore fadvise64 readahead sync syncfs fsync fdatasync sync_file_range",
+}
+
+LOW_32 = 0xFFFFFFFF
+PAGE_ADVICE = (20, 21)  # MADV_COLD, MADV_PAGEOUT: out of the page cache
+MADVICE = [*range(0, 5), *range(8, 20), *range(22, 26), 102, 103]
+LEASES = (1024, 1026)  # F_SETLEASE, F_NOTIFY: news of what others do with a file
+FCNTL = [*range(0, 17), 36, 37, 38, 1025, *range(1027, 1039)]
+MS_SYNC = 4
+NOWAIT, DONTCACHE = 0x08, 0x80  # RWF_: read what is in the page cache, drop it from there
+OTHER_RWF = LOW_32 & ~0x37 & ~NOWAIT & ~DONTCACHE
+
+STREAM, DATAGRAM = 1, 2
+SOCKET_TYPE = LOW_32 & ~0o2004000  # without SOCK_CLOEXEC and SOCK_NONBLOCK
+# Ping (ICMP, ICMPv6), UDP-Lite, MPTCP: software that asks for them takes the usual ones when it is told so.
+UNWANTED_PROTOCOLS = ((DATAGRAM, 1), (DATAGRAM, 58), (DATAGRAM, 136), (STREAM, 262))
+
+# Options of sockets that are denied, and what is answered: programs attached to a socket (filters), kernel TLS,
+# keys, IPsec, and groups of receivers: each takes kernel memory that is nobody's. level: (options, denied, answer)
+SOCKET_OPTIONS = {
+    1: (range(1, 86), (26, 27, 44, 50, 51, 52), ENOPROTOOPT),  # SOL_SOCKET: SO_ATTACH_FILTER … BPF
+    6: (range(1, 51), (14, 19, 31, 32, 38, 39, 40), ENOPROTOOPT),  # TCP: MD5SIG, REPAIR, ULP, AO
+    17: ((1, 101, 102, 103, 104), (100,), ENOPROTOOPT),  # UDP: ENCAP
+    0: (range(1, 53), (16, 17, *range(35, 49)), ENODEV),  # IP: multicast, IPsec
+    41: (range(1, 81), (20, 21, 27, 28, 32, 34, 35, *range(42, 49)), ENODEV),  # IPv6: the same, flow labels
+}
 
 
 def known() -> list[str]:
@@ -50,27 +105,63 @@ def known() -> list[str]:
     return sorted(set(found))
 
 
-def conditional() -> list[dict[str, object]]:
-    """The rules that look at arguments."""
+Check = tuple[int, int, int]  # index of the argument, the bits that count, their value
 
-    def rule(names: list[str], *, value: int, index: int = 0, mask: int | None = None) -> dict[str, object]:
-        check: dict[str, object] = {"index": index, "value": value, "op": "SCMP_CMP_EQ"}
-        if mask is not None:
-            check |= {"value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}
-        return {"names": names, "action": "SCMP_ACT_ALLOW", "args": [check]}
 
-    return [
-        # no new namespaces: none of the CLONE_NEW* bits
-        rule(["clone"], value=0, mask=0x7E020080),
-        # its flags lie behind a pointer, which a filter cannot read; ENOSYS makes the C library use clone
-        {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38},
-        # named pipes, never devices: the type of file in the mode (S_IFMT, S_IFIFO)
-        rule(["mknod"], index=1, value=0o010000, mask=0o170000),
-        rule(["mknodat"], index=2, value=0o010000, mask=0o170000),
-        # asking for the current personality only
-        rule(["personality"], value=0xFFFFFFFF),
-        *[rule(["socket", "socketpair"], value=family) for family in (1, 2, 10)],  # unix, inet, inet6
+def rule(names: str, *checks: Check, answer: int | None = None) -> dict[str, object]:
+    """Allow ``names`` where every check holds; with an ``answer``, deny them with this error number."""
+    args = [
+        {"index": index, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}
+        for index, mask, value in checks
     ]
+    made: dict[str, object] = {"names": names.split(), "action": "SCMP_ACT_ALLOW"}
+    if answer is not None:
+        made |= {"action": "SCMP_ACT_ERRNO", "errnoRet": answer}
+    return made | ({"args": args} if args else {})
+
+
+def conditional() -> list[dict[str, object]]:
+    """The rules that look at arguments. No two of one call fit the same arguments."""
+    return [
+        # no new namespaces: none of the CLONE_NEW* bits; clone3's flags lie behind a pointer, hence ENOSYS
+        rule("clone", (0, 0x7E020080, 0)),
+        # named pipes, never devices: the type of file in the mode (S_IFMT, S_IFIFO)
+        rule("mknod", (1, 0o170000, 0o010000)),
+        rule("mknodat", (2, 0o170000, 0o010000)),
+        # asking for the current personality only
+        rule("personality", (0, LOW_32, LOW_32)),
+        *[rule("madvise", (2, LOW_32, advice)) for advice in MADVICE],
+        *[rule("madvise", (2, LOW_32, advice), answer=ANSWERED) for advice in PAGE_ADVICE],
+        *[rule("fcntl", (1, LOW_32, command)) for command in FCNTL],
+        *[rule("fcntl", (1, LOW_32, command), answer=EINVAL) for command in LEASES],
+        rule("msync", (2, MS_SYNC, 0)),
+        rule("msync", (2, MS_SYNC, MS_SYNC), answer=ANSWERED),
+        rule("preadv2 pwritev2", (5, OTHER_RWF | NOWAIT | DONTCACHE, 0)),
+        rule("preadv2 pwritev2", (5, NOWAIT, NOWAIT), answer=EOPNOTSUPP),
+        rule("preadv2 pwritev2", (5, NOWAIT | DONTCACHE, DONTCACHE), answer=EOPNOTSUPP),
+        *sockets(),
+        *[rule(names, answer=answer) for answer, names in ANSWERS.items()],
+    ]
+
+
+def _socket(family: int, kind: int, protocol: int) -> tuple[Check, ...]:
+    return (0, LOW_32, family), (1, SOCKET_TYPE, kind), (2, LOW_32, protocol)
+
+
+def sockets() -> list[dict[str, object]]:
+    """Unix sockets, TCP and UDP, without the options that hold memory or programs in the kernel."""
+    rules = [rule("socket socketpair", (0, LOW_32, 1))]
+    for family in (2, 10):  # IPv4, IPv6
+        for kind, protocol in ((STREAM, 6), (DATAGRAM, 17)):
+            for number in (0, protocol):
+                rules.append(rule("socket", *_socket(family, kind, number)))
+        for kind, number in UNWANTED_PROTOCOLS:
+            rules.append(rule("socket", *_socket(family, kind, number), answer=EPROTONOSUPPORT))
+    for level, (options, denied, answer) in SOCKET_OPTIONS.items():
+        for option in sorted({*options, *denied}):
+            checks = ((1, LOW_32, level), (2, LOW_32, option))
+            rules.append(rule("setsockopt", *checks, answer=answer if option in denied else None))
+    return rules
 
 
 def profile() -> dict[str, object]:
@@ -89,5 +180,12 @@ def profile() -> dict[str, object]:
     }
 
 
+def text() -> str:
+    """The profile as JSON, one rule a line."""
+    made = profile()
+    rules = ",\n".join(json.dumps(rule) for rule in made.pop("syscalls"))  # type: ignore[attr-defined]
+    return json.dumps(made)[:-1] + f', "syscalls": [\n{rules}\n]}}\n'
+
+
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(profile(), indent=1) + "\n")
+    sys.stdout.write(text())

@@ -22,6 +22,7 @@ from runner.errors import PlatformError
 
 CGROUPS = Path("/sys/fs/cgroup")
 PARENT = "proctor"
+SOCKETS = "memory.kmem.tcp.limit_in_bytes"  # of TCP and of UDP, whatever its name
 
 Source = Literal["exact", "sampled", "none"]
 Usage = tuple[int | None, float | None, Source]  # peak bytes, seconds, how the peak was read
@@ -31,6 +32,10 @@ class Meter(Protocol):
     """Measures one container."""
 
     parent: str  # the control group to create the container under; empty for the engine's default
+
+    def created(self, container: str, sockets: int) -> None:
+        """The container is there and does not run yet: its sockets may hold ``sockets`` bytes."""
+        ...
 
     def started(self, container: str) -> None:
         """The container runs now."""
@@ -60,6 +65,11 @@ def is_local(clients: Clients, info: dict[str, Any]) -> bool:
     return local and info.get("CgroupDriver") in ("cgroupfs", "systemd") and CGROUPS.is_dir()
 
 
+def counts_sockets_apart(driver: str, version: str, root: Path = CGROUPS) -> bool:
+    """Whether the memory of sockets has a limit of its own here, which is ours to set (version 1, cgroupfs)."""
+    return version == "1" and driver == "cgroupfs" and (root / "memory" / SOCKETS).is_file()
+
+
 def make(clients: Clients, info: dict[str, Any], local: bool) -> Meter:
     """The best meter for this engine."""
     if local:
@@ -74,6 +84,7 @@ class GroupMeter:
         # The name holds the owner's process id for clean_up(); no hyphen, which means nesting to systemd.
         token = f"{os.getpid()}x{secrets.token_hex(6)}"
         self.version = version
+        self._driver = driver
         self._root = root
         if driver == "systemd":
             self.parent = f"{PARENT}-{token}.slice"
@@ -83,6 +94,23 @@ class GroupMeter:
             self._relative = Path(PARENT) / token
         self._last: tuple[int | None, float | None] = (None, None)
         self._ended = False
+
+    def created(self, container: str, sockets: int) -> None:
+        """Bound what sockets hold, which version 1 does not count as memory (version 2 does).
+
+        The engine's runtime has no word for it, so the container's own group is made and bounded before the
+        runtime uses it: only sockets that are made afterwards count. Raises E303 when that fails.
+        """
+        if not counts_sockets_apart(self._driver, self.version, self._root):
+            return
+        group = self._root / "memory" / self._relative / container
+        try:
+            group.mkdir(parents=True, exist_ok=True)
+            (group / SOCKETS).write_text(str(sockets), encoding="ascii")
+        except OSError as error:
+            raise PlatformError(
+                "the memory of a container's sockets cannot be bounded", why=str(error)
+            ) from error
 
     def started(self, container: str) -> None:
         """Nothing to do: the group is read from outside."""
@@ -136,6 +164,9 @@ class StatsMeter:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._deadline: Any = None
+
+    def created(self, container: str, sockets: int) -> None:
+        """Nothing to do: nothing can be done from afar."""
 
     def started(self, container: str) -> None:
         self._thread = threading.Thread(target=self._sample, args=(container,), daemon=True)

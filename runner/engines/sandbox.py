@@ -8,6 +8,7 @@ What each wall holds back is tested on real containers in ``tests/contracts/test
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +18,18 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Mount
+from runner.engines.masks import READ_ONLY, masked
 from runner.engines.roles import JOINERS, Room
 from runner.errors import RunnerError
 
-OPTIONS_VERSION = 1
+OPTIONS_VERSION = 2
 FIRST_UID = 20_000
 NOBODY = 65_534
 PAGE = 4096
+DISK_CALLS = ("fdatasync", "fsync", "sync", "sync_file_range", "syncfs")
+INTERNET = (2, 10)  # address families: IPv4, IPv6
+SIGNALS = 4096  # that wait at a time, of all processes of a user
+SOCKETS_LEAST, SOCKETS_MOST = 4 * MIB, 256 * MIB
 VOLUME_COVER = (
     16 * MIB
 )  # what an image's own VOLUME path may hold: in memory, instead of on the disk without a limit
@@ -43,10 +49,39 @@ PROTECTED = ("/in", "/inputs", "/truths", "/out", "/proc", "/sys", "/dev", "/tmp
 
 
 @cache
-def seccomp_profile() -> str:
-    """The text of our seccomp profile, compact, as the engine takes it."""
-    text = Path(__file__).with_name("seccomp.json").read_text(encoding="utf-8")
-    return json.dumps(json.loads(text), separators=(",", ":"))
+def seccomp_profile(loopback: bool = True, disk: bool = False) -> str:
+    """The text of our seccomp profile, compact, as the engine takes it.
+
+    Without ``loopback`` there are no sockets but Unix ones: others are "not supported" (EAFNOSUPPORT), as on a
+    kernel without a network. With ``disk``, an order to write to the disk is carried out.
+    """
+    profile = json.loads(Path(__file__).with_name("seccomp.json").read_text(encoding="utf-8"))
+    if not loopback:
+        kept = [
+            rule
+            for rule in profile["syscalls"]
+            if rule["names"] != ["socket"] or rule["args"][0]["valueTwo"] not in INTERNET
+        ]
+        kept += [
+            {
+                "names": ["socket"],
+                "action": "SCMP_ACT_ERRNO",
+                "errnoRet": errno.EAFNOSUPPORT,
+                "args": [{"index": 0, "value": 0xFFFFFFFF, "valueTwo": family, "op": "SCMP_CMP_MASKED_EQ"}],
+            }
+            for family in INTERNET
+        ]
+        profile["syscalls"] = kept
+    if disk:
+        for rule in profile["syscalls"]:
+            rule["names"] = [name for name in rule["names"] if name not in DISK_CALLS]
+        profile["syscalls"].append({"names": list(DISK_CALLS), "action": "SCMP_ACT_ALLOW"})
+    return json.dumps(profile, separators=(",", ":"))
+
+
+def socket_memory(limits: Limits) -> int:
+    """The bytes that all sockets of a container may hold in the kernel, beside its memory."""
+    return min(max(limits.memory // 8, SOCKETS_LEAST), SOCKETS_MOST)
 
 
 def own_seccomp(machine: str) -> bool:
@@ -141,7 +176,7 @@ def evict_options(
     of a participant's files, and runs nothing but ``command``, from an image of ours.
     """
     limits = Limits(memory=128 * MIB, pids=16, tmp=MIB, shm=MIB, log=64 * 1024)
-    host = _walls(limits, own_profile, "")
+    host = _walls(limits, own_profile, "", disk=True)  # a page that is not on the disk yet cannot be given up
     host |= {
         "ReadonlyRootfs": True,
         "ReadonlyPaths": list(EVICT_READ_ONLY),
@@ -169,8 +204,6 @@ def _container(
     limits = spec.limits
     targets = [m.target for m in spec.mounts]
     noexec = ",exec" if limits.tmp_exec else ",noexec"  # the engine adds noexec when neither is said
-    # Every file costs kernel memory too, so the number of files in /tmp is bounded along with the bytes.
-    tmp_inodes = min(max(limits.tmp // (16 * 1024), 2048), 65_536)
     tmpfs = _covers(spec.image.volumes, targets)
     for path in spec.exceptions.writable:
         # Where the image has the folder, engines give the new file system that folder's mode: it needs an owner.
@@ -181,8 +214,8 @@ def _container(
         )
         tmpfs[_granted(path, targets)] = options
     tmpfs |= {
-        "/tmp": f"rw,nosuid,nodev{noexec},size={limits.tmp},nr_inodes={tmp_inodes},mode=1777",  # noqa: S108
-        "/dev/shm": f"rw,nosuid,nodev,noexec,size={limits.shm},mode=1777",  # noqa: S108
+        "/tmp": f"rw,nosuid,nodev{noexec},size={limits.tmp},nr_inodes={_inodes(limits.tmp)},mode=1777",  # noqa: S108
+        "/dev/shm": f"rw,nosuid,nodev,noexec,size={limits.shm},nr_inodes={_inodes(limits.shm)},mode=1777",  # noqa: S108
     }
     host = _walls(limits, own_profile, cgroup_parent)
     largest = max(limits.output, limits.tmp, limits.shm)
@@ -204,6 +237,11 @@ def _container(
     return _body(spec.image, user, command, env, workdir, labels, host)
 
 
+def _inodes(size: int) -> int:
+    """How many files fit into a memory file system of ``size`` bytes: each costs kernel memory too."""
+    return min(max(size // (16 * 1024), 2048), 65_536)
+
+
 def _body(
     image: ImageRef,
     user: str,
@@ -218,7 +256,8 @@ def _body(
         "User": user,
         "Env": [f"{name}={value}" for name, value in sorted(env.items())],
         "WorkingDir": workdir,
-        "Labels": dict(labels),
+        # The engine copies an image's labels, ours may be among them: they are emptied.
+        "Labels": dict.fromkeys(image.labels, "") | dict(labels),
         "Hostname": "sandbox",
         "Healthcheck": {"Test": ["NONE"]},  # an image's health check is code that runs beside the job
         "StopSignal": "SIGTERM",
@@ -234,16 +273,20 @@ def _body(
     return body
 
 
-def _walls(limits: Limits, own_profile: bool, cgroup_parent: str) -> dict[str, Any]:
+def _walls(
+    limits: Limits, own_profile: bool, cgroup_parent: str, *, disk: bool = False
+) -> dict[str, Any]:
     """What every container gets, ours included."""
     security = ["no-new-privileges"]
     if own_profile:
-        security.append("seccomp=" + seccomp_profile())
+        security.append("seccomp=" + seccomp_profile(limits.loopback, disk))
     return {
         "NetworkMode": "none",
         "IpcMode": "none",
         "CapDrop": ["ALL"],
         "SecurityOpt": security,
+        "MaskedPaths": masked(limits.gpus),
+        "ReadonlyPaths": list(READ_ONLY),
         "Privileged": False,
         "Init": True,
         "Memory": limits.memory,
@@ -254,6 +297,9 @@ def _walls(limits: Limits, own_profile: bool, cgroup_parent: str) -> dict[str, A
         "Ulimits": [
             {"Name": "nofile", "Soft": limits.open_files, "Hard": limits.open_files},
             {"Name": "core", "Soft": 0, "Hard": 0},
+            {"Name": "memlock", "Soft": MIB, "Hard": MIB},
+            {"Name": "msgqueue", "Soft": 0, "Hard": 0},
+            {"Name": "sigpending", "Soft": SIGNALS, "Hard": SIGNALS},
         ],
         # Two files, because the engine drops the older one when the newer one is full: the last bytes stay.
         "LogConfig": {

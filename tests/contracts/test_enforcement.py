@@ -101,6 +101,62 @@ def test_sockets_that_it_cannot_make(probe: dict[str, Any], family: str) -> None
     assert probe["sockets"][family] == errno.EPERM
 
 
+@pytest.mark.parametrize("protocol", ["mptcp", "mptcp6", "udplite", "ping", "ping6"])
+def test_protocols_that_nobody_needs_are_not_supported(probe: dict[str, Any], protocol: str) -> None:
+    assert probe["sockets"][protocol] == errno.EPROTONOSUPPORT
+    assert probe["sockets"]["sctp"] == probe["sockets"]["netlink with a bit that is not read"] == errno.EPERM
+    assert probe["sockets"]["mptcp with a bit that is not read"] == errno.EPROTONOSUPPORT
+
+
+def test_sockets_hold_no_programs_and_no_keys(probe: dict[str, Any]) -> None:
+    options = dict(probe["options"])
+    assert options.pop("SO_RCVBUF") == 0
+    groups = [options.pop(name) for name in ("IP_ADD_MEMBERSHIP", "MCAST_JOIN_GROUP", "IPV6_JOIN_GROUP")]
+    assert groups == [errno.ENODEV] * 3
+    assert set(options.values()) == {errno.ENOPROTOOPT}, options
+
+
+def test_the_page_cache_cannot_be_asked_or_emptied(probe: dict[str, Any]) -> None:
+    assert probe["mincore"] == [0, True]  # Java survives nothing else
+    assert probe["absent"]["cachestat"] == errno.ENOSYS
+    refused = dict.fromkeys(("8", "128", "136"), errno.EOPNOTSUPP)
+    assert probe["preadv2"] == {"0": 0, "64": errno.EPERM} | refused
+    assert {
+        probe["quiet"][name]
+        for name in ("fadvise64", "readahead", "madvise(MADV_PAGEOUT)", "madvise(MADV_COLD)")
+    } == {0}
+
+
+def test_no_order_reaches_a_disk(probe: dict[str, Any]) -> None:
+    assert set(probe["quiet"].values()) == {0}, probe["quiet"]
+    assert probe["sync"] < 2
+
+
+def test_the_contexts_of_the_machine_for_asynchronous_io_are_out_of_reach(probe: dict[str, Any]) -> None:
+    assert {probe["absent"][name] for name in ("io_setup", "io_submit", "io_getevents")} == {errno.ENOSYS}
+
+
+def test_it_gets_no_news_of_files_that_others_use(probe: dict[str, Any]) -> None:
+    """Locks stay: git, SQLite and pip do not work without."""
+    found = dict(probe["fcntl"])
+    assert found.pop("F_GETFL") == found.pop("flock") == 0
+    assert set(found.values()) == {errno.EINVAL}, found
+
+
+def test_the_accounts_of_the_machine_are_hidden(probe: dict[str, Any]) -> None:
+    # what this kernel does not have, or root alone may read, tells nothing either
+    told = {
+        path: size for path, size in probe["seen"].items() if size not in (0, -errno.ENOENT, -errno.EACCES)
+    }
+    assert told == {}
+
+
+def test_queues_signals_and_locked_memory_are_bounded(probe: dict[str, Any]) -> None:
+    assert probe["rlimits"] == {
+        "MSGQUEUE": 0, "SIGPENDING": 4096, "MEMLOCK": MIB, "CORE": 0, "NOFILE": LIMITS.open_files
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "call",
     ["io_uring_setup", "unshare", "setns", "ptrace", "keyctl", "bpf", "userfaultfd", "mount", "perf_event_open",
@@ -118,8 +174,9 @@ def test_memory_file_systems_are_bounded(probe: dict[str, Any]) -> None:
     # /tmp is as large as the largest file may be here, so either wall may be the first
     assert probe["fill"]["/tmp"] in ([LIMITS.tmp, errno.ENOSPC], [LIMITS.tmp, errno.EFBIG])
     assert probe["fill"]["/dev/shm"] == [LIMITS.shm, errno.ENOSPC]
-    count, error = probe["many"]["/tmp"]
-    assert error == errno.ENOSPC and count <= 2048
+    for place in ("/tmp", "/dev/shm"):
+        count, error = probe["many"][place]
+        assert error == errno.ENOSPC and count <= 2048
     assert probe["exec_tmp"] == errno.EACCES
 
 
@@ -187,7 +244,8 @@ def test_every_option_is_on_the_container(
     assert user == "1:1" and set(environment) <= set(facts["Config"]["Env"])
     assert facts["Config"]["User"] == f"{probe['uid']}:{probe['gid']}"
     labels = body.pop("Labels")
-    assert labels == {} and facts["Config"]["Labels"]["proctor.role"] == "software"
+    assert labels == dict.fromkeys(scratch_image.labels, "")
+    assert facts["Config"]["Labels"]["proctor.role"] == "software"
     assert body.pop("Image") == facts["Image"] == facts["Config"]["Image"]
     body["Cmd"] = facts["Config"]["Cmd"] or []
     assert {k: facts["Config"].get(k) for k in body} | {"Cmd": body["Cmd"]} == body
@@ -224,6 +282,143 @@ def test_memory_file_systems_count_as_memory(run: Callable[..., Result]) -> None
         limits=limits,
     )
     assert (result.exit.code, result.exit.oom_killed) == (137, True)
+
+
+HOLD = {
+    # Each opens receivers that nobody reads from, and reports the bytes that went into them.
+    "tcp": """
+s = socket.create_server(("127.0.0.1", 0), backlog=200)
+for _ in range(90):
+    a = socket.create_connection(s.getsockname()); b, _peer = s.accept(); kept += [a, b]
+    a.setsockopt(1, socket.SO_SNDBUF, 8 << 20); b.setsockopt(1, socket.SO_RCVBUF, 8 << 20)
+    a.setblocking(False)
+    for _ in range(3):
+        try:
+            while True: held += a.send(chunk)
+        except OSError: time.sleep(0.005)
+""",
+    "udp": """
+w = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); w.setblocking(False)
+for _ in range(150):
+    r = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); kept.append(r)
+    r.setsockopt(1, socket.SO_RCVBUF, 8 << 20); r.bind(("127.0.0.1", 0)); r.setblocking(False)
+    for _ in range(50):
+        try: w.sendto(chunk[:60000], r.getsockname())
+        except OSError: break
+for r in kept:
+    try:
+        while True: held += len(r.recv(65536))
+    except OSError: pass
+""",
+    "unix": """
+for _ in range(400):
+    a, b = socket.socketpair(); kept += [a, b]
+    a.setsockopt(1, socket.SO_SNDBUF, 8 << 20); a.setblocking(False)
+    try:
+        while True: held += a.send(chunk[:200_000])
+    except OSError: pass
+""",
+    "pipes": """
+for _ in range(400):
+    r, w = os.pipe(); kept += [r, w]; os.set_blocking(w, False)
+    try:
+        fcntl.fcntl(w, fcntl.F_SETPIPE_SZ, 1 << 20)
+    except OSError: pass
+    try:
+        while True: held += os.write(w, chunk[:65536])
+    except OSError: pass
+""",
+}
+
+
+@pytest.mark.parametrize("kind", HOLD)
+def test_the_kernel_holds_no_memory_for_it_beyond_its_limit(run: Callable[..., Result], kind: str) -> None:
+    """300 MiB and more in buffers, at a limit of 64 MiB."""
+    limits = replace(LIMITS, memory=64 * MIB, tmp=MIB, shm=MIB)
+    start = "import fcntl, os, socket, time\nkept, held, chunk = [], 0, bytes(1 << 20)\n"
+    result = run(start + HOLD[kind] + "print(held)", limits=limits)
+    if not result.exit.oom_killed:
+        assert result.exit.code == 0, result.stderr
+        assert int(result.stdout) < limits.memory + sandbox.socket_memory(limits)
+    if kind in ("tcp", "udp"):
+        assert result.exit.code == 0, "what sockets may hold is bounded on its own: the software goes on"
+
+
+def test_a_bounded_loopback_is_still_a_loopback(run: Callable[..., Result]) -> None:
+    """A server of the software's own moves far more through its sockets than they may hold at a time."""
+    code = (
+        "import socket, threading\n"
+        "s = socket.create_server(('127.0.0.1', 0))\n"
+        "def serve():\n"
+        "    c, _ = s.accept()\n"
+        "    for _ in range(256): c.sendall(bytes(1 << 20))\n"
+        "    c.close()\n"
+        "threading.Thread(target=serve).start()\n"
+        "c = socket.create_connection(s.getsockname())\n"
+        "n = 0\n"
+        "while data := c.recv(1 << 20): n += len(data)\n"
+        "print(n >> 20)"
+    )
+    assert run(code, limits=replace(LIMITS, memory=64 * MIB, tmp=MIB, shm=MIB)).stdout == b"256\n"
+
+
+def test_a_task_may_do_without_a_loopback(run: Callable[..., Result]) -> None:
+    code = (
+        "import errno, socket\n"
+        "for family in (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK):\n"
+        "    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):\n"
+        "        try: socket.socket(family, kind); print('made')\n"
+        "        except OSError as e: print(errno.errorcode[e.errno])\n"
+        "a, b = socket.socketpair(); a.send(b'unix'); print(b.recv(9).decode())"
+    )
+    result = run(code, limits=replace(LIMITS, loopback=False))
+    assert result.stdout.decode().split() == ["EAFNOSUPPORT"] * 4 + ["EPERM"] * 2 + ["unix"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r"RUN for n in $(seq 20000 29000); do echo $n:x:0:; done >> /etc/group",
+        r"RUN printf '\302\24020001:x:6:\n20001 :x:6:\n' >> /etc/group",
+        "RUN for n in $(seq 20000 29000); do echo $n:x:0:0::/:/bin/sh; done >> /etc/passwd",
+        "RUN mv /etc/group /etc/other && ln -s other /etc/group && echo 24001:x:0: >> /etc/other",
+        "RUN rm /etc/group && mkfifo /etc/group",
+        "RUN rm /etc/group && ln -s group /etc/group",
+        "RUN rm /etc/group && ln -s /dev/zero /etc/group",
+    ],
+)
+def test_no_image_chooses_the_groups_of_its_software(
+    run: Callable[..., Result], build_image: Callable[..., ImageRef], line: str
+) -> None:
+    """The runtime takes our numbers for names, when the image has such names."""
+    result = run(("id",), image=build_image("proctor/test-groups", line))
+    assert result.exit.code is None and "/etc/" in str(result.exit.start_error), result.stdout
+    assert result.stdout == b""
+
+
+def test_images_with_ordinary_accounts_or_none_run(
+    run: Callable[..., Result], build_image: Callable[..., ImageRef]
+) -> None:
+    for line in (
+        "RUN echo 7zip:x:0: >> /etc/group && echo 20001:x:20001: >> /etc/group",
+        "RUN rm /etc/group /etc/passwd",
+    ):
+        result = run(("sh", "-c", "id -G"), image=build_image("proctor/test-accounts", line))
+        assert result.exit.code == 0 and len(result.stdout.split()) == 1
+        assert int(result.stdout) >= sandbox.FIRST_UID
+
+
+def test_labels_of_an_image_are_not_ours(
+    engine: DockerEngine, run: Callable[..., Result], build_image: Callable[..., ImageRef]
+) -> None:
+    image = build_image(
+        "proctor/test-labels",
+        "LABEL proctor.attempt=mine proctor.owner='x|y|1|' proctor.role=keeper proctor.data=0 proctor.more=x other=y",
+    )
+    labels = run(("true",), image=image).inspected["Config"]["Labels"]
+    assert labels["proctor.role"] == "software" and labels["proctor.attempt"].startswith("test-")
+    assert labels["proctor.owner"] != "x|y|1|"
+    assert labels["proctor.data"] == labels["proctor.more"] == labels["other"] == ""
 
 
 def test_the_wall_clock_ends_everything(run: Callable[..., Result]) -> None:

@@ -115,6 +115,7 @@ def test_a_good_engine_passes_everything() -> None:
         (replace(GOOD, seccomp=False), RAW, True, "seccomp", "CAUTION"),
         (replace(GOOD, seccomp=False), {**RAW, "SecurityOptions": ["name=userns"]}, True, "seccomp", "FAIL"),
         (GOOD, {**RAW, "SecurityOptions": ["name=seccomp"]}, True, "user namespaces", "CAUTION"),
+        (replace(GOOD, counts_sockets=False), RAW, True, "memory of sockets", "CAUTION"),
         (replace(GOOD, storage_driver="vfs"), RAW, True, "storage driver", "CAUTION"),
     ],
 )

@@ -49,7 +49,8 @@ def test_a_task_with_defaults(config: Config) -> None:
 def test_everything_given_is_read(config: Config) -> None:
     write_task(
         config, workflow="upload", output="out.txt", score_precision="double",
-        limits={"memory": "1.5GiB", "wall_clock": "2min", "log": 4096, "cpus": 2, "gpus": 1, "tmp_exec": True},
+        limits={"memory": "1.5GiB", "wall_clock": "2min", "log": 4096, "cpus": 2, "gpus": 1, "tmp_exec": True,
+                "loopback": False},
         evaluator={"image": "org/eval@sha256:" + "0" * 64, "limits": {"memory": "1GB"}},
         quota={"submissions": 3, "attempts": 4, "teams": {"alpha": 9}},
         severities={"F012": "defect"},
@@ -59,7 +60,7 @@ def test_everything_given_is_read(config: Config) -> None:
     )  # fmt: skip
     task = tasks.load_task(config, "toy")
     assert task.limits == Limits(
-        memory=1536 * MIB, wall_clock=120.0, log=4096, cpus=2.0, gpus=1, tmp_exec=True
+        memory=1536 * MIB, wall_clock=120.0, log=4096, cpus=2.0, gpus=1, tmp_exec=True, loopback=False
     )
     assert task.evaluator_limits.memory == 10**9
     assert task.quota == tasks.Quota(3, 4, {"alpha": 9})

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from runner.engines import sandbox
+from runner.engines import make_seccomp, masks, sandbox
 from runner.engines.base import ContainerSpec, Exceptions, Handle, ImageRef, Limits, Mount, Role, Volume
 from runner.errors import RunnerError
 
@@ -102,8 +104,61 @@ def test_a_writable_path_is_small_and_its_files_too() -> None:
 def test_the_digest_names_the_walls(monkeypatch: pytest.MonkeyPatch) -> None:
     before = sandbox.sandbox_digest()
     assert before == sandbox.sandbox_digest() != sandbox.sandbox_digest(own_profile=False)
-    monkeypatch.setattr(sandbox, "seccomp_profile", lambda: "{}")
+    monkeypatch.setattr(sandbox, "seccomp_profile", lambda *_: "{}")
     assert sandbox.sandbox_digest() != before
+
+
+def test_a_task_without_a_loopback_has_unix_sockets_only() -> None:
+    with_, without = (json.loads(sandbox.seccomp_profile(loopback)) for loopback in (True, False))
+    families = {
+        rule["args"][0]["valueTwo"]: rule["action"]
+        for rule in without["syscalls"]
+        if "socket" in rule["names"]
+    }
+    assert families == {1: "SCMP_ACT_ALLOW", 2: "SCMP_ACT_ERRNO", 10: "SCMP_ACT_ERRNO"}
+    others = [[r for r in p["syscalls"] if r["names"] != ["socket"]] for p in (with_, without)]
+    assert others[0] == others[1]
+
+
+def test_what_sockets_may_hold_follows_the_memory() -> None:
+    held = [sandbox.socket_memory(Limits(memory=mib << 20)) >> 20 for mib in (1, 64, 1024, 1 << 20)]
+    assert held == [4, 8, 128, 256]
+
+
+def test_the_engines_own_masks_are_kept_and_the_drivers_of_gpus_find_theirs() -> None:
+    alone, gpus = set(masks.masked()), set(masks.masked(1))
+    assert {"/proc/kcore", "/proc/keys", "/sys/firmware", "/proc/timer_list", "/proc/locks"} <= gpus < alone
+    assert not gpus & {"/proc/driver", "/sys/bus", "/sys/module", "/sys/devices/pci0000:00"}
+    for needed in (
+        "/proc/stat",
+        "/proc/meminfo",
+        "/proc/cgroups",
+        "/sys/fs/cgroup",
+        "/sys/devices/system/cpu",
+    ):
+        assert not any(needed == path or needed.startswith(path + "/") for path in alone)
+
+
+def test_the_committed_profile_is_the_generated_one() -> None:
+    """Where this machine's libseccomp knows the same calls; the rules with arguments are the same on all."""
+    committed = json.loads(sandbox.seccomp_profile())["syscalls"]
+    assert committed[1:] == make_seccomp.conditional()
+    patterns = [p for group in make_seccomp.DENIED.values() for p in group.split()]
+    assert not [n for n in committed[0]["names"] if any(fnmatch(n, p) for p in patterns)]
+
+
+def test_no_two_rules_of_a_call_fit_the_same_arguments() -> None:
+    rules: dict[str, list[dict[int, tuple[int, int]]]] = {}
+    for rule in json.loads(sandbox.seccomp_profile())["syscalls"]:
+        checks = {a["index"]: (a["value"], a["valueTwo"]) for a in rule.get("args", [])}
+        for name in rule["names"]:
+            rules.setdefault(name, []).append(checks)
+    for name, found in rules.items():
+        for one, other in itertools.combinations(found, 2):
+            apart = [
+                i for i in one.keys() & other.keys() if (one[i][1] ^ other[i][1]) & one[i][0] & other[i][0]
+            ]
+            assert apart, f"{name}: {one} and {other}"
 
 
 def test_the_profile_is_an_allow_list() -> None:

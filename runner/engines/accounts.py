@@ -58,6 +58,7 @@ def _resolve(api: Any, container: str, path: str) -> str | None:
         if answer.status_code != 200:
             if _look(api, container, "/").status_code == 200:
                 raise ValueError(f"{asked} leads nowhere")
+            api.get_archive(container, "/")  # fails too, and says why: volumes that cannot be mounted
             raise docker.errors.APIError("cannot look at a file of a container", answer)
         facts = json.loads(base64.b64decode(answer.headers[STAT]))
         mode = int(facts["mode"])

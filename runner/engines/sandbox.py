@@ -273,9 +273,7 @@ def _body(
     return body
 
 
-def _walls(
-    limits: Limits, own_profile: bool, cgroup_parent: str, *, disk: bool = False
-) -> dict[str, Any]:
+def _walls(limits: Limits, own_profile: bool, cgroup_parent: str, *, disk: bool = False) -> dict[str, Any]:
     """What every container gets, ours included."""
     security = ["no-new-privileges"]
     if own_profile:

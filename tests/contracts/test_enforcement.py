@@ -211,6 +211,38 @@ def test_honest_work_is_possible(probe: dict[str, Any]) -> None:
     assert probe["read"] == "1 a query\n"
 
 
+ORDINARY = r"""
+import concurrent.futures, fcntl, mmap, os, sqlite3, subprocess
+os.chdir("/tmp")
+tools = "seq 50000 > a && cp a b && cat b > c && sort -o d c && dd if=d of=e conv=fsync bs=64k && cmp d e && sync && sync -f e"
+subprocess.run(tools, shell=True, check=True, capture_output=True)
+base = sqlite3.connect("base")
+assert base.execute("pragma journal_mode=wal").fetchone() == ("wal",)
+base.executescript("pragma synchronous=full; create table t(a); insert into t values (7); vacuum")
+with open("m", "wb+") as file:
+    file.write(bytes(1 << 20)); file.flush(); os.fsync(file.fileno()); os.fdatasync(file.fileno())
+    fcntl.flock(file, fcntl.LOCK_EX); fcntl.lockf(file, fcntl.LOCK_EX)
+    for advice in range(6):
+        os.posix_fadvise(file.fileno(), 0, 0, advice)
+    with mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[5] = 9
+        for advice in (mmap.MADV_RANDOM, mmap.MADV_SEQUENTIAL, mmap.MADV_WILLNEED, mmap.MADV_NORMAL):
+            mapped.madvise(advice)
+        mapped.flush()
+    assert os.pread(file.fileno(), 1, 5) == b"\x09" and os.preadv(file.fileno(), [bytearray(9)], 0) == 9
+with concurrent.futures.ProcessPoolExecutor(2) as pool:
+    assert list(pool.map(abs, [-1, 2])) == [1, 2]
+print(os.cpu_count() > 0, len(os.sched_getaffinity(0)) > 0, base.execute("select a from t").fetchone())
+"""
+
+
+def test_ordinary_software_goes_on(run: Callable[..., Result]) -> None:
+    """What is denied is answered in a way that software survives; benchmarks/software.py tries much more of it."""
+    for limits in (LIMITS, replace(LIMITS, loopback=False)):
+        result = run(ORDINARY, limits=limits)
+        assert result.stdout == b"True True (7,)\n", result.stderr
+
+
 def test_nasty_output_is_refused(probe: dict[str, Any]) -> None:
     out: Collected = probe["_result"].out
     assert out.files == ()

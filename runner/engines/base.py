@@ -67,7 +67,6 @@ class ImageRef:
     env: tuple[str, ...] = ()
     volumes: tuple[str, ...] = ()
     has_healthcheck: bool = False
-    labels: tuple[str, ...] = ()  # their names
     size: int = 0
     names: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)

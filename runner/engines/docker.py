@@ -614,7 +614,6 @@ def reference(facts: Mapping[str, Any], asked: str = "") -> ImageRef:
         env=tuple(config.get("Env") or ()),
         volumes=tuple(sorted(config.get("Volumes") or ())),
         has_healthcheck=bool(health) and health[0] != "NONE",
-        labels=tuple(sorted(config.get("Labels") or ())),
         size=int(facts.get("Size") or 0),
         names=(*sorted(facts.get("RepoTags") or []), *digests),
         labels=dict(config.get("Labels") or {}),

@@ -30,7 +30,7 @@ demo: setup  ## Run baselines and some broken softwares on the hidden split, sho
 	@$(RUNNER) demo
 
 test: setup  ## Run all tests, those with containers too (PYTEST_ARGS="-k name")
-	@export DOCKER_HOST="$$($(BIN)/python -m runner.setup host)"; $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	@export DOCKER_HOST="$$($(BIN)/python -m runner.provision host)"; $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 lint: $(READY)  ## Check style, types, the borders between the packages, and generated pages
 	@$(BIN)/ruff check .
@@ -38,7 +38,7 @@ lint: $(READY)  ## Check style, types, the borders between the packages, and gen
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m runner.reference --check
-	@$(BIN)/python -m runner.compose --check
+	@$(BIN)/python -m runner.tasks.compose --check
 
 submit: need-team setup  ## Pack and register a team's softwares (TEAM=x [SOFTWARE=y])
 	@$(RUNNER) submit $(WHO)
@@ -69,7 +69,7 @@ lock:  ## Resolve the locked packages anew (needs uv)
 		$(COMPILE) - -o sidecars/requirements.lock
 
 clean:  ## Stop our own engine, remove the virtual environment and caches (results stay)
-	@if [ -f $(READY) ]; then $(BIN)/python -m runner.setup stop; fi
+	@if [ -f $(READY) ]; then $(BIN)/python -m runner.provision stop; fi
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 need-team:

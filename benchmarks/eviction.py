@@ -15,10 +15,13 @@ import sys
 import time
 from dataclasses import dataclass
 
-from runner import config
-from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Visibility
-from runner.engines.docker import DockerEngine
-from runner.setup.engine import engine_host
+from runner.engines.base import ContainerSpec
+from runner.engines.docker.engine import DockerEngine
+from runner.model import config
+from runner.model.container import ImageRef
+from runner.model.limits import MIB, Limits
+from runner.model.task import Visibility
+from runner.provision.engine import engine_host
 
 LIMITS = Limits(memory=256 * MIB, wall_clock=120)
 PROGRAM = "import asyncio, ctypes, decimal, email.message, http.client, json, sqlite3, ssl, xml.dom.minidom"

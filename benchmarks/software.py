@@ -12,10 +12,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from runner import config
-from runner.engines.base import GIB, MIB, ContainerSpec, ImageRef, Limits
-from runner.engines.docker import BASES, DockerEngine
-from runner.setup.engine import engine_host
+from runner.engines.base import ContainerSpec
+from runner.engines.docker.engine import BASES, DockerEngine
+from runner.model import config
+from runner.model.container import ImageRef
+from runner.model.limits import GIB, MIB, Limits
+from runner.provision.engine import engine_host
 
 LIMITS = Limits(memory=2 * GIB, cpus=2, wall_clock=300, tmp=512 * MIB, open_files=4096)
 JAVA = "java -Xmx400m {} -cp '/usr/share/java/*' /tried/Tried.java"

@@ -1,0 +1,1 @@
+"""The trusted side: reads tasks, starts containers, keeps the archive, ranks."""

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from runner import config
-from runner.engines.base import ImageRef
-from runner.engines.docker import DockerEngine
+from runner.engines.docker.engine import DockerEngine
+from runner.model import config
+from runner.model.container import ImageRef
 from tests.e2e.mini import Project, Said, call
 
 pytest_plugins = ["tests.engine_fixtures"]
@@ -36,7 +36,7 @@ def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathF
 @pytest.fixture(scope="session")
 def evaluator_image(engine: DockerEngine) -> ImageRef:
     """The platform's evaluator image, built anew when its sources have changed."""
-    from runner.setup.images import ensure_images
+    from runner.provision.images import ensure_images
 
     return ensure_images(engine, _MACHINE)["evaluator"]
 

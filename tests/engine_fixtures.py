@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from runner import config
-from runner.engines.base import ImageRef
-from runner.engines.docker import BASES, DockerEngine
-from runner.engines.owner import default_locks, private_folder
-from runner.errors import RunnerError
+from runner.engines.docker.engine import BASES, DockerEngine
+from runner.engines.docker.owner import default_locks, private_folder
+from runner.model import config
+from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
 
 SCRATCH = "proctor/test-scratch"
 _MACHINE = config.load(cwd=Path(__file__).parent)  # before anything is isolated
@@ -22,7 +22,7 @@ _MACHINE = config.load(cwd=Path(__file__).parent)  # before anything is isolated
 @pytest.fixture(scope="session")
 def engine() -> Iterator[DockerEngine]:
     """The engine that answers; the tests fail when there is none."""
-    from runner.setup.engine import docker_host
+    from runner.provision.engine import docker_host
 
     try:
         host = docker_host(config.load(cwd=Path(__file__).parent))
@@ -71,7 +71,7 @@ def scratch_image(build_image: Callable[..., ImageRef]) -> ImageRef:
 @pytest.fixture(scope="session")
 def sidecars_image(engine: DockerEngine) -> ImageRef:
     """The platform's image of the sidecars, built anew when its sources have changed."""
-    from runner.setup.images import ensure_images
+    from runner.provision.images import ensure_images
 
     return ensure_images(engine, _MACHINE)["sidecars"]
 

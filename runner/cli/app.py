@@ -18,7 +18,7 @@ class Root(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Ctrl-C and SIGTERM give 130 after everything was put away; a closed pipe gives 0."""
-        from runner.errors import INTERRUPTED
+        from runner.model.errors import INTERRUPTED
 
         try:
             result = super().invoke(ctx)
@@ -83,7 +83,7 @@ def _load_commands() -> None:
 
 def main() -> None:
     """Entry point of ``runner``: exit codes per design (0 fine, 1 failed, 2 usage, 3 platform, 4 organiser, 130)."""
-    from runner.errors import INTERRUPTED, PLATFORM, RunnerError
+    from runner.model.errors import INTERRUPTED, PLATFORM, RunnerError
     from schemas.interrupts import heard
 
     def stop(*_: object) -> None:

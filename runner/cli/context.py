@@ -11,18 +11,19 @@ import typer
 from runner.cli import output
 
 if TYPE_CHECKING:
-    from runner.audience import Audience
-    from runner.config import Config
-    from runner.engines.base import Engine, Limits
-    from runner.plan import Desktop
-    from runner.store.connect import Store
-    from runner.submissions import SubmissionFile
-    from runner.tasks import Dataset, Task
+    from runner.engines.base import Engine
+    from runner.execution.plan import Desktop
+    from runner.model.config import Config
+    from runner.model.limits import Limits
+    from runner.model.task import Dataset, Task
+    from runner.records.store.connect import Store
+    from runner.submissions.load import SubmissionFile
+    from runner.views.audience import Audience
 
 
 def config() -> Config:
     """The configuration of this invocation."""
-    from runner.config import load
+    from runner.model.config import load
 
     return load()
 
@@ -36,7 +37,7 @@ def receiving() -> Config:
 
 def all_tasks(where: Config) -> dict[str, Task]:
     """Every task that can be loaded; what is wrong with the others is said and skipped."""
-    from runner.tasks import load_tasks
+    from runner.tasks.load import load_tasks
 
     found, errors = load_tasks(where)
     for error in errors:
@@ -46,14 +47,14 @@ def all_tasks(where: Config) -> dict[str, Task]:
 
 def one_task(where: Config, name: str) -> Task:
     """The task called ``name``. Raises E102 or E401."""
-    from runner.tasks import load_task
+    from runner.tasks.load import load_task
 
     return load_task(where, name)
 
 
 def the_dataset(task: Task, name: str) -> Dataset:
     """The dataset ``name`` of ``task``. Raises E102."""
-    from runner.errors import RunnerError
+    from runner.model.errors import RunnerError
 
     if name not in task.datasets:
         raise RunnerError(
@@ -68,7 +69,7 @@ def the_dataset(task: Task, name: str) -> Dataset:
 @contextmanager
 def store(where: Config) -> Iterator[Store]:
     """The open store of this data directory."""
-    from runner.store.connect import open_store
+    from runner.records.store.connect import open_store
 
     with open_store(where) as opened:
         yield opened
@@ -76,7 +77,7 @@ def store(where: Config) -> Iterator[Store]:
 
 def engine(where: Config, limits: Iterable[Limits] = ()) -> Engine:
     """The engine, checked to enforce the sandbox and to be large enough. Raises E301, E302, E305."""
-    from runner.setup.images import open_engine
+    from runner.provision.images import open_engine
 
     found = open_engine(where, output.say)
     found.require(limits)
@@ -93,7 +94,7 @@ def own_images(where: Config, with_engine: Engine, tasks: Iterable[Task] = ()) -
 
     Raises E304 when one is missing or stale.
     """
-    from runner.setup.images import images
+    from runner.provision.images import images
 
     names = ["evaluator", *(["sidecars"] if any(task.needs_sidecars for task in tasks) else [])]
     return {name: image.id for name, image in images(with_engine, where, names).items()}
@@ -101,8 +102,8 @@ def own_images(where: Config, with_engine: Engine, tasks: Iterable[Task] = ()) -
 
 def sidecars(where: Config) -> str | None:
     """The identity of the image beside interactive software; None when it is missing, stale, or no engine answers."""
-    from runner.errors import RunnerError
-    from runner.setup.images import states
+    from runner.model.errors import RunnerError
+    from runner.provision.images import states
 
     try:
         found = next((state for state in states(where) if state.name == "sidecars"), None)
@@ -115,8 +116,8 @@ def desktop(
     where: Config, opened: Store, *, own_profile: bool = True, sidecars: str | None = None
 ) -> Desktop:
     """The store, the tasks and the registered bundles; damaged bundles are said and skipped."""
-    from runner.plan import Desktop
-    from runner.registry import registered
+    from runner.execution.plan import Desktop
+    from runner.submissions.register import registered
 
     bundles, errors = registered(where, opened)
     for error in errors:
@@ -131,7 +132,7 @@ def some_submissions(
 
     What is wrong with the others is said.
     """
-    from runner.submissions import find_submissions
+    from runner.submissions.load import find_submissions
 
     found, errors = find_submissions(where, team, software)
     if not found and len(errors) == 1:
@@ -145,14 +146,14 @@ def some_submissions(
 
 def audience(text: str) -> Audience:
     """The audience named on the command line. Raises E101."""
-    from runner.audience import Audience
+    from runner.views.audience import Audience
 
     return Audience.parse(text)
 
 
 def _names(kind: str, incomplete: str) -> list[str]:
     """Names for shell completion; never an error, never a slow look."""
-    from runner.errors import RunnerError
+    from runner.model.errors import RunnerError
 
     try:
         where = config()

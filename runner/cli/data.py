@@ -13,8 +13,8 @@ from runner.cli import context, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
-    from runner.sources import Fetched
-    from runner.tasks import Source
+    from runner.model.task import Source
+    from runner.tasks.fetch import Fetched
 
 data = typer.Typer(
     help="Data that does not come with a task: fetch it, import it, or make it from runs.",
@@ -33,9 +33,9 @@ def pull(
     as_json: context.JsonOption = False,
 ) -> None:
     """Fetch a task's remote files and check their hashes. Start it again after any interruption: it goes on."""
-    from runner.errors import RunnerError
-    from runner.sources import pull as fetch
-    from runner.tasks import missing_sources
+    from runner.model.errors import RunnerError
+    from runner.tasks.fetch import pull as fetch
+    from runner.tasks.files import missing_sources
 
     loaded = context.one_task(context.config(), task)
     chosen = [context.the_dataset(loaded, dataset)] if dataset else list(loaded.datasets.values())
@@ -85,8 +85,8 @@ def import_(
     as_json: context.JsonOption = False,
 ) -> None:
     """Make a dataset from an official release, or bring a single file whose hash task.yaml names."""
-    from runner.importers import import_release
-    from runner.sources import bring
+    from runner.kinds import import_release
+    from runner.tasks.fetch import bring
 
     loaded = context.one_task(context.config(), task)
     chosen = context.the_dataset(loaded, dataset)
@@ -110,8 +110,8 @@ def stage(
     as_json: context.JsonOption = False,
 ) -> None:
     """Make the inputs of a dataset from archived runs (from: in task.yaml), blinded and shuffled."""
-    from runner import stages
-    from runner.errors import RunnerError
+    from runner.execution import stage as stages
+    from runner.model.errors import RunnerError
 
     where = context.config()
     tasks = context.all_tasks(where)
@@ -172,9 +172,9 @@ def convert_lookup(
     as_json: context.JsonOption = False,
 ) -> None:
     """Turn a pickled document look-up into JSON Lines, in the sandbox and without running what it holds."""
-    from runner.lookups import convert
-    from runner.setup.images import images
-    from runner.units import parse_size
+    from runner.execution.lookups import convert
+    from runner.model.limits import parse_size
+    from runner.provision.images import images
 
     try:
         most = parse_size(limit)

@@ -9,9 +9,9 @@ from runner.cli import context, output
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from runner.config import Config
-    from runner.store.connect import Store
-    from runner.tasks import Task
+    from runner.model.config import Config
+    from runner.model.task import Task
+    from runner.records.store.connect import Store
 
 # What is run: hidden where the task has something hidden. Without a word the first three, which take a minute.
 SHOWN = {
@@ -39,9 +39,9 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
 
     from runner.cli.evaluate import work
     from runner.cli.plans import show_plan
-    from runner.errors import PLATFORM
-    from runner.plan import Plan, Selection, plan
-    from runner.records import adopt, coordinator
+    from runner.execution.plan import Plan, Selection, plan
+    from runner.model.errors import PLATFORM
+    from runner.records.commit import adopt, coordinator
 
     if wrong := sorted(set(only) - set(SHOWN)):
         raise typer.BadParameter(f"the demo has no {', '.join(wrong)}; it has {', '.join(SHOWN)}")
@@ -77,9 +77,9 @@ def _next(tasks: Mapping[str, Task]) -> str:
 def _hand_in(where: Config, tasks: dict[str, Task]) -> dict[str, str]:
     """Register what is not registered yet; returns what could not be, and why."""
     from runner.cli.submit import pack_one, register_one
-    from runner.errors import RunnerError
-    from runner.store.queries import submissions
-    from runner.submissions import find_submissions
+    from runner.model.errors import RunnerError
+    from runner.records.store.queries import submissions
+    from runner.submissions.load import find_submissions
 
     with context.store(where) as store:
         registered = {(s.task, s.team, s.software) for s in submissions(store)}
@@ -105,9 +105,9 @@ def _hand_in(where: Config, tasks: dict[str, Task]) -> dict[str, str]:
 
 def _board(store: Store, task: Task) -> None:
     """Print the task's first leaderboard on what the demo ran."""
-    from runner.audience import ORGANISER
     from runner.cli.leaderboard import print_table
-    from runner.leaderboard.table import build
+    from runner.views.audience import ORGANISER
+    from runner.views.leaderboard.table import build
 
     shown = [
         name

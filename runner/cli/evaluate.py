@@ -16,13 +16,13 @@ from runner.cli.app import app
 from runner.cli.plans import CHANGED, ask_again, plan_json, show_plan
 
 if TYPE_CHECKING:
-    from runner.config import Config
-    from runner.engines.base import Limits
-    from runner.plan import Desktop, Plan, Selection
-    from runner.pool import Control, Moment, Undone
-    from runner.store.connect import Store
-    from runner.store.queries import Run
-    from runner.tasks import Task
+    from runner.execution.plan import Desktop, Plan, Selection
+    from runner.execution.pool import Control, Moment, Undone
+    from runner.model.config import Config
+    from runner.model.limits import Limits
+    from runner.model.run import Run
+    from runner.model.task import Task
+    from runner.records.store.connect import Store
 
 ASK_ABOVE = 10
 
@@ -35,8 +35,8 @@ def selection(
     submission: str | None,
     run: str | None,
 ) -> Selection:
-    from runner.errors import RunnerError
-    from runner.plan import Selection
+    from runner.execution.plan import Selection
+    from runner.model.errors import RunnerError
 
     named = Selection(task, team, dataset, submission, run)
     if not everything and named == Selection():
@@ -50,7 +50,7 @@ def selection(
 
 
 def _control(where: Config) -> Control:
-    from runner.pool import Control
+    from runner.execution.pool import Control
 
     return Control(where.home / "cancel")
 
@@ -115,11 +115,11 @@ def work(
     where: Config, desk: Desktop, todo: Plan, *, jobs: int | None, control: Control | None = None
 ) -> tuple[dict[str, Run], dict[str, Undone]]:
     """Do a plan with the engine of this machine; returns the runs it touched, and why it could not do others."""
-    from runner.errors import RunnerError
-    from runner.pipeline import Desk
-    from runner.pool import Pool, Undone
-    from runner.replies import replies_of
-    from runner.tasks import check_task
+    from runner.execution.attempt import Desk
+    from runner.execution.pool import Pool, Undone
+    from runner.execution.replies import replies_of
+    from runner.model.errors import RunnerError
+    from runner.tasks.files import check_task
 
     if not todo.work:
         return {}, {}
@@ -161,9 +161,9 @@ def work(
 
 def _make_stages(where: Config, store: Store, only: str | None) -> None:
     """Make what stages take from runs, where these are settled and it was never made; say what is missing."""
-    from runner import stages
-    from runner.errors import RunnerError
-    from runner.tasks import load_tasks
+    from runner.execution import stage as stages
+    from runner.model.errors import RunnerError
+    from runner.tasks.load import load_tasks
 
     tasks, _ = load_tasks(where)  # what is wrong with others is said where they are used
     for state in stages.states(where, store, tasks, None if only is None else [only]):
@@ -185,7 +185,7 @@ def _make_stages(where: Config, store: Store, only: str | None) -> None:
 
 def _rooms(desk: Desktop, task: Task, todo: Plan) -> list[Limits]:
     """What the machine must be able to give for the planned steps of a task."""
-    from runner.pool import room_of
+    from runner.execution.pool import room_of
 
     return [
         room_of(task, desk.bundles.get(p.run.submission.id), p.step)
@@ -196,7 +196,7 @@ def _rooms(desk: Desktop, task: Task, todo: Plan) -> list[Limits]:
 
 def _say_without_key(task: Task) -> None:
     """Say before hours of work that models cannot be asked."""
-    from runner.services import gateway_ready
+    from runner.tasks.services import gateway_ready
 
     gateway = task.services.get("gateway")
     if gateway is not None and not gateway_ready(gateway):
@@ -231,9 +231,9 @@ def evaluate(
     as_json: context.JsonOption = False,
 ) -> None:
     """Run what is missing, evaluate it, post it, print the leaderboard. Start it again after any interruption."""
-    from runner.errors import PLATFORM, RunnerError
-    from runner.plan import plan
-    from runner.records import adopt, coordinator
+    from runner.execution.plan import plan
+    from runner.model.errors import PLATFORM, RunnerError
+    from runner.records.commit import adopt, coordinator
 
     if changed not in CHANGED:
         raise RunnerError(
@@ -284,8 +284,8 @@ def evaluate(
 
 def _own_profile(where: Config) -> bool:
     """Whether locks are made for the platform's own seccomp profile: asked of the engine, if it answers."""
-    from runner.errors import RunnerError
-    from runner.setup.images import open_engine
+    from runner.model.errors import RunnerError
+    from runner.provision.images import open_engine
 
     try:
         return open_engine(where).info().seccomp
@@ -294,7 +294,7 @@ def _own_profile(where: Config) -> bool:
 
 
 def named_things_exist(desk: Desktop, wanted: Selection) -> None:
-    from runner.errors import RunnerError
+    from runner.model.errors import RunnerError
 
     every = desk.all_runs()
     known = {
@@ -317,9 +317,9 @@ def named_things_exist(desk: Desktop, wanted: Selection) -> None:
 
 
 def boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) -> None:
-    from runner.audience import ORGANISER
     from runner.cli.leaderboard import print_table
-    from runner.leaderboard.table import build
+    from runner.views.audience import ORGANISER
+    from runner.views.leaderboard.table import build
 
     touched = {r.submission.task for r in done.values()}
     used = {r.submission.task for r in desk.all_runs()}
@@ -339,7 +339,7 @@ def boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) -
 
 def _due(store: Any, desk: Desktop) -> None:
     """Say which rounds are over and wait to be frozen."""
-    from runner.rounds import due
+    from runner.views.leaderboard.rounds import due
 
     for task, state in due(desk.tasks.values(), store):
         ended = state.ends.says()
@@ -357,7 +357,7 @@ def result_json(
     changes: dict[str, Any] | None = None,
 ) -> None:
     """Print what was done as JSON; ``changes``: what evaluating again changed."""
-    from runner.audience import ORGANISER, redact_row
+    from runner.views.audience import ORGANISER, redact_row
 
     rows = []
     for run in done.values():
@@ -370,8 +370,8 @@ def result_json(
 @app.command(epilog="Examples:  runner cancel mine.dense.1a2b3c4d.test")
 def cancel(run: context.RunArgument) -> None:
     """Stop a run, or keep a waiting one from starting. It costs no quota."""
-    from runner.errors import RunnerError
-    from runner.store.queries import find_run
+    from runner.model.errors import RunnerError
+    from runner.records.store.queries import find_run
 
     where = context.config()
     with context.store(where) as store:
@@ -413,8 +413,8 @@ def check(
     as_json: context.JsonOption = False,
 ) -> None:
     """Check a run file with the evaluator's checker; no container. Every problem with its line; 1 when invalid."""
-    from runner.checker import check_file
-    from runner.local import public_dataset
+    from runner.execution.trial import public_dataset
+    from runner.submissions.check_file import check_file
 
     where = context.config()
     loaded = context.one_task(where, task)

@@ -11,9 +11,9 @@ from runner.cli import context, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
-    from runner.config import Config
-    from runner.labels import Transcripts
-    from runner.tasks import Dataset, Task
+    from runner.model.config import Config
+    from runner.model.task import Dataset, Task
+    from runner.tasks.transcripts import Transcripts
 
 labels = typer.Typer(
     help="Debates judged by people: forms, labels, agreement.",
@@ -44,11 +44,11 @@ def export(
     as_json: context.JsonOption = False,
 ) -> None:
     """Make forms for annotators: the transcripts of all scored runs, without names, shuffled, overlapping."""
-    from runner import labels as made_of
-    from runner.archive import write_json
-    from runner.errors import RunnerError
-    from runner.labelsheets import page, sheet_csv, sheet_jsonl
-    from runner.show.texts import plural
+    from runner.annotation import assign as made_of
+    from runner.annotation.sheets import page, sheet_csv, sheet_jsonl
+    from runner.model.errors import RunnerError
+    from runner.records.archive import write_json
+    from runner.views.show.texts import plural
 
     where = context.config()
     loaded = context.one_task(where, task)
@@ -121,10 +121,10 @@ def import_(
     as_json: context.JsonOption = False,
 ) -> None:
     """Put people's labels, or a judge's scores, into the truths of a dataset. A newer label replaces an older one."""
-    from runner import labelfiles
-    from runner.errors import RunnerError
-    from runner.show.texts import plural
-    from runner.tasks import NAME
+    from runner.annotation import files as labelfiles
+    from runner.model.errors import RunnerError
+    from runner.tasks.check import NAME
+    from runner.views.show.texts import plural
 
     where = context.config()
     loaded = context.one_task(where, task)
@@ -181,9 +181,9 @@ def import_(
 @labels.command(epilog="Examples:  runner labels agreement rad-2025-debate --dataset test")
 def agreement(task: context.TaskArgument, dataset: Dataset_, as_json: context.JsonOption = False) -> None:
     """How far annotators agree: Krippendorff's alpha for all, Cohen's kappa for every two."""
-    from runner.errors import RunnerError
-    from runner.labelfiles import agreement as compare
-    from runner.labelfiles import labels_file
+    from runner.annotation.files import agreement as compare
+    from runner.annotation.files import labels_file
+    from runner.model.errors import RunnerError
 
     loaded = context.one_task(context.config(), task)
     chosen = context.the_dataset(loaded, dataset)
@@ -203,8 +203,8 @@ def agreement(task: context.TaskArgument, dataset: Dataset_, as_json: context.Js
 
 def _form(file: Path) -> str:
     """What a file holds, by its first lines: evaluations, positional, own or answers."""
-    from runner.errors import Problem
-    from runner.labels import json_lines
+    from runner.model.errors import Problem
+    from runner.tasks.transcripts import json_lines
 
     if file.suffix.lower() in (".csv", ".json"):
         return "answers"
@@ -221,8 +221,9 @@ def _debates(
     where: Config, task: Task, dataset: Dataset, debates: Path | None, run: str | None
 ) -> Transcripts:
     """The debates that a file without names is about: those given, of one run, or of a ``meta`` dataset."""
-    from runner.errors import RunnerError
-    from runner.labels import Transcripts, sources
+    from runner.annotation.assign import sources
+    from runner.model.errors import RunnerError
+    from runner.tasks.transcripts import Transcripts
 
     if debates is not None:
         return Transcripts.read(debates, debates.name)
@@ -240,9 +241,9 @@ def _debates(
 def _answers(
     where: Config, task: Task, dataset: Dataset, file: Path, key: Path | None
 ) -> list[dict[str, Any]]:
-    from runner.errors import RunnerError
-    from runner.labels import find_key
-    from runner.labelsheets import MAX_SHEET, read_answers
+    from runner.annotation.assign import find_key
+    from runner.annotation.sheets import MAX_SHEET, read_answers
+    from runner.model.errors import RunnerError
 
     if not file.is_file():
         raise RunnerError("E102", f"there is no file {file}", fix="name a file")
@@ -254,7 +255,7 @@ def _answers(
 
 
 def _tell(found: dict[str, Any]) -> None:
-    from runner.show.texts import plural
+    from runner.views.show.texts import plural
 
     for criterion, one in found.items():
         if one["doubled"]:

@@ -10,9 +10,9 @@ from runner.cli import context, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
-    from runner.leaderboard.rows import LeaderboardTable
-    from runner.store.connect import Store
-    from runner.tasks import Task
+    from runner.model.task import Task
+    from runner.records.store.connect import Store
+    from runner.views.leaderboard.rows import LeaderboardTable
 
 FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
 TREC = ("ir_measures", "tot", "trec_eval", "jsonl")  # for tools around TREC
@@ -22,7 +22,7 @@ def print_table(table: LeaderboardTable, form: str = "table") -> None:
     """Print a leaderboard in one of :data:`FORMATS` to stdout."""
     import sys
 
-    from runner.leaderboard import export
+    from runner.views.leaderboard import export
 
     if form == "table":
         export.print_table(table, sys.stdout)
@@ -54,9 +54,9 @@ def leaderboard(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print a leaderboard: ranked runs, and below them what failed, with the reason."""
-    from runner.errors import RunnerError
-    from runner.leaderboard.table import build, filtered
-    from runner.rounds import board
+    from runner.model.errors import RunnerError
+    from runner.views.leaderboard.rounds import board
+    from runner.views.leaderboard.table import build, filtered
 
     form = "json" if as_json else form
     if form not in (*FORMATS, *TREC):
@@ -75,7 +75,7 @@ def leaderboard(
             built = board(store, loaded, round_, table, context.audience(as_), running=running)
         shown = filtered(built, method=method, how=how)
         if form in TREC:
-            from runner.leaderboard.formats.trec import to_trec
+            from runner.views.leaderboard.formats.trec import to_trec
 
             # Scores by topic are not for everybody, a round has frozen none, and several cells may share topics.
             alone = as_ == "organiser" and round_ is None and len(shown.cells) == 1
@@ -92,7 +92,7 @@ def leaderboard(
 
 def _by_topic(store: Store, task: Task, table: LeaderboardTable) -> dict[tuple[str, str], dict[str, float]]:
     """The scores by topic of the rows of a table with one cell."""
-    from runner.store import queries
+    from runner.records.store import queries
 
     runs = {run.id: run for run in queries.runs(store, [task], task=task.id)}
     return {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from runner.audience import escape
 from runner.cli import context
+from runner.views.audience import escape
 
 if TYPE_CHECKING:
-    from runner.config import Config
-    from runner.store.connect import Store
+    from runner.model.config import Config
+    from runner.records.store.connect import Store
 
 
 def follow(where: Config, store: Store, run_id: str) -> None:
@@ -18,7 +18,7 @@ def follow(where: Config, store: Store, run_id: str) -> None:
 
     Control characters are escaped. Returns at once when nothing of this run is running.
     """
-    from runner.pipeline import engine_attempt
+    from runner.execution.attempt import engine_attempt
 
     number = store.archive.live().get(run_id)
     if number is None:

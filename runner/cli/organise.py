@@ -15,7 +15,7 @@ def publish(
     task: context.TaskArgument, dataset: Annotated[str, typer.Argument(help="A dataset of the task.")]
 ) -> None:
     """Open the mean scores on a blinded dataset to everybody. Per-topic scores and logs stay closed."""
-    from runner.store.queries import published
+    from runner.records.store.queries import published
 
     where = context.config()
     loaded = context.one_task(where, task)
@@ -42,8 +42,8 @@ def release(
     for the attempt that counts now, not for one that is made later.
     """
     import schemas
-    from runner.errors import RunnerError
-    from runner.store.queries import find_run
+    from runner.model.errors import RunnerError
+    from runner.records.store.queries import find_run
 
     where = context.config()
     tasks = context.all_tasks(where)
@@ -89,9 +89,9 @@ def extend(
     ] = None,
 ) -> None:
     """Give one team more submissions for a task than the quota, or a later deadline."""
-    from runner.errors import RunnerError
-    from runner.store.queries import quota
-    from runner.tasks import NAME
+    from runner.model.errors import RunnerError
+    from runner.records.store.queries import quota
+    from runner.tasks.check import NAME
 
     where = context.config()
     loaded = context.one_task(where, task)
@@ -99,7 +99,7 @@ def extend(
         raise RunnerError("E208", "that is not a team's name", fix="lower-case letters, digits and hyphens")
     if submissions is None and until is None:
         raise RunnerError("E101", "nothing to extend was named", fix="add --submissions or --until")
-    from runner.rounds import later
+    from runner.model.calendar import later
 
     moment = None if until is None else later(loaded, until)
     with context.store(where) as store:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runner.errors import RunnerError
+from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from rich.console import Console

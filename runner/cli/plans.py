@@ -10,7 +10,7 @@ import typer
 from runner.cli import output
 
 if TYPE_CHECKING:
-    from runner.plan import Plan
+    from runner.execution.plan import Plan
 
 CHANGED = ("ask", "again", "keep")
 
@@ -56,7 +56,7 @@ def ask_again(plan: Plan) -> Plan:
     """
     import sys
 
-    from runner.errors import RunnerError
+    from runner.model.errors import RunnerError
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise RunnerError(

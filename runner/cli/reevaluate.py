@@ -13,9 +13,9 @@ from runner.cli.app import app
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from runner.pool import Undone
-    from runner.reevaluation import Rank, Value
-    from runner.store.queries import Run
+    from runner.execution.pool import Undone
+    from runner.execution.reevaluation import Rank, Value
+    from runner.model.run import Run
 
 
 @app.command(
@@ -38,9 +38,9 @@ def reevaluate(
     """
     from runner.cli.evaluate import boards, named_things_exist, result_json, selection, work
     from runner.cli.plans import plan_json, show_plan
-    from runner.plan import Plan, Planned
-    from runner.records import adopt, coordinator
-    from runner.reevaluation import as_data, changed_ranks, changed_values, picture
+    from runner.execution.plan import Plan, Planned
+    from runner.execution.reevaluation import as_data, changed_ranks, changed_values, picture
+    from runner.records.commit import adopt, coordinator
 
     where = context.config()
     wanted = selection(everything, task, team, dataset, submission, run)
@@ -118,7 +118,7 @@ def _place(rank: int | None) -> str:
 
 def _end(done: Mapping[str, Run], failed: Mapping[str, Undone]) -> None:
     """Say what failed, and end with 4 where the organiser's files are at fault, with 3 otherwise."""
-    from runner.errors import ORGANISER, PLATFORM
+    from runner.model.errors import ORGANISER, PLATFORM
 
     codes: list[int] = [undone.exit_code for undone in failed.values()]
     for name, undone in failed.items():
@@ -132,6 +132,6 @@ def _end(done: Mapping[str, Run], failed: Mapping[str, Undone]) -> None:
 
 
 def _worst(codes: Iterable[Any]) -> int:
-    from runner.errors import ORGANISER, PLATFORM
+    from runner.model.errors import ORGANISER, PLATFORM
 
     return ORGANISER if ORGANISER in codes else PLATFORM

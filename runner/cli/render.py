@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from runner.audience import RunView
 from runner.cli import output
+from runner.views.audience import RunView
 
 if TYPE_CHECKING:
-    from runner.store.queries import Run
+    from runner.model.run import Run
 
 LINES_PER_CODE = 3
 

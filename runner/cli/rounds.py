@@ -10,8 +10,8 @@ from runner.cli import context, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
-    from runner.rounds import State
-    from runner.tasks import Task
+    from runner.model.task import Task
+    from runner.views.leaderboard.rounds import State
 
 rounds = typer.Typer(
     help="Official evaluations: dates, and snapshots that nothing changes.", no_args_is_help=True
@@ -44,7 +44,7 @@ def list_(
     as_json: context.JsonOption = False,
 ) -> None:
     """List rounds with their dates, and whether they are open, due or frozen."""
-    from runner.rounds import states
+    from runner.views.leaderboard.rounds import states
 
     where = context.config()
     loaded = context.all_tasks(where) if task is None else {task: context.one_task(where, task)}
@@ -82,8 +82,8 @@ def freeze(
     as_json: context.JsonOption = False,
 ) -> None:
     """Freeze a round after its date: the latest valid submissions that were received in time, for good."""
-    from runner.records import coordinator
-    from runner.rounds import freeze as freeze_round
+    from runner.records.commit import coordinator
+    from runner.views.leaderboard.rounds import freeze as freeze_round
 
     where = context.config()
     loaded = context.one_task(where, task)
@@ -105,7 +105,9 @@ def freeze(
 )
 def show(task: context.TaskArgument, name: RoundArgument, as_json: context.JsonOption = False) -> None:
     """Show a round: its dates, and once it is frozen which evaluations counted. For organisers."""
-    from runner.rounds import read_snapshot, states, the_round
+    from runner.model.calendar import the_round
+    from runner.records.snapshot import read_snapshot
+    from runner.views.leaderboard.rounds import states
 
     where = context.config()
     loaded = context.one_task(where, task)

@@ -12,16 +12,16 @@ from runner.cli import context, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
-    from runner.audience import Audience
-    from runner.config import Config
-    from runner.store.connect import Store
-    from runner.store.queries import RunDetail
-    from runner.tasks import Dataset, Task
+    from runner.model.config import Config
+    from runner.model.task import Dataset, Task
+    from runner.records.store.connect import Store
+    from runner.records.store.queries import RunDetail
+    from runner.views.audience import Audience
 
 
 def _known_dataset(tasks: dict[str, Task], task: str, dataset: str) -> Dataset:
     """The dataset of a run; when its task is gone, one that is closed to everybody but the organiser."""
-    from runner.tasks import Dataset
+    from runner.model.task import Dataset
 
     if task in tasks and dataset in tasks[task].datasets:
         return tasks[task].datasets[dataset]
@@ -32,8 +32,8 @@ def _detail(
     where: Config, store: Store, run: str, audience: Audience
 ) -> tuple[RunDetail, Dataset, Task | None]:
     """One run, its dataset, and its task while there is one. For an audience that may not know of it, it does not exist."""
-    from runner.audience import not_for, sight
-    from runner.store.queries import detail, no_run
+    from runner.records.store.queries import detail, no_run
+    from runner.views.audience import not_for, sight
 
     tasks = context.all_tasks(where)
     wanted = run if audience.kind == "organiser" else run.partition("#")[0]
@@ -67,13 +67,13 @@ def runs(
     """List runs with what became of them."""
     from typing import get_args
 
-    from runner.audience import redact_row
     from runner.cli import render
-    from runner.errors import RunnerError
-    from runner.outcomes import Name
-    from runner.plan import Selection
-    from runner.store.queries import published
-    from runner.store.queries import runs as all_runs
+    from runner.execution.plan import Selection
+    from runner.model.errors import RunnerError
+    from runner.model.outcome import Name
+    from runner.records.store.queries import published
+    from runner.records.store.queries import runs as all_runs
+    from runner.views.audience import redact_row
 
     where, audience = context.config(), context.audience(as_)
     if outcome not in (None, *get_args(Name)):
@@ -143,9 +143,9 @@ def show(
     as_json: context.JsonOption = False,
 ) -> None:
     """Show one run: outcome, why, whose fault, what next, findings, resources, files; its debates or reports."""
-    from runner.audience import redact_run
     from runner.cli import render
-    from runner.show.inside import inside
+    from runner.views.audience import redact_run
+    from runner.views.show.inside import inside
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
@@ -186,7 +186,7 @@ def logs(
     """Print the log of a run: stdout to stdout, stderr to stderr, control characters escaped."""
     import sys
 
-    from runner.audience import check_log, log_lines
+    from runner.views.audience import check_log, log_lines
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
@@ -221,8 +221,8 @@ def export(
     as_: context.AsOption = "organiser",
 ) -> None:
     """Copy the files of a run, with its evaluation and TIRA's evaluation.prototext, into a new folder."""
-    from runner.audience import may_export, redact_run
-    from runner.export import export_run
+    from runner.views.audience import may_export, redact_run
+    from runner.views.export import export_run
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:

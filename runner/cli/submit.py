@@ -11,12 +11,13 @@ from runner.cli import context, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
-    from runner.bundle import Bundle
-    from runner.config import Config
-    from runner.engines.base import Engine, ImageRef
-    from runner.registry import Receipt
-    from runner.submissions import SubmissionFile
-    from runner.tasks import Task
+    from runner.engines.base import Engine
+    from runner.model.config import Config
+    from runner.model.container import ImageRef
+    from runner.model.task import Task
+    from runner.submissions.bundle import Bundle
+    from runner.submissions.load import SubmissionFile
+    from runner.submissions.register import Receipt
 
 TeamNeeded = Annotated[
     str,
@@ -30,7 +31,7 @@ SoftwareOption = Annotated[
 
 
 def _built(where: Config, engine: Engine, submission: SubmissionFile) -> ImageRef | None:
-    from runner.packing import image_of
+    from runner.submissions.pack import image_of
 
     if submission.build:
         output.say(f"building {submission.team}/{submission.software} …")
@@ -48,8 +49,9 @@ def pack_one(
 
     What the check saw is printed; with ``failures`` (for JSON) nothing is, and a failed one is put there.
     """
-    from runner import local, packing
     from runner.cli import render
+    from runner.execution import trial as local
+    from runner.submissions import pack as packing
 
     task = context.one_task(where, submission.task)
     engine = context.engine(where, [task.limits])
@@ -99,7 +101,7 @@ def _uploads(
 ) -> tuple[bool, dict[str, Any]]:
     """Check run files; whether all are good, and what was seen. ``show`` prints it now."""
     from runner.cli import render
-    from runner.uploads import check_uploads
+    from runner.execution.trial_uploads import check_uploads
 
     name = f"{submission.team}/{submission.software}"
     results, good, summary = [], True, None
@@ -120,8 +122,8 @@ def _uploads(
 
 
 def register_one(where: Config, folder: Path, team: str | None = None) -> Receipt:
-    from runner.bundle import read_bundle
-    from runner.registry import register
+    from runner.submissions.bundle import read_bundle
+    from runner.submissions.register import register
 
     read_bundle(folder, verify=False)  # what is no bundle at all needs no engine to be refused
     with context.store(where) as store:
@@ -158,7 +160,7 @@ def pack(
     as_json: context.JsonOption = False,
 ) -> None:
     """Build a software, try it on the public dataset in the graded sandbox, and write a bundle."""
-    from runner.errors import FAILED, RunnerError
+    from runner.model.errors import FAILED, RunnerError
 
     where = context.config()
     found, worst = context.some_submissions(where, team, software)
@@ -207,7 +209,7 @@ def register(
 
     The same bundle again costs nothing, and puts its image back where the engine has lost it.
     """
-    from runner.errors import RunnerError
+    from runner.model.errors import RunnerError
 
     where = context.receiving()
     receipts, worst = [], 0
@@ -232,7 +234,7 @@ def submit(
     as_json: context.JsonOption = False,
 ) -> None:
     """Pack and register all softwares of a team on this machine (what make submit does)."""
-    from runner.errors import RunnerError
+    from runner.model.errors import RunnerError
 
     where = context.receiving()
     receipts: list[dict[str, Any]] = []
@@ -281,7 +283,7 @@ def try_(
     as_json: context.JsonOption = False,
 ) -> None:
     """Run a software once, here, in the graded sandbox; nothing is recorded. Exit code 1 when it would not be scored."""
-    from runner.errors import FAILED, RunnerError
+    from runner.model.errors import FAILED, RunnerError
 
     where = context.config()
     views: list[dict[str, Any]] = []
@@ -316,10 +318,10 @@ def _tried(
 
     ``inner`` chooses what of its inside is shown, and the page to write it to.
     """
-    from runner import local
     from runner.cli import render
-    from runner.show.inside import inside
-    from runner.tasks import check_task
+    from runner.execution import trial as local
+    from runner.tasks.files import check_task
+    from runner.views.show.inside import inside
 
     task = context.one_task(where, submission.task)
     if submission.run:
@@ -364,7 +366,7 @@ def withdraw(
     reason: Annotated[str, typer.Option("--reason", help="Kept in the event log.")] = "",
 ) -> None:
     """Take a submission off the leaderboard. Nothing is deleted."""
-    from runner.registry import withdraw as take_back
+    from runner.submissions.register import withdraw as take_back
 
     with context.store(context.config()) as store:
         done = take_back(store, submission, reason)

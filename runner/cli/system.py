@@ -8,9 +8,10 @@ import typer
 
 from runner.cli import context, output
 from runner.cli.app import app
+from runner.tasks.services import data_digest
 
 if TYPE_CHECKING:
-    from runner.config import Config
+    from runner.model.config import Config
 
 stores = typer.Typer(
     help="The derived database: rebuild it, verify what it is made from.",
@@ -23,7 +24,7 @@ app.add_typer(stores, name="store")
 @app.command(epilog="Examples:  runner setup  |  RUNNER_BASE=local runner setup")
 def setup() -> None:
     """Make this machine ready: container engine, base image, our own images. Does nothing twice."""
-    from runner import setup as machine
+    from runner import provision as machine
 
     for name, image in machine.run(context.config(), output.say).items():
         output.say(f"ready: {name} {image.id[7:19]}")
@@ -33,7 +34,7 @@ def setup() -> None:
 def doctor(as_json: context.JsonOption = False) -> None:
     """Check this machine: one line each, PASS, CAUTION or FAIL, with the command that mends it."""
     from runner.doctor import diagnose, worst
-    from runner.errors import PLATFORM
+    from runner.model.errors import PLATFORM
 
     checks = diagnose(context.config())
     if as_json:
@@ -59,9 +60,9 @@ def rebuild(
     ] = False,
 ) -> None:
     """Make the database again from the archive and the event log, and the kept replies of models from the archive."""
-    from runner.archive import RunArchive
-    from runner.replies import rebuild as replies_again
-    from runner.store.connect import rebuild as build_again
+    from runner.execution.replies import rebuild as replies_again
+    from runner.records.archive import RunArchive
+    from runner.records.store.connect import rebuild as build_again
 
     where = context.config()
     position = build_again(where, accept_loss=accept_loss)
@@ -87,8 +88,8 @@ def verify(
     as_json: context.JsonOption = False,
 ) -> None:
     """Compare event log, archive, frozen rounds and database with each other and with the last known head."""
-    from runner.errors import RunnerError
-    from runner.store.verify import verify as look
+    from runner.model.errors import RunnerError
+    from runner.records.store.verify import verify as look
 
     found = look(context.config(), head or ())
     if as_json:
@@ -112,8 +113,8 @@ def gc(
     as_json: context.JsonOption = False,
 ) -> None:
     """Remove what nothing needs any more: leftovers of killed processes and data volumes of old inputs."""
-    from runner.tasks import inputs_digest, missing_sources, truths_digest, view_addresses
-    from runner.views import sweep
+    from runner.tasks.files import inputs_digest, missing_sources, truths_digest, view_addresses
+    from runner.tasks.views import sweep
 
     where = context.config()
     engine = context.engine(where)
@@ -131,7 +132,7 @@ def gc(
         keep |= {model.digest.removeprefix("sha256:") for model in task.models}
         for service in task.services.values():
             if service.data is not None and service.data.is_dir():
-                keep.add(str(service.data_digest))
+                keep.add(str(data_digest(service)))
     swept = [] if dry_run else engine.reap()
     volumes = engine.gc(keep_digests=keep, dry_run=dry_run)
     folders = _old_folders(where, dry_run) + sweep(where.home / "views", views, dry_run=dry_run)
@@ -150,7 +151,7 @@ def _old_folders(where: Config, dry_run: bool) -> list[str]:
     import time
     from pathlib import Path
 
-    from runner.archive import RunArchive
+    from runner.records.archive import RunArchive
 
     old = [p for p in where.home.glob("check-*") if p.is_dir() and time.time() - p.stat().st_mtime > 86400]
     for folder in [] if dry_run else old:

@@ -10,10 +10,10 @@ from runner.cli import context, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
-    from runner.config import Config
-    from runner.measurechecks import Answer
-    from runner.tasks import Task
-    from runner.views import Sight
+    from runner.execution.check_measures import Answer
+    from runner.model.config import Config
+    from runner.model.task import Task
+    from runner.tasks.views import Sight
 
 tasks = typer.Typer(
     help="Tasks of this project: list, start a new one, check one.",
@@ -63,7 +63,7 @@ def new(
     kind: Annotated[str, typer.Option("--kind", help="What the output means.")] = "adhoc",
 ) -> None:
     """Make a small task that works, to be changed into yours."""
-    from runner.scaffold import new_task
+    from runner.tasks.scaffold import new_task
 
     folder = new_task(context.config(), name, kind)
     output.say(f"{folder} is there; next: runner task check {name}")
@@ -80,9 +80,9 @@ def check(
     """Check task.yaml, every file it names and whether the evaluator image can compute the measures, and say what each
     scenario sees; with --run prove it with its baseline.
     """
-    from runner import compose
-    from runner.measurechecks import refusal
-    from runner.tasks import check_task, view_sights
+    from runner.execution.check_measures import refusal
+    from runner.tasks import compose
+    from runner.tasks.files import check_task, view_sights
 
     where = context.config()
     task = context.one_task(where, name)
@@ -97,7 +97,7 @@ def check(
         _show_sights(sights)
     results: list[dict[str, Any]] = []
     if run:
-        from runner.prove import prove
+        from runner.execution.prove import prove
 
         results = prove(where, task, output.say)
         if not as_json:
@@ -130,9 +130,9 @@ def check(
 
 def _measures(where: Config, task: Task) -> list[Answer]:
     """What the evaluator image says of each measure; nothing, and why, where it cannot be asked."""
-    from runner.errors import RunnerError
-    from runner.measurechecks import Answer, ask
-    from runner.setup.images import images, open_engine
+    from runner.execution.check_measures import Answer, ask
+    from runner.model.errors import RunnerError
+    from runner.provision.images import images, open_engine
 
     try:
         engine = open_engine(where, output.say)
@@ -157,7 +157,7 @@ def _measures(where: Config, task: Task) -> list[Answer]:
 
 def _missing(task: Task) -> list[dict[str, Any]]:
     """Files that still have to be fetched; said, because what is not there was not checked."""
-    from runner.tasks import missing_sources
+    from runner.tasks.files import missing_sources
 
     found = [
         {"dataset": dataset.id, "path": source.name, "url": source.url, "size": source.size}

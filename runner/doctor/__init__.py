@@ -15,8 +15,8 @@ from runner.doctor.home import clock_check, database_check, disk_check, records_
 from runner.doctor.tasks import task_checks
 
 if TYPE_CHECKING:
-    from runner.clock import Clock
-    from runner.config import Config
+    from runner.model.clock import Clock
+    from runner.model.config import Config
 
 
 def diagnose(config: Config, clock: Clock | None = None) -> list[Check]:
@@ -24,7 +24,7 @@ def diagnose(config: Config, clock: Clock | None = None) -> list[Check]:
 
     ``clock`` is the clock that deadlines are judged by (default: this machine's).
     """
-    from runner.clock import SystemClock
+    from runner.model.clock import SystemClock
 
     now = (clock or SystemClock()).now()
     checks = [*engine_checks(config, now)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from runner.errors import RunnerError
+from runner.model.errors import RunnerError
 
 Status = Literal["PASS", "CAUTION", "FAIL"]
 

@@ -11,19 +11,19 @@ from urllib.parse import quote
 
 from runner.doctor.checks import DRIFT, GIB, Check, guarded, one_line
 from runner.doctor.home import disk_check
-from runner.errors import RunnerError
+from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
-    from runner.config import Config
     from runner.engines.base import EngineInfo
+    from runner.model.config import Config
 
 CONTAINER_LABEL, OWNER_LABEL = "proctor.attempt", "proctor.owner"
 
 
 def engine_checks(config: Config, now: datetime) -> Iterator[Check]:
-    from runner.setup import api
-    from runner.setup.daemon import own_engine
-    from runner.setup.engine import docker_host
+    from runner.provision import api
+    from runner.provision.daemon import own_engine
+    from runner.provision.engine import docker_host
 
     try:
         host = docker_host(config)
@@ -47,8 +47,8 @@ def engine_checks(config: Config, now: datetime) -> Iterator[Check]:
 
 def _facts(config: Config, host: str, whose: str, now: datetime) -> list[Check]:
     """The checks that need the engine's own account of itself."""
-    from runner.setup import api
-    from runner.setup.images import open_engine
+    from runner.provision import api
+    from runner.provision.images import open_engine
 
     raw = api.get(host, "/info") or {}
     info = open_engine(config).info()
@@ -163,7 +163,7 @@ def turns_check(config: Config) -> Check:
     """Whether what a blinded run read is kept from later public ones: by the setting, or seen to work (caches are
     emptied for that, when nothing else is known). Raises E311 when it does not work.
     """
-    from runner.setup.images import open_engine
+    from runner.provision.images import open_engine
 
     name = "blinded and public runs"
     if config.engine_for == "both-without-eviction":
@@ -207,7 +207,7 @@ def _offset(said: str) -> timedelta:
 
 def image_check(config: Config) -> Check:
     """Whether our images are there and hold today's sources. Raises RunnerError without an engine."""
-    from runner.setup.images import states
+    from runner.provision.images import states
 
     bad = [
         f"{s.tag} is {'missing' if s.id is None else 'older than its sources'}"
@@ -221,8 +221,8 @@ def image_check(config: Config) -> Check:
 
 def leftover_check(host: str) -> Check:
     """Whether containers of processes that have died are still there. Raises RunnerError without an engine."""
-    from runner.engines.owner import alive
-    from runner.setup import api
+    from runner.engines.docker.owner import alive
+    from runner.provision import api
 
     filters = quote(json.dumps({"label": [CONTAINER_LABEL]}))
     listed = api.get_list(host, f"/containers/json?all=1&filters={filters}")
@@ -239,7 +239,7 @@ def leftover_check(host: str) -> Check:
 
 def base_check(config: Config) -> Check:
     """What builds start from on this machine."""
-    from runner.setup.base import LOCAL_IMAGE, REGISTRY_IMAGE, base_mode
+    from runner.provision.base import LOCAL_IMAGE, REGISTRY_IMAGE, base_mode
 
     mode = base_mode(config)
     if mode == "local":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from runner.doctor.checks import DRIFT, GIB, Check, Status, one_line
 
 if TYPE_CHECKING:
-    from runner.config import Config
+    from runner.model.config import Config
 
 ROOM_FAIL, ROOM_CAUTION = (
     1 * GIB,
@@ -76,8 +76,8 @@ def records_check(config: Config) -> Check:
 
     Files of the archive are not read: that takes long, and ``runner store verify`` does it. Raises E306 or E307.
     """
-    from runner.events import EventLog
-    from runner.store.connect import open_store
+    from runner.records.events import EventLog
+    from runner.records.store.connect import open_store
 
     events = EventLog(config.events).end().seq
     if config.database.exists():

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from runner.doctor.checks import Check, guarded, one_line
 
 if TYPE_CHECKING:
-    from runner.config import Config
-    from runner.tasks import Task
+    from runner.model.config import Config
+    from runner.model.task import Task
 
 
 def task_checks(config: Config) -> Iterator[Check]:
-    from runner.tasks import load_tasks
+    from runner.tasks.load import load_tasks
 
     tasks, errors = load_tasks(config)
     for error in errors:
@@ -34,7 +34,7 @@ def task_checks(config: Config) -> Iterator[Check]:
 
 def sources_check(tasks: Iterable[Task]) -> Check:
     """Whether the files that have to be fetched or brought (``sources`` in task.yaml) are all there."""
-    from runner.tasks import missing_sources
+    from runner.tasks.files import missing_sources
 
     missing = {
         (task.id, dataset.id): missing_sources(dataset)
@@ -54,9 +54,9 @@ def sources_check(tasks: Iterable[Task]) -> Check:
 
 def gateway_checks(config: Config, tasks: Iterable[Task]) -> list[Check]:
     """Whether the tasks that ask models can: the engine's network and the key. Nothing when no task has a gateway."""
-    from runner.services import gateway_key
-    from runner.setup import api
-    from runner.setup.engine import docker_host
+    from runner.provision import api
+    from runner.provision.engine import docker_host
+    from runner.tasks.services import gateway_key
 
     gateways = {task.id: task.services["gateway"] for task in tasks if "gateway" in task.services}
     host = docker_host(config) if gateways else None

@@ -1,11 +1,11 @@
 """Where containers run: the seam between the platform and a container engine.
 
-Two implementations: :mod:`runner.engines.docker` (Docker Engine API) and :mod:`runner.engines.fake`
+Two implementations: :mod:`runner.engines.docker.engine` (Docker Engine API) and :mod:`runner.engines.fake`
 (scripted, for tests of what stands above). There is no unsandboxed engine. Everything here is data or a
 protocol; the only place that turns a :class:`ContainerSpec` into engine options is
 :mod:`runner.engines.sandbox`.
 
-Failures of the platform raise :class:`runner.errors.PlatformError`. What the software did is never an
+Failures of the platform raise :class:`runner.model.errors.PlatformError`. What the software did is never an
 exception: it is in :class:`Exit`.
 """
 
@@ -17,60 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 
-MIB = 1024 * 1024
-GIB = 1024 * MIB
+from runner.model.container import Collected, Exit, ImageRef
+from runner.model.limits import GIB, Exceptions, Limits
+from runner.model.task import Visibility
 
 Role = Literal["software", "evaluator", "sidecar", "gateway"]
 Owner = Literal["software", "sidecar"]
-Killed = Literal["time", "cancel", "stop"]
-Visibility = Literal["public", "blinded"]
 
 
 class Cancelled(Exception):
     """A person stopped what was still waiting for its turn on the engine: nothing of it was started."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one container may use. Bytes and seconds; the defaults are the strict ones of ``task.yaml``."""
-
-    memory: int = 2 * GIB
-    cpus: float = 1.0
-    pids: int = 256
-    wall_clock: float = 600.0
-    output: int = 64 * MIB
-    output_files: int = 64
-    tmp: int = 128 * MIB
-    shm: int = 64 * MIB
-    log: int = MIB
-    open_files: int = 1024
-    gpus: int = 0
-    tmp_exec: bool = False
-    loopback: bool = True  # False: no TCP and no UDP at all, not even inside the container
-
-
-@dataclass(frozen=True)
-class ImageRef:
-    """An image by identity. Containers are always started from ``id``, never from a tag.
-
-    ``names`` are the tags and registry digests that the engine has for it, ``onbuild`` the instructions that run when
-    another image is built on it.
-    """
-
-    id: str
-    repo_digest: str | None = None
-    platform: str = "linux/amd64"
-    entrypoint: tuple[str, ...] = ()
-    cmd: tuple[str, ...] = ()
-    workdir: str = ""
-    user: str = ""
-    env: tuple[str, ...] = ()
-    volumes: tuple[str, ...] = ()
-    has_healthcheck: bool = False
-    size: int = 0
-    names: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    onbuild: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,19 +67,6 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class Exceptions:
-    """What the organiser granted to one software beyond the strict sandbox; named on the run.
-
-    ``writable`` are extra tmpfs paths (with ``writable_bytes`` each); ``root`` runs as uid 0, which is
-    allowed only where the engine maps it away (user namespaces).
-    """
-
-    writable: tuple[str, ...] = ()
-    writable_bytes: int = 64 * MIB
-    root: bool = False
-
-
-@dataclass(frozen=True)
 class ContainerSpec:
     """One container to start. ``command`` None means the image's own; a list replaces entrypoint and cmd.
 
@@ -139,54 +82,9 @@ class ContainerSpec:
     mounts: tuple[Mount, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str | None = None
-    exceptions: Exceptions = Exceptions()
+    exceptions: Exceptions = field(default_factory=Exceptions)
     join: Handle | None = None
     network: str | None = None
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What a container used. Bytes and seconds; None where it could not be measured.
-
-    ``memory_source`` says how the peak was read: ``exact`` (from the cgroup after the end) or ``sampled``.
-    """
-
-    wall_seconds: float = 0.0
-    cpu_seconds: float | None = None
-    memory_peak: int | None = None
-    memory_source: Literal["exact", "sampled", "none"] = "none"
-
-
-@dataclass(frozen=True)
-class Exit:
-    """How a container ended: raw facts, no judgement (that is :mod:`runner.verdicts`).
-
-    ``code`` is the exit code (128+n when killed by signal n), None when it could not be started for a
-    reason in the software (``start_error`` says which, for example an unknown command). ``killed`` is who
-    ended it: ``time`` (wall clock), ``cancel`` (a person), ``stop`` (it was not needed any more), or None.
-    ``outside`` says how somebody or something else on the machine ended it, where that is certain: neither we, nor
-    its own limits, nor a process inside.
-    """
-
-    code: int | None
-    oom_killed: bool = False
-    killed: Killed | None = None
-    start_error: str | None = None
-    started: str = ""
-    finished: str = ""
-    resources: Resources = Resources()
-    log_truncated: bool = False
-    outside: str | None = None
-
-
-@dataclass(frozen=True)
-class Collected:
-    """What came out of an output volume: files written under ``dest``, what was refused, and fullness."""
-
-    files: tuple[str, ...] = ()
-    refused: tuple[tuple[str, str], ...] = ()  # (name with control characters escaped, reason)
-    bytes: int = 0
-    full: bool = False  # the volume had no byte or no inode left
 
 
 class Handle(Protocol):
@@ -282,7 +180,7 @@ class Engine(Protocol):
         on_line: Callable[[str], None] | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> ImageRef:
-        """Build an image. Raises :class:`runner.errors.RunnerError` E203 with the last lines."""
+        """Build an image. Raises :class:`runner.model.errors.RunnerError` E203 with the last lines."""
         ...
 
     def save(self, image: ImageRef, to: Path) -> None:

@@ -14,8 +14,8 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from runner.engines.base import Collected
 from runner.engines.text import printable
+from runner.model.container import Collected
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 MAX_REFUSED = 50

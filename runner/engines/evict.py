@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from runner.engines import sandbox, tarstream
 from runner.engines.base import Mount, Volume
-from runner.engines.owner import me
+from runner.engines.docker.owner import me
 from runner.engines.text import printable
 from runner.engines.turns import cannot_evict
-from runner.errors import PlatformError
+from runner.model.errors import PlatformError
 
 if TYPE_CHECKING:
-    from runner.engines.docker import DockerEngine
+    from runner.engines.docker.engine import DockerEngine
 
 PAGES = 64
 SECONDS = 600  # a machine with much memory has much to give up
@@ -106,7 +106,7 @@ def judge(said: dict[str, Any]) -> str:
 
 def _run(engine: DockerEngine) -> str:
     """Run the program in its container, with a new volume beside it; returns what it printed."""
-    from runner.engines.docker_session import owner_tag, remove
+    from runner.engines.docker.session import owner_tag, remove
 
     tag = secrets.token_hex(6)
     labels = {"proctor.attempt": f"evict-{tag}", "proctor.owner": me(), "proctor.role": "evict"}

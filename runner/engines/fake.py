@@ -33,23 +33,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from runner.engines import collect, tarstream
-from runner.engines.base import (
-    GIB,
-    Collected,
-    ContainerSpec,
-    EngineInfo,
-    Exit,
-    ImageRef,
-    Killed,
-    Limits,
-    Owner,
-    Resources,
-    Visibility,
-    Volume,
-)
+from runner.engines.base import ContainerSpec, EngineInfo, Owner, Volume
 from runner.engines.roles import Room
-from runner.engines.turns import EngineFor, Turns
-from runner.errors import PlatformError, RunnerError
+from runner.engines.turns import Turns
+from runner.model.config import EngineFor
+from runner.model.container import Collected, Exit, ImageRef, Killed, Resources
+from runner.model.errors import PlatformError, RunnerError
+from runner.model.limits import GIB, Limits
+from runner.model.task import Visibility
 
 FAKE = EngineInfo(
     name="fake",

@@ -12,7 +12,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 
-from runner.errors import PlatformError
+from runner.model.errors import PlatformError
 
 STALL = 120.0  # seconds without a single chunk
 AHEAD = 4  # chunks that are read ahead of what was sent

@@ -17,10 +17,12 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Mount
+from runner.engines.base import ContainerSpec, Mount
 from runner.engines.masks import READ_ONLY, masked
 from runner.engines.roles import JOINERS, Room
-from runner.errors import RunnerError
+from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
+from runner.model.limits import MIB, Limits
 
 OPTIONS_VERSION = 2
 FIRST_UID = 20_000

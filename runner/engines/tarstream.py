@@ -6,7 +6,7 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from runner.errors import PlatformError
+from runner.model.errors import PlatformError
 
 CHUNK = 1 << 20
 BLOCK = tarfile.BLOCKSIZE

@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
-from runner.engines.base import Cancelled, Visibility
-from runner.errors import PlatformError
-
-EngineFor = Literal["both", "public", "blinded", "both-without-eviction"]
+from runner.engines.base import Cancelled
+from runner.model.config import EngineFor
+from runner.model.errors import PlatformError
+from runner.model.task import Visibility
 
 TURN = (
     "proctor.turn"  # the label that says on data of which visibility something runs, where the rules are kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.errors import CODES, FAILED, ORGANISER, PLATFORM, USAGE
+from runner.model.errors import CODES, FAILED, ORGANISER, PLATFORM, USAGE
 from runner.reference.asking import ask
 from runner.reference.tables import NOTE, cell
 
@@ -84,7 +84,7 @@ evaluations, and what people did; it is stored nowhere.
 
 def verdicts() -> str:
     """The page about verdicts and outcomes."""
-    from runner.verdicts import TABLE
+    from runner.model.verdict import TABLE
 
     head = """\
 How one execution ended, and whose fault it was. The rows are tried in this order; the first that fits is the verdict.

@@ -219,7 +219,7 @@ _EVENTS = {
 
 def archive() -> str:
     """The page about the archive, the event log and the files in them."""
-    from runner.events import TYPES
+    from runner.records.events import TYPES
 
     rows = [f"| `{name}` | {_EVENTS.get(name, '')} |" for name in TYPES]
     parts = [NOTE, "# The archive and the event log\n", _ARCHIVE + "\n".join(rows) + "\n"]

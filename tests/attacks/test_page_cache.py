@@ -19,9 +19,12 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Mount, Visibility, Volume
-from runner.engines.docker import DockerEngine
-from runner.engines.owner import default_locks, private_folder
+from runner.engines.base import ContainerSpec, Mount, Volume
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.owner import default_locks, private_folder
+from runner.model.container import ImageRef
+from runner.model.limits import MIB, Limits
+from runner.model.task import Visibility
 
 pytestmark = pytest.mark.engine
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.engines.base import MIB, ContainerSpec, Engine, Exit, ImageRef, Limits, Mount
+from runner.engines.base import ContainerSpec, Engine, Mount
 from runner.engines.fake import FakeEngine, Mounts, Script
+from runner.model.container import Exit, ImageRef
+from runner.model.limits import MIB, Limits
 
 LIMITS = Limits(
     memory=192 * MIB, pids=64, wall_clock=30, output=4 * MIB, tmp=16 * MIB, shm=8 * MIB, log=64 * 1024

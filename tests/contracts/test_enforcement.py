@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from runner.engines import sandbox
-from runner.engines.base import MIB, Collected, ContainerSpec, Exceptions, Exit, ImageRef, Limits, Mount
-from runner.engines.docker import DockerEngine
-from runner.errors import PlatformError, RunnerError
+from runner.engines.base import ContainerSpec, Mount
+from runner.engines.docker.engine import DockerEngine
+from runner.model.container import Collected, Exit, ImageRef
+from runner.model.errors import PlatformError, RunnerError
+from runner.model.limits import MIB, Exceptions, Limits
 
 pytestmark = pytest.mark.engine
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import ImageRef
+from runner.model.container import ImageRef
 from tests.e2e.mini import Project, Said, call
 
 pytestmark = pytest.mark.engine
@@ -44,7 +44,7 @@ def _score(**changes: Any) -> str:
 
 
 # name -> (program, how often it is tried before the run is held, a piece of the reason that is given). What is wrong
-# inside the three files is tried without containers in tests/runner/test_evaluation.py.
+# inside the three files is tried without containers in tests/runner/execution/test_evaluation.py.
 MISBEHAVING: dict[str, tuple[str, int, str]] = {
     "exit-1": ("import sys; print('cannot'); sys.exit(1)", 3, "exit code 1"),
     "nothing": ("", 1, "did not write result.json"),

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from runner.engines.base import MIB, ContainerSpec, Exit, ImageRef, Limits
-from runner.engines.docker import DockerEngine
-from runner.engines.docker_handle import DockerHandle
+from runner.engines.base import ContainerSpec
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.handle import DockerHandle
 from runner.engines.witness import Witness
-from runner.verdicts import Facts, decide
+from runner.model.container import Exit, ImageRef
+from runner.model.limits import MIB, Limits
+from runner.model.verdict import Facts, decide
 
 pytestmark = pytest.mark.engine
 LIMITS = Limits(memory=128 * MIB, pids=64, wall_clock=60, output=4 * MIB, tmp=16 * MIB, shm=8 * MIB)

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import MIB, Mount, Volume
-from runner.engines.docker import DockerEngine
-from runner.errors import PlatformError, RunnerError
+from runner.engines.base import Mount, Volume
+from runner.engines.docker.engine import DockerEngine
+from runner.model.errors import PlatformError, RunnerError
+from runner.model.limits import MIB
 
 Inputs = list[tuple[PurePosixPath, Path]]
 

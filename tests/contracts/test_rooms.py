@@ -21,11 +21,13 @@ from typing import Any
 import pytest
 
 from runner.engines import sandbox
-from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Mount, Role, Volume
-from runner.engines.docker import DockerEngine
-from runner.engines.docker_handle import DockerHandle
-from runner.engines.docker_session import DockerSession
-from runner.errors import PlatformError
+from runner.engines.base import ContainerSpec, Mount, Role, Volume
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.handle import DockerHandle
+from runner.engines.docker.session import DockerSession
+from runner.model.container import ImageRef
+from runner.model.errors import PlatformError
+from runner.model.limits import MIB, Limits
 
 pytestmark = pytest.mark.engine
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import MIB, Handle, Mount
+from runner.engines.base import Handle, Mount
+from runner.model.limits import MIB
 
 
 def said(handle: Handle, text: bytes, seconds: float = 15.0) -> None:
@@ -141,7 +142,7 @@ def test_who_may_join_whom(world: Any, attempt: str) -> None:
 
 def test_nobody_joins_what_has_ended(world: Any, attempt: str) -> None:
     """That is a failure of ours, found out when the software starts."""
-    from runner.errors import PlatformError
+    from runner.model.errors import PlatformError
 
     with world.engine.session(attempt) as session:
         relay = session.start(world.spec("fail", role="sidecar"))

@@ -17,13 +17,14 @@ import pytest
 from filelock import FileLock
 
 from runner.engines import sandbox, tarstream
-from runner.engines.base import Cancelled, ImageRef, Mount, Volume
-from runner.engines.docker import DockerEngine
+from runner.engines.base import Cancelled, Mount, Volume
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.owner import default_locks, private_folder
 from runner.engines.evict import PROGRAM, evict, judge
 from runner.engines.fake import FakeEngine
-from runner.engines.owner import default_locks, private_folder
 from runner.engines.turns import Turns, cannot_evict
-from runner.errors import PlatformError
+from runner.model.container import ImageRef
+from runner.model.errors import PlatformError
 from tests.contracts.conftest import World
 
 
@@ -209,7 +210,7 @@ def test_every_session_of_ours_says_on_data_of_which_visibility_it_runs() -> Non
 KILLED = """
 import sys, time
 from runner.engines.base import *
-from runner.engines.docker import DockerEngine
+from runner.engines.docker.engine import DockerEngine
 host, attempt, image = sys.argv[1:]
 engine = DockerEngine(host)
 with engine.session(attempt, visibility="blinded") as session:

@@ -18,9 +18,9 @@ import yaml
 
 import schemas
 from runner import reference
-from runner.errors import CODES
-from runner.events import TYPES
-from runner.verdicts import TABLE
+from runner.model.errors import CODES
+from runner.model.verdict import TABLE
+from runner.records.events import TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -140,7 +140,7 @@ def test_every_event_and_verdict_is_explained() -> None:
     verdicts = (REFERENCE / "verdicts.md").read_text("utf-8")
     from typing import get_args
 
-    from runner.outcomes import Name
+    from runner.model.outcome import Name
 
     for name in (*TABLE, *get_args(Name)):
         assert f"| `{name}` |" in verdicts, name
@@ -160,7 +160,7 @@ def test_every_environment_variable_is_explained() -> None:
     assert {"RUNNER_HOME", "RUNNER_AS", "TEAM"} <= used
     private = {"PATH", "HOME"}
     assert not {name for name in used - private if f"`{name}`" not in page}
-    from runner.tira import container_env
+    from runner.tasks.tira import container_env
 
     assert all(f"`{name}`" in page for name in container_env("x", ["run"]))
 
@@ -411,3 +411,22 @@ def test_the_shell_evaluator_keeps_the_contract(tmp_path: Path) -> None:
     assert result["measures"]["lines"]["value"] == 3
     score = json.loads((tmp_path / "out/scores.jsonl").read_text("utf-8"))
     assert not schemas.validate(schemas.Document("scores.jsonl", score, lines={}), "score")
+
+
+def test_the_architecture_names_every_folder_of_runner_and_no_other() -> None:
+    """Each folder is one noun with a first line that says what for; the kinds' own folders count as ``kinds``."""
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
+    named = set(re.findall(r"^\| `([a-z_/]+)/` \|", page, re.MULTILINE))
+    packages = [
+        path.parent for path in (ROOT / "runner").rglob("__init__.py") if "migrations" not in path.parts
+    ]
+    folders = {folder.relative_to(ROOT / "runner").as_posix(): folder for folder in packages}
+    del folders["."]
+    assert named == {
+        name for name in folders if not name.startswith("kinds/") and not name.endswith("/formats")
+    }
+    for name, folder in folders.items():
+        said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+        assert said, f"{name} does not say what it is for"
+        assert len(list(folder.glob("*.py"))) <= 20, f"{name} has more modules than anybody can look through"
+    assert len({name.partition("/")[0] for name in folders}) <= 15

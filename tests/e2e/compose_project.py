@@ -14,8 +14,9 @@ from pathlib import Path
 
 import docker
 
-from runner import compose, config
-from runner.tasks import load_task
+from runner.model import config
+from runner.tasks import compose
+from runner.tasks.load import load_task
 from tests.verdicts import cases
 
 ROOT = Path(__file__).resolve().parents[2]

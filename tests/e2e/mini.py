@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runner.config import Config
+from runner.model.config import Config
 
 DOCUMENTS = [f"doc-{n:02}" for n in range(1, 13)]
 

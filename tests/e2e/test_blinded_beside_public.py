@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from runner.engines.docker import DockerEngine
-from runner.engines.owner import default_locks, private_folder
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.owner import default_locks, private_folder
 from tests.e2e.mini import GOOD, Project, call
 
 pytestmark = pytest.mark.engine

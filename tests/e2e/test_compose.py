@@ -9,12 +9,12 @@ from pathlib import Path
 import docker
 import pytest
 
-from runner import config
-from runner.engines.base import ImageRef
-from runner.engines.docker import DockerEngine
-from runner.setup.engine import docker_host
-from runner.setup.images import IMAGES, ensure_images, tag
-from runner.tasks import load_task
+from runner.engines.docker.engine import DockerEngine
+from runner.model import config
+from runner.model.container import ImageRef
+from runner.provision.engine import docker_host
+from runner.provision.images import IMAGES, ensure_images, tag
+from runner.tasks.load import load_task
 from tests.e2e.compose_project import ROOT, Project, project
 from tests.verdicts import cases
 

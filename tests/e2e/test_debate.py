@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import ImageRef
+from runner.model.container import ImageRef
 from schemas.debates import parse, transcript_digest
 from tests.e2e.mini import Project, call
 

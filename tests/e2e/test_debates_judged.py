@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import ImageRef
+from runner.model.container import ImageRef
 from tests.e2e.mini import Project, call
 from tests.openai_server import OpenAIServer, Request
-from tests.runner.interactive_jobs import arguments
+from tests.worlds.interactive_jobs import arguments
 
 pytestmark = pytest.mark.engine
 CANARY = "sk-canary-9876543210"

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import ImageRef
+from runner.model.container import ImageRef
 from tests.e2e.mini import Project, Said, call
-from tests.runner.interactive_jobs import arguments
+from tests.worlds.interactive_jobs import arguments
 
 pytestmark = pytest.mark.engine
 MAX_LOG = 64 * 1024

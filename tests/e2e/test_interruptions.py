@@ -13,8 +13,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from runner.archive import RunArchive
-from runner.events import EventLog
+from runner.records.archive import RunArchive
+from runner.records.events import EventLog
 from tests.e2e.mini import GOOD, SLEEPER, Project, Said, call
 
 pytestmark = pytest.mark.engine

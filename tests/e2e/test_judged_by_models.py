@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.engines.base import ImageRef
+from runner.model.container import ImageRef
 from tests.e2e.mini import Project, Said
 from tests.openai_server import OpenAIServer, Request
 

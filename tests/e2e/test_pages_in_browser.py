@@ -19,15 +19,15 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from runner.audience import ORGANISER, redact_run
-from runner.setup.engine import can_install, install
-from runner.show import debates as debating
-from runner.show import reports as reporting
-from runner.show.page import page
-from runner.show.style import policy
-from tests.runner import records
-from tests.runner.records import World
-from tests.runner.shown import HOSTILE, INDEX, debate, debated, judged_line, record, reported, task
+from runner.provision.engine import can_install, install
+from runner.views.audience import ORGANISER, redact_run
+from runner.views.show import debates as debating
+from runner.views.show import reports as reporting
+from runner.views.show.page import page
+from runner.views.show.style import policy
+from tests.worlds import records
+from tests.worlds.records import World
+from tests.worlds.shown import HOSTILE, INDEX, debate, debated, judged_line, record, reported, task
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.mini import GOOD, TASK, Project, call
 
 pytestmark = pytest.mark.engine
-FORMATS = ("html", "json")  # the others: tests/runner/test_stale.py
+FORMATS = ("html", "json")  # the others: tests/runner/records/test_stale.py
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import ImageRef
+from runner.model.container import ImageRef
 from tests.e2e.mini import Project, call
 from tests.openai_server import OpenAIServer, Request
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from runner.config import BASES
-from runner.engines.base import ImageRef
-from runner.engines.docker import DockerEngine
+from runner.engines.docker.engine import DockerEngine
 from runner.engines.fake import FakeEngine
-from runner.errors import RunnerError
-from runner.origins import Origins
-from runner.setup.images import IMAGES, tag
+from runner.model.config import BASES
+from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
+from runner.provision.images import IMAGES, tag
+from runner.submissions.origins import Origins
 from tests.e2e.mini import GOOD, Project, call
 from tests.e2e.test_two_machines import _resign
 

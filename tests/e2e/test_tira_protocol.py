@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from runner.audience import Audience, RunView
-from runner.engines.base import ImageRef
-from runner.engines.docker import DockerEngine
-from runner.local import check_submission
-from runner.submissions import load_submission
-from runner.tasks import files_digest, folder_files, load_task
+from runner.engines.docker.engine import DockerEngine
+from runner.execution.trial import check_submission
+from runner.model.container import ImageRef
+from runner.submissions.load import load_submission
+from runner.tasks.data_files import files_digest, folder_files
+from runner.tasks.load import load_task
+from runner.views.audience import Audience, RunView
 from tests.e2e.mini import GOOD, Project, call
 
 pytestmark = pytest.mark.engine

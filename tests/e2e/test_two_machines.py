@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from runner.bundle import read_bundle
-from runner.engines.base import ImageRef
-from runner.engines.docker import DockerEngine
-from runner.setup import daemon
-from runner.setup.images import IMAGES, tag
+from runner.engines.docker.engine import DockerEngine
+from runner.model.container import ImageRef
+from runner.provision import daemon
+from runner.provision.images import IMAGES, tag
+from runner.submissions.bundle import read_bundle
 from tests.e2e.mini import GOOD, Project, call
 
 pytestmark = pytest.mark.engine

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.engines.base import ImageRef
-from runner.engines.docker import DockerEngine
+from runner.engines.docker.engine import DockerEngine
+from runner.model.container import ImageRef
 from tests.e2e.mini import Project, call
 from tests.e2e.test_two_machines import _resign
 

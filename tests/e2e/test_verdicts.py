@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from runner.audience import Audience, RunView, log_lines, may_export, redact_run
 from runner.cli import render
-from runner.config import Config
-from runner.engines.base import ImageRef
-from runner.engines.docker import DockerEngine
-from runner.engines.owner import default_locks, private_folder
-from runner.errors import RunnerError
-from runner.local import Checked, check, provisional
-from runner.submissions import load_submission
-from runner.tasks import load_task
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.owner import default_locks, private_folder
+from runner.execution.trial import Checked, check
+from runner.model.config import Config
+from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
+from runner.submissions.bundle import provisional
+from runner.submissions.load import load_submission
+from runner.tasks.load import load_task
+from runner.views.audience import Audience, RunView, log_lines, may_export, redact_run
 from tests.verdicts import cases
 
 pytestmark = pytest.mark.engine
@@ -141,7 +142,7 @@ _OURS = {"output", "memory", "directory", "software", "platform", "limit", "kill
 
 
 def _mark() -> object:
-    from runner import audience
+    from runner.views import audience
 
     return audience._FROM_REDACTION
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_severities import evaluated
 
 from evaluator.__main__ import main
 from evaluator.findings import Log
 from evaluator.formats.dialogue import place, read_claims, read_debates
 from evaluator.formats.predictions import Rules, read_predictions
+from tests.evaluator.test_severities import evaluated
 
 QRELS = b"1 0 a 1\n1 0 b 0\n"
 OTHER_TOPIC, OTHER_DOCUMENTS = b"7 Q0 a 1 9 t\n", b"1 Q0 x 1 9 t\n1 Q0 y 2 8 t\n"

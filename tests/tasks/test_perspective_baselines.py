@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from evaluator.__main__ import main as evaluator
-from runner import config
-from runner.engines.base import ImageRef
-from runner.engines.docker import DockerEngine
+from runner.engines.docker.engine import DockerEngine
+from runner.model import config
+from runner.model.container import ImageRef
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINES = ROOT / "submissions" / "baselines"

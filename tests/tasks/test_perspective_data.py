@@ -9,9 +9,9 @@ from pathlib import Path
 
 from evaluator.commands import run_request
 from evaluator.formats.perspective import read_corpus, read_queries
-from runner import config
-from runner.evaluation import request
-from runner.tasks import load_task
+from runner.model import config
+from runner.tasks.load import load_task
+from runner.tasks.request import request
 
 TASK = Path(__file__).parents[2] / "tasks" / "perspective-2024"
 TESTS = {"dev": "dev", "test-1": "test", "test-2": "test", "test-3": "test"}

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
-from runner import config as configuration
-from runner import tasks
-from runner.config import Config
-from runner.engines.base import ContainerSpec, ImageRef, Limits, Mount
-from runner.engines.docker import DockerEngine
-from runner.workflows import batch
+from runner.engines.base import ContainerSpec, Mount
+from runner.engines.docker.engine import DockerEngine
+from runner.execution.workflows import batch
+from runner.model import config as configuration
+from runner.model.config import Config
+from runner.model.container import ImageRef
+from runner.model.limits import Limits
+from runner.tasks import load as tasks
 
 ROOT = Path(__file__).parents[2]
 CELLS = [

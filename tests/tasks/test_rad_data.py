@@ -15,8 +15,8 @@ import numpy
 import pytest
 
 from evaluator.formats.labels import read_folder
-from runner import config
-from runner.tasks import load_task
+from runner.model import config
+from runner.tasks.load import load_task
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = ROOT / "tasks" / "rad-2025-debate"

@@ -12,10 +12,11 @@ import pytest
 
 from evaluator.__main__ import main as evaluator
 from evaluator.findings import CODES
-from runner import config
-from runner.submissions import find_submissions
-from runner.tasks import load_task, task_problems
-from runner.verdicts import TABLE
+from runner.model import config
+from runner.model.verdict import TABLE
+from runner.submissions.load import find_submissions
+from runner.tasks.files import task_problems
+from runner.tasks.load import load_task
 from tests.verdicts import cases
 
 ALL = cases.load_cases()
@@ -27,7 +28,7 @@ def test_there_are_enough_of_each_sort() -> None:
     assert len(ALL) >= 50
     seen = {case.verdict for case in ALL}
     # Not from a software on its own: our faults, somebody's Ctrl-C, kills from outside (those are in
-    # tests/contracts/test_killed_outside.py), and servers (in tests/runner/test_interactive_rooms.py).
+    # tests/contracts/test_killed_outside.py), and servers (in tests/runner/execution/test_interactive_rooms.py).
     assert seen == TABLE.keys() - {
         "platform-error",
         "cancelled",

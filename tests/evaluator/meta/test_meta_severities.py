@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from judged import debate, everything, judgments, write
-from test_meta_kind import Room
 
 from evaluator.findings import CODES, SEVERITIES
+from tests.evaluator.meta.test_meta_kind import Room
 
 YES = judgments([everything(1)])
 

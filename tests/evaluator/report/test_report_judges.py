@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from report_world import GOOD, World, lines, report, reports
-from test_report_kind import HUMAN, JUDGED, WRITTEN, people, segment
 
+from tests.evaluator.report.test_report_kind import HUMAN, JUDGED, WRITTEN, people, segment
 from tests.openai_server import OpenAIServer, Request, failure
 
 MODEL = {"type": "openai", "model": "judge-1"}

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from runner.engines.archives import Archive
-from runner.errors import RunnerError
+from runner.engines.docker.image_archives import Archive
+from runner.model.errors import RunnerError
 
 MAX = 1 << 20
 

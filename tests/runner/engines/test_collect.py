@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engines.base import Collected
 from runner.engines.collect import CappedReader, TooMuch, collect
 from runner.engines.text import printable
+from runner.model.container import Collected
 
 
 def archive(*entries: tuple[str, bytes]) -> bytes:

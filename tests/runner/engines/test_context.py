@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.engines.context import pack
-from runner.errors import RunnerError
+from runner.engines.docker.build_context import pack
+from runner.model.errors import RunnerError
 
 
 def packed(folder: Path, dockerfile: str = "Dockerfile") -> tuple[bytes, dict[str, tarfile.TarInfo]]:

@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
-from runner.engines import meter, owner
-from runner.engines.base import MIB, ContainerSpec, ImageRef, Limits, Mount
-from runner.engines.docker import DockerEngine, _missing, reference
-from runner.engines.docker_handle import seconds_between
-from runner.engines.docker_session import _check_network
-from runner.errors import PlatformError, RunnerError
+from runner.engines.base import ContainerSpec, Mount
+from runner.engines.docker import meter, owner
+from runner.engines.docker.engine import DockerEngine, _missing, reference
+from runner.engines.docker.handle import seconds_between
+from runner.engines.docker.session import _check_network
+from runner.model.container import ImageRef
+from runner.model.errors import PlatformError, RunnerError
+from runner.model.limits import MIB, Limits
 
 LIMITS = Limits(memory=128 * MIB, wall_clock=30)
 
@@ -29,7 +31,7 @@ import signal, sys, time, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started the tests
 from pathlib import Path, PurePosixPath
 from runner.engines.base import *
-from runner.engines.docker import DockerEngine
+from runner.engines.docker.engine import DockerEngine
 from runner.engines import tarstream
 host, attempt, digest, image = sys.argv[1:]
 engine = DockerEngine(host, engine_for="both-without-eviction")
@@ -128,7 +130,7 @@ def test_a_tag_in_an_archive_changes_nothing(
 ) -> None:
     import tarfile
 
-    from runner.engines.archives import Archive
+    from runner.engines.docker.image_archives import Archive
 
     engine.save(scratch_image, tmp_path / "image.tar")
     with tarfile.open(tmp_path / "image.tar") as tar:

@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from runner.engines.base import ImageRef
-from runner.engines.docker import DockerEngine
+from runner.engines.docker.engine import DockerEngine
 from runner.engines.moving import moving
-from runner.errors import PlatformError
+from runner.model.container import ImageRef
+from runner.model.errors import PlatformError
 
 
 def test_what_moves_comes_through_unchanged() -> None:

@@ -12,8 +12,10 @@ from typing import cast
 import pytest
 
 from runner.engines import make_seccomp, masks, sandbox
-from runner.engines.base import ContainerSpec, Exceptions, Handle, ImageRef, Limits, Mount, Role, Volume
-from runner.errors import RunnerError
+from runner.engines.base import ContainerSpec, Handle, Mount, Role, Volume
+from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
+from runner.model.limits import Exceptions, Limits
 
 HOST = cast(Handle, object())
 IMAGE = ImageRef(id="sha256:" + "1" * 64, workdir="/app", volumes=("/data", "/in"))

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import GIB, MIB, ContainerSpec, ImageRef, Limits, Mount
-from runner.engines.docker import DockerEngine
+from runner.engines.base import ContainerSpec, Mount
+from runner.engines.docker.engine import DockerEngine
+from runner.model.container import ImageRef
+from runner.model.limits import GIB, MIB, Limits
 from tests.openai_server import OpenAIServer
 from tests.sidecars.gateway.running import CANARY, lines
 

@@ -1,0 +1,1 @@
+"""Judging by people: who judges what, their forms, and the files that come back."""

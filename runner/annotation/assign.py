@@ -1,0 +1,202 @@
+"""Judging debates by people: which transcripts there are, who judges what, and what became of it.
+
+Debates to be judged come from the archived runs of a task of the kind ``debate``, or from the inputs of a task of the
+kind ``meta`` (there the debates are what is judged). Labels end in the truths of the dataset, where evaluations see them:
+a new label makes evaluations stale, and they are done again.
+
+The key (which item is which debate of which run) stays in ``RUNNER_HOME/labels/<task>/<dataset>/``; what annotators get
+names no run, team or software.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import schemas
+from runner.model.errors import RunnerError
+from runner.tasks.transcripts import Transcripts
+from schemas.debates import Debate, transcript_digest
+
+if TYPE_CHECKING:
+    from runner.model.config import Config
+    from runner.model.task import Dataset, Task
+    from runner.records.store.connect import Store
+
+CRITERIA = ("quantity", "quality", "relation", "manner")
+KINDS = ("debate", "meta")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One debate to be judged, under a name that says nothing."""
+
+    id: str
+    run: str  # transcript digest of the file it is in
+    transcript: str
+    number: int  # of the debate in that file, from 1
+    debate: Debate
+
+
+def sources(store: Store, task: Task, dataset: Dataset, run: str | None = None) -> list[Transcripts]:
+    """The transcripts that a dataset has: of its scored runs (or only of ``run``), or of its inputs for ``meta``.
+
+    Raises E101 for tasks of other kinds, E102 when there is nothing.
+    """
+    from runner.records.store import queries
+
+    if task.kind not in KINDS:
+        raise RunnerError(
+            "E101",
+            f"{task.id} has no debates",
+            why=f"It is of the kind {task.kind}; labels are for {' and '.join(KINDS)}.",
+        )
+    if task.kind == "meta":
+        path = dataset.inputs / "debates.jsonl"
+        path = path if path.is_file() else path.with_name("debates.jsonl.gz")
+        return [Transcripts.read(path, f"inputs of {dataset.id}")]
+    found = []
+    for one in queries.runs(store, [task], task=task.id):
+        if one.dataset != dataset.id or one.outcome.name != "scored" or one.outcome.attempt is None:
+            continue
+        if run is not None and one.id != run.partition("#")[0]:
+            continue
+        folder = store.archive.attempt(task.id, one.id, one.outcome.attempt).output
+        for file in (folder / task.output, folder / f"{task.output}.gz"):
+            if file.is_file():
+                found.append(Transcripts.read(file, f"{one.id}#{one.outcome.attempt}"))
+                break
+    if not found:
+        raise RunnerError(
+            "E102",
+            f"there is no scored run on {dataset.id}"
+            if run is None
+            else f"there is no scored run {schemas.show(run)}",
+            fix="runner runs lists them; runner evaluate makes them",
+        )
+    return found
+
+
+def items(transcripts: Iterable[Transcripts], seed: int) -> list[list[Item]]:
+    """The debates that can be judged, by file. A debate that is there several times is one item: its labels count for all.
+
+    Debates without any answer are left out.
+    """
+    seen: set[str] = set()
+    found = []
+    for one in sorted(transcripts, key=lambda t: (t.digest, t.name)):
+        mine = []
+        for number, debate in enumerate(one.debates, 1):
+            transcript = transcript_digest([debate])
+            if transcript in seen or all(turn.failed for turn in debate.turns):
+                continue
+            seen.add(transcript)
+            name = hashlib.sha256(f"{seed}:{one.digest}:{number}".encode()).hexdigest()[:10]
+            mine.append(Item(f"d-{name}", one.digest, transcript, number, debate))
+        found.append(mine)
+    return [mine for mine in found if mine]
+
+
+def assign(
+    by_run: Sequence[Sequence[Item]],
+    annotators: int,
+    *,
+    overlap: float = 0.2,
+    per_annotator: int | None = None,
+    seed: int = 0,
+) -> dict[str, list[Item]]:
+    """Who judges which debates: ``a1``, ``a2``, … with about as many each, in an order of their own.
+
+    Every run is dealt to all annotators in turn, so that no run is judged by one person only, and the share ``overlap``
+    of the debates (spread over all runs) goes to two, each time another pair if possible. With ``per_annotator``, as many
+    debates are chosen as fit, from every run as many. The same seed gives the same assignment.
+    """
+    rng = random.Random(seed)  # noqa: S311
+    shuffled = [rng.sample(list(mine), len(mine)) for mine in by_run]
+    rng.shuffle(shuffled)
+    runs = len(shuffled)
+    dealt = [
+        (mine[row], column + row)
+        for row in range(max(map(len, shuffled), default=0))
+        for column, mine in enumerate(shuffled)
+        if row < len(mine)
+    ]
+    room = per_annotator if per_annotator is not None else len(dealt)
+    if per_annotator is not None:
+        dealt = dealt[: int(annotators * per_annotator / (1 + overlap))]
+    if runs == 0:
+        return {}
+    twice = round(overlap * len(dealt)) if annotators > 1 else 0
+    doubled = {k * len(dealt) // twice for k in range(twice)}
+    names = [f"a{n + 1}" for n in range(annotators)]
+    lists: dict[str, list[Item]] = {name: [] for name in names}
+    pairs: dict[frozenset[str], int] = {}
+    for place, (item, turn) in enumerate(dealt):
+        usual = names[turn % annotators]
+        first = min(names, key=lambda n: (len(lists[n]) >= room, n != usual, len(lists[n])))
+        if len(lists[first]) >= room:
+            break
+        lists[first].append(item)
+        if place in doubled:
+            others = [n for n in names if n != first and len(lists[n]) < room]
+            if others:
+                second = min(others, key=lambda n: (pairs.get(frozenset((first, n)), 0), len(lists[n])))
+                pair = frozenset((first, second))
+                pairs[pair] = pairs.get(pair, 0) + 1
+                lists[second].append(item)
+    return {name: rng.sample(mine, len(mine)) for name, mine in lists.items()}
+
+
+# --- the key -----------------------------------------------------------------------------------------------
+
+
+def key_folder(config: Config, task: Task, dataset: Dataset) -> Path:
+    """Where the keys of a dataset's forms are."""
+    return config.home / "labels" / task.id / dataset.id
+
+
+def make_key(
+    task: Task, dataset: Dataset, transcripts: Sequence[Transcripts], lists: Mapping[str, Sequence[Item]]
+) -> dict[str, Any]:
+    """Which item is which debate: for the organiser only. ``form`` is its identity."""
+    chosen = {item.id: item for mine in lists.values() for item in mine}
+    key: dict[str, Any] = {
+        "schema_version": 1,
+        "task": task.id,
+        "dataset": dataset.id,
+        "runs": {t.digest: t.name for t in transcripts},
+        "items": {
+            item.id: {
+                "run": item.run,
+                "transcript": item.transcript,
+                "debate": item.number,
+                "turns": len(item.debate.turns),
+            }
+            for item in chosen.values()
+        },
+        "annotators": {name: sorted(item.id for item in mine) for name, mine in lists.items()},
+    }
+    return {"form": schemas.digest(key)[:12], **key}
+
+
+def find_key(config: Config, task: Task, dataset: Dataset, form: str, given: Path | None) -> dict[str, Any]:
+    """The key of a form: the file ``given``, or the one that was kept. Raises E102, E402."""
+    safe = form.isascii() and form.isalnum() and len(form) <= 64
+    path = given or key_folder(config, task, dataset) / f"{form if safe else 'unknown'}.json"
+    if not path.is_file():
+        raise RunnerError(
+            "E102",
+            f"there is no key for the form {schemas.show(form, 40)}",
+            why=f"It was not made by runner labels export {task.id} --dataset {dataset.id} with this data directory.",
+            fix="name the key file with --key",
+        )
+    doc = schemas.load_json(path)
+    if doc.problems or not isinstance(doc.data, dict) or not isinstance(doc.data.get("items"), dict):
+        raise RunnerError("E402", f"{schemas.show(str(path), 200)} is not a key", fix="get it from a backup")
+    if doc.data.get("form") != form:
+        raise RunnerError("E402", "the key is that of another form", fix="name the right one with --key")
+    return dict(doc.data)

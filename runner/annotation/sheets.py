@@ -1,0 +1,383 @@
+"""The sheets that annotators fill in: a page that works without a network, CSV and JSON Lines; and what comes back.
+
+A page shows one dialogue after the other, each turn only when the one before was judged, with all arguments of every
+answer. Everything in it was written by participants, so it is escaped, and the page's policy allows its own script only.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import html
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import schemas
+from runner.annotation.assign import CRITERIA, Item
+from runner.model.errors import Problem
+from runner.tasks.transcripts import refuse
+
+QUESTIONS: Mapping[str, tuple[str, str]] = {
+    "quantity": ("Quantity", "Does the answer make at least one argument (an attack on the user's claims, or a defence of its own), and at most one of each?"),
+    "quality": ("Quality", "Does everything it claims follow from the arguments listed below it, if you take these as true?"),
+    "relation": ("Relation", "Does it fit the dialogue so far, and speak against the user's stance?"),
+    "manner": ("Manner", "Is it clear and precise: neither ambiguous, nor vague, nor wordier than it needs to be?"),
+}  # fmt: skip
+COLUMNS = ("form", "annotator", "item", "turn", "user", "answer", "arguments", *CRITERIA, "comment")
+MAX_SHEET = 64 << 20
+MAX_CELL = 30_000  # characters; spreadsheets take at most 32,767
+MAX_COMMENT = 4000
+_VALUES: Mapping[str, int | None] = {
+    "1": 1,
+    "yes": 1,
+    "y": 1,
+    "0": 0,
+    "no": 0,
+    "n": 0,
+    "?": None,
+    "null": None,
+}
+
+
+def page(form: str, annotator: str, mine: Sequence[Item]) -> str:
+    """The page of one annotator."""
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src '{_hash(_SCRIPT)}'",
+            f"style-src '{_hash(_STYLE)}'",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    debates = "\n".join(_debate(n, item) for n, item in enumerate(mine, 1))
+    return f"""<!doctype html>
+<html lang="en" data-form="{html.escape(form)}" data-annotator="{html.escape(annotator)}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Judging debates: {html.escape(annotator)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<header>
+<h1>Judging debates</h1>
+<p>{len(mine)} dialogues between a user and a debating system. After each answer of the system, four questions. Judge the
+answer by the dialogue up to it and by its arguments. Choose “don't know” where you cannot decide. Your choices are kept
+in this browser; save the file at the end (or in between), and send it back.</p>
+<p id="state" role="status"></p>
+<p><button type="button" id="save">Save answers as a file</button></p>
+</header>
+<main>
+{debates}
+</main>
+<script>{_SCRIPT}</script>
+</body>
+</html>
+"""
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _debate(number: int, item: Item) -> str:
+    turns = "\n".join(_turn(item.id, n, turn) for n, turn in enumerate(item.debate.turns, 1))
+    return f'<article data-item="{html.escape(item.id)}">\n<h2>Dialogue {number}</h2>\n{turns}\n</article>'
+
+
+def _turn(item: str, number: int, turn: Any) -> str:
+    lines = [
+        f'<section class="turn" data-turn="{number}">',
+        f'<p class="user"><b>User</b> {_text(turn.user)}</p>',
+    ]
+    if turn.failed:
+        lines.append('<p class="none">The system gave no answer.</p>')
+    else:
+        lines.append(f'<p class="system"><b>System</b> {_text(turn.answer)}</p>')
+        shown = "".join(
+            f"<li>{_text(a.text) if a.text is not None else '<i>no text</i>'}</li>" for a in turn.arguments
+        )
+        count = len(turn.arguments)
+        lines.append(
+            f'<div class="arguments"><b>Its arguments ({count})</b><ol>{shown}</ol></div>'
+            if count
+            else '<div class="arguments"><b>It lists no arguments.</b></div>'
+        )
+        lines += [_question(f"{item}-{number}", c) for c in CRITERIA]
+        lines.append(
+            f'<label>Comment <textarea name="{html.escape(item)}-{number}-comment" maxlength="{MAX_COMMENT}"></textarea></label>'
+        )
+    return "\n".join([*lines, "</section>"])
+
+
+def _question(place: str, criterion: str) -> str:
+    title, text = QUESTIONS[criterion]
+    name = html.escape(f"{place}-{criterion}")
+    choices = "".join(
+        f'<label><input type="radio" name="{name}" value="{value}" data-criterion="{criterion}"> {word}</label>'
+        for value, word in (("1", "yes"), ("0", "no"), ("?", "don't know"))
+    )
+    return f"<fieldset><legend><b>{title}.</b> {html.escape(text)}</legend>{choices}</fieldset>"
+
+
+def _text(text: str) -> str:
+    """Text for a page: escaped, and what is not printable shown as its number."""
+    return html.escape("".join(c if c.isprintable() or c == "\n" else schemas.show(c) for c in text))
+
+
+_STYLE = """
+:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}
+body{max-width:46rem;margin:auto;padding:1rem}
+article{border-top:3px solid;margin-top:2rem}
+.turn{margin:1rem 0;padding-bottom:1rem;border-bottom:1px solid #8888}
+.user,.system,.arguments li{white-space:pre-wrap;overflow-wrap:anywhere}
+.system{border-left:4px solid #2a7;padding-left:.7rem}
+.user{border-left:4px solid #888;padding-left:.7rem}
+.arguments{font-size:.9rem}
+fieldset{border:1px solid #8888;margin:.5rem 0}
+fieldset label{margin-right:1.2rem}
+textarea{width:100%;min-height:2.5rem}
+[hidden]{display:none}
+"""
+
+_SCRIPT = """
+"use strict";
+const root = document.documentElement, form = root.dataset.form, annotator = root.dataset.annotator;
+const place = "labels-" + form + "-" + annotator;
+const inputs = () => document.querySelectorAll("input[type=radio], textarea");
+function kept() { try { return JSON.parse(localStorage.getItem(place) || "{}"); } catch (e) { return {}; } }
+function keep() {
+  const all = {};
+  for (const one of inputs()) if (one.type !== "radio" || one.checked) if (one.value) all[one.name] = one.value;
+  try { localStorage.setItem(place, JSON.stringify(all)); } catch (e) { /* not kept: the file still is */ }
+}
+function done(turn) {
+  return [...turn.querySelectorAll("fieldset")].every(f => f.querySelector("input:checked"));
+}
+function show() {
+  let open = 0, judged = 0;
+  for (const debate of document.querySelectorAll("article")) {
+    let before = true;
+    for (const turn of debate.querySelectorAll(".turn")) {
+      turn.hidden = !before;
+      const asked = turn.querySelector("fieldset") !== null;
+      if (asked) { if (done(turn)) judged += 1; else { open += 1; before = false; } }
+    }
+  }
+  document.getElementById("state").textContent = judged + " answers judged, " + open + " to go.";
+}
+function answers() {
+  const found = [];
+  for (const debate of document.querySelectorAll("article")) for (const turn of debate.querySelectorAll(".turn")) {
+    const row = {item: debate.dataset.item, turn: Number(turn.dataset.turn)};
+    let any = false;
+    for (const one of turn.querySelectorAll("input:checked")) {
+      row[one.dataset.criterion] = one.value === "?" ? null : Number(one.value);
+      any = true;
+    }
+    const said = turn.querySelector("textarea");
+    if (said && said.value.trim()) { row.comment = said.value; any = true; }
+    if (any) found.push(row);
+  }
+  return {schema_version: 1, form: form, annotator: annotator, answers: found};
+}
+document.getElementById("save").addEventListener("click", () => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([JSON.stringify(answers(), null, 1)], {type: "application/json"}));
+  link.download = "answers-" + annotator + "-" + form + ".json";
+  link.click();
+});
+const before = kept();
+for (const one of inputs()) if (one.name in before) {
+  if (one.type === "radio") one.checked = one.value === before[one.name]; else one.value = before[one.name];
+}
+document.addEventListener("input", () => { keep(); show(); });
+show();
+"""
+
+
+def _rows(form: str, annotator: str, mine: Sequence[Item]) -> Iterator[dict[str, Any]]:
+    """One row by answer."""
+    for item in mine:
+        for number, turn in enumerate(item.debate.turns, 1):
+            if turn.failed:
+                continue
+            yield {
+                "form": form,
+                "annotator": annotator,
+                "item": item.id,
+                "turn": number,
+                "user": turn.user,
+                "answer": turn.answer,
+                "arguments": [a.text for a in turn.arguments],
+            }
+
+
+def sheet_csv(form: str, annotator: str, mine: Sequence[Item]) -> str:
+    """The same as a table to be filled in: 1, 0 or ? in the columns of the criteria."""
+    made = io.StringIO()
+    writer = csv.DictWriter(made, COLUMNS, lineterminator="\r\n")
+    writer.writeheader()
+    for row in _rows(form, annotator, mine):
+        texts = [f"[{n}] {text or '(no text)'}" for n, text in enumerate(row["arguments"], 1)]
+        writer.writerow({k: _cell(v) for k, v in {**row, "arguments": "\n".join(texts)}.items()})
+    return made.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula, or cuts without a word."""
+    if not isinstance(value, str):
+        return value
+    safe = "".join(c if c.isprintable() or c == "\n" else schemas.show(c) for c in value[:MAX_CELL])[
+        :MAX_CELL
+    ]
+    if len(value) > MAX_CELL:
+        safe += f"\n[cut here, of {len(value):,} characters: the page and the JSON Lines have them all]"
+    return f"'{safe}" if safe.lstrip()[:1] in ("=", "+", "-", "@") or safe[:1] in ("\t", "\r") else safe
+
+
+def sheet_jsonl(form: str, annotator: str, mine: Sequence[Item]) -> str:
+    """The same as JSON Lines, for annotators with tools of their own; labels go into the same objects."""
+    return "".join(
+        schemas.harmless(json.dumps(row, ensure_ascii=False)) + "\n" for row in _rows(form, annotator, mine)
+    )
+
+
+# --- what comes back ---------------------------------------------------------------------------------------
+
+
+class Answers:
+    """The answers of one file: its form, and rows with annotator, item, turn and what was said."""
+
+    def __init__(self, form: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        self.form = form
+        self.rows = rows  # (where, row)
+
+    def labels(self, path: Path, key: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Labels in our form, by the key of the form. Raises E402 with every row that does not fit."""
+        problems: list[Problem] = []
+        found: list[dict[str, Any]] = []
+        for where, row in self.rows:
+            item = key["items"].get(row["item"]) if isinstance(row["item"], str) else None
+            turn = row["turn"]
+            if not isinstance(item, dict):
+                problems.append(
+                    Problem(where, f"there is no item {schemas.show(row['item'], 40)} in the form")
+                )
+                continue
+            if type(turn) is not int or not 1 <= turn <= item["turns"]:
+                problems.append(
+                    Problem(
+                        where, f"item {schemas.show(row['item'], 40)} has no turn {schemas.show(turn, 20)}"
+                    )
+                )
+                continue
+            label = {
+                "run": item["run"],
+                "transcript": item["transcript"],
+                "debate": item["debate"],
+                "turn": turn,
+                "annotator": row["annotator"],
+                **{c: row[c] for c in CRITERIA if c in row},
+                **({"comment": row["comment"]} if row.get("comment") else {}),
+            }
+            wrong = schemas.validate(label, "debate-labels")
+            problems += [Problem(where, p.what, p.fix) for p in wrong]
+            if not wrong:
+                found.append(label)
+        refuse(path, problems)
+        return found
+
+
+def read_answers(path: Path, text: str) -> Answers:
+    """What the page saved (JSON), or a filled-in sheet (CSV or JSON Lines). Raises E402."""
+    problems: list[Problem] = []
+    rows = list(_csv(path, text, problems) if path.suffix.lower() == ".csv" else _json(path, text, problems))
+    forms = {str(row.pop("form", "")) for _, row in rows}
+    if not problems and len(forms) > 1:
+        problems.append(Problem(schemas.show(path.name, 200), "it holds answers to several forms"))
+    if not problems and not rows:
+        problems.append(Problem(schemas.show(path.name, 200), "it holds no answers"))
+    refuse(path, problems)
+    return Answers(forms.pop(), rows)
+
+
+def _json(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[str, dict[str, Any]]]:
+    name = schemas.show(path.name, 200)
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    if isinstance(data, dict) and isinstance(data.get("answers"), list):
+        for number, row in enumerate(data["answers"], 1):
+            if isinstance(row, dict):
+                base = {"form": data.get("form"), "annotator": data.get("annotator")}
+                yield f"{name}: answer {number}", _row({**row, **base})
+            else:
+                problems.append(Problem(f"{name}: answer {number}", "it is not an object"))
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict) or "item" not in row:
+            problems.append(Problem(f"{name}:{number}", "it is no answer to a form of runner labels export"))
+        elif any(c in row for c in CRITERIA):
+            yield f"{name}:{number}", _row(row)
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {k: row.get(k) for k in ("form", "annotator", "item", "turn")}
+    said = {c: row[c] for c in CRITERIA if c in row}
+    comment = row.get("comment")
+    return {**kept, **said, **({"comment": comment[:MAX_COMMENT]} if isinstance(comment, str) else {})}
+
+
+def _csv(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[str, dict[str, Any]]]:
+    name = schemas.show(path.name, 200)
+    lines = text.splitlines(keepends=True)
+    delimiter = ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    missing = [c for c in ("form", "annotator", "item", "turn") if c not in (reader.fieldnames or ())]
+    if missing:
+        problems.append(
+            Problem(f"{name}:1", f"there is no column {', '.join(missing)}", "use the exported sheet")
+        )
+        return
+    try:
+        for row in reader:
+            where = f"{name}:{reader.line_num}"
+            said: dict[str, Any] = {}
+            for criterion in CRITERIA:
+                value = (row.get(criterion) or "").strip().lower()
+                if not value:
+                    continue
+                if value not in _VALUES:
+                    problems.append(Problem(where, f"{criterion} is none of 1, 0 and ?"))
+                    continue
+                said[criterion] = _VALUES[value]
+            if not said:
+                continue
+            turn = (row.get("turn") or "").strip()
+            yield (
+                where,
+                {
+                    "form": row.get("form"),
+                    "annotator": row.get("annotator"),
+                    "item": row.get("item"),
+                    "turn": int(turn) if turn.isascii() and turn.isdigit() and len(turn) < 7 else turn,
+                    **said,
+                    "comment": (row.get("comment") or "")[:MAX_COMMENT],
+                },
+            )
+    except csv.Error as error:
+        problems.append(Problem(f"{name}:{reader.line_num}", f"it is not CSV ({schemas.show(str(error))})"))

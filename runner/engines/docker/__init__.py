@@ -1,0 +1,1 @@
+"""Docker Engine behind the interface of :mod:`runner.engines.base`."""

@@ -1,0 +1,172 @@
+"""Connections to the engine: one client a thread, every call bounded, every failure translated."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from runner.engines.text import printable
+from runner.model.errors import PlatformError
+
+CALL_TIMEOUT = 60
+
+
+class Clients:
+    """The SDK's clients for one engine.
+
+    A client is a session of ``requests``, which is not promised to be safe between threads, so every thread
+    (and every process after a fork) gets its own. They are closed with their thread or by :meth:`close`.
+    """
+
+    def __init__(self, docker_host: str | None) -> None:
+        self.host = docker_host or os.environ.get("DOCKER_HOST") or ""
+        self._local = threading.local()
+        self._all: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._version: str | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the engine is, for people."""
+        return self.host or "unix:///var/run/docker.sock"
+
+    def get(self) -> Any:
+        """The ``docker.APIClient`` of this thread. Raises E301 when nothing answers."""
+        if getattr(self._local, "pid", None) != os.getpid():
+            self._local.client = self.new()
+            self._local.pid = os.getpid()
+        return self._local.client
+
+    def new(self) -> Any:
+        """A client of its own, for the caller to close. Raises E301 when nothing answers."""
+        import docker
+        from docker.utils import kwargs_from_env
+
+        environment = dict(os.environ)
+        if self.host:
+            environment["DOCKER_HOST"] = self.host
+        try:
+            kwargs: dict[str, Any] = dict(kwargs_from_env(environment=environment))
+            client = docker.APIClient(version=self._version or "auto", timeout=CALL_TIMEOUT, **kwargs)
+        except (docker.errors.DockerException, ValueError, OSError) as error:
+            raise self.unreachable(error) from error
+        self._version = client.api_version
+        self._all.add(client)
+        return client
+
+    def unreachable(self, error: BaseException) -> PlatformError:
+        """E301 with what to do about it."""
+        return PlatformError(
+            "no container engine answers",
+            why=f"Nothing usable answers at {self.address}: {printable(str(error), 300)}",
+            fix="run 'make setup' (or start Docker, or set DOCKER_HOST)",
+            code="E301",
+        )
+
+    def close(self) -> None:
+        """Close every connection."""
+        for client in list(self._all):
+            client.close()
+        self._local = threading.local()
+
+    @contextmanager
+    def calling(self, doing: str) -> Iterator[Any]:
+        """The client of this thread; failures inside become :class:`PlatformError` about ``doing``."""
+        with translated(self, doing):
+            yield self.get()
+
+    @contextmanager
+    def streaming(self, doing: str, seconds: float) -> Iterator[tuple[Any, Deadline]]:
+        """A client for one long call whose answer is cut off after ``seconds``; see :class:`Deadline`."""
+        client = self.new()
+        deadline = Deadline(client, seconds)
+        try:
+            with translated(self, doing):
+                yield client, deadline
+        finally:
+            deadline.cancel()
+            client.close()
+
+
+class Deadline:
+    """Cuts the answer that a client is reading when its time is over; ``passed`` says that it did.
+
+    The timeout of an HTTP library bounds the wait for the next byte, not for the last one.
+    """
+
+    def __init__(self, client: Any, seconds: float) -> None:
+        self.passed = False
+        self._response: Any = None
+        self._lock = threading.Lock()
+        client.hooks["response"].append(self._remember)
+        client.timeout = max(1.0, min(seconds, 24 * 3600.0))
+        self._timer = threading.Timer(seconds, self.cut)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _remember(self, response: Any, *_: object, **__: object) -> Any:
+        with self._lock:
+            self._response = response
+        if self.passed:
+            self.cut()
+        return response
+
+    def cut(self) -> None:
+        """End the answer now; the reader gets an error of the connection."""
+        self.passed = True
+        with self._lock:
+            response = self._response
+        if response is not None:
+            with suppress(OSError, ValueError, RuntimeError, AttributeError):
+                response.raw.shutdown()
+
+    def cancel(self) -> None:
+        """Stop the clock and give up the connection."""
+        self._timer.cancel()
+        if self._response is not None:
+            with suppress(OSError):
+                self._response.close()
+
+
+@contextmanager
+def translated(clients: Clients, doing: str) -> Iterator[None]:
+    """Failures of the SDK and of the connection, as :class:`PlatformError` that says what was being done."""
+    import docker.errors
+    import requests.exceptions
+    import urllib3.exceptions
+
+    try:
+        yield
+    except docker.errors.APIError as error:
+        raise PlatformError(
+            f"the container engine failed while {doing}",
+            why=explanation(error),
+            fix="look at the engine's own log",
+        ) from error
+    except requests.exceptions.ConnectionError as error:
+        if "timed out" in str(error):
+            raise PlatformError(
+                f"the container engine took too long while {doing}", why=printable(str(error), 300)
+            ) from error
+        raise clients.unreachable(error) from error
+    except (
+        docker.errors.DockerException,
+        requests.exceptions.RequestException,
+        urllib3.exceptions.HTTPError,
+    ) as error:
+        raise PlatformError(
+            f"the container engine failed while {doing}", why=printable(str(error), 300)
+        ) from error
+
+
+def explanation(error: Any) -> str:
+    """The engine's own words in an APIError, made printable."""
+    return printable(str(error.explanation or error), 500)
+
+
+def labels_filter(**labels: str | None) -> Mapping[str, list[str]]:
+    """A filter for the engine's lists: ``attempt='x'`` keeps what has the label ``proctor.attempt=x``."""
+    return {"label": [f"proctor.{k}" if v is None else f"proctor.{k}={v}" for k, v in labels.items()]}

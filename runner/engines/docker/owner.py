@@ -1,0 +1,107 @@
+"""Whose containers are whose: the identity of this process, and user ids that no two sandboxes share."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.engines.sandbox import FIRST_UID
+from runner.model.errors import PlatformError
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+MAX_SLOTS = 4000
+
+
+@cache
+def _boot() -> str:
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return ""
+
+
+def _started(pid: int) -> str:
+    """The start time of a process in clock ticks since boot; empty where that cannot be read."""
+    with suppress(OSError, IndexError):
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return text.rpartition(")")[2].split()[19]
+    return ""
+
+
+def me() -> str:
+    """This process, as it is written on everything it makes: host, boot, process id and its start time."""
+    pid = os.getpid()
+    return f"{socket.gethostname()}|{_boot()}|{pid}|{_started(pid)}"
+
+
+def alive(owner: str) -> bool:
+    """Whether the process that wrote ``owner`` may still live. Unknown hosts count as alive."""
+    parts = owner.split("|")
+    if len(parts) != 4 or not parts[2].isdigit():
+        return True
+    host, boot, pid, started = parts
+    if host != socket.gethostname():
+        return True
+    if boot != _boot():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return not started or started == _started(int(pid))
+
+
+def default_locks() -> Path:
+    """A folder for locks that all processes of this user share, whatever project they work on."""
+    return Path(tempfile.gettempdir()) / f"proctor-locks-{os.getuid()}"
+
+
+def private_folder(path: Path) -> Path:
+    """``path`` made (mode 0700) and checked to be ours. Raises E306."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise PlatformError(
+            "the folder for locks is not ours",
+            why=f"{path} is a link or belongs to somebody else.",
+            fix="remove it, or set TMPDIR to a folder of your own",
+            code="E306",
+        )
+    return path
+
+
+class Slot:
+    """Two user ids that are ours alone until :meth:`release`, across processes (limits count by user id).
+
+    ``uid`` is for softwares and evaluators, ``sidecar_uid`` for what stands beside them.
+    """
+
+    def __init__(self, locks: Path) -> None:
+        """Take the lowest free id. Raises E303 when thousands are taken."""
+        from filelock import FileLock, Timeout
+
+        folder = private_folder(locks)
+        for number in range(1, MAX_SLOTS):
+            lock = FileLock(folder / f"uid-{FIRST_UID + number}.lock", thread_local=False)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                continue
+            self.uid = FIRST_UID + number
+            self.sidecar_uid = self.uid + MAX_SLOTS
+            self._lock: BaseFileLock = lock
+            return
+        raise PlatformError("no user id is free for another sandbox", why=f"{MAX_SLOTS} are in use.")
+
+    def release(self) -> None:
+        """Give the ids back."""
+        self._lock.release()

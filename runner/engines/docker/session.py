@@ -1,0 +1,335 @@
+"""One attempt on a Docker engine: its keeper, its memory volumes, its containers, and their end."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.engines import accounts, collect, moving, sandbox, tarstream
+from runner.engines.base import ContainerSpec, Mount, Owner, Volume
+from runner.engines.docker.client import Clients, explanation
+from runner.engines.docker.handle import DockerHandle
+from runner.engines.docker.owner import Slot, default_locks, me
+from runner.engines.roles import SIDECARS, Room
+from runner.engines.text import printable
+from runner.engines.witness import Witness
+from runner.model.container import Collected
+from runner.model.errors import PlatformError
+
+if TYPE_CHECKING:
+    from runner.engines.docker.engine import DockerEngine
+
+TRANSFER = 1800.0  # seconds for moving files in or out
+SOCKET_BYTES, SOCKET_INODES = 64 * 1024, 32
+
+# How engines say that a container cannot start for a reason in its image or command.
+THEIR_FAULT = re.compile(
+    r"executable file not found|exec format error|no command specified|is a directory|not a directory"
+    r"|exec: .*(permission denied|no such file)|stat .*no such file or directory|chdir to cwd|invalid mount path"
+    r"|mount destination|mkdir .*(read-only|file exists)|invalid (mount|volume) specification|destination can't be"
+    # Links and VOLUME paths of an image that lead its own mounts astray, and directives that are no such thing.
+    r"|because it is (inside /proc|not of type proc)|too many (levels of symbolic )?links|change mount propagation through procfd"
+    r"|container init: (error reopening|open|mkdir) /(proc|dev)\b|error mounting \"tmpfs\" to rootfs at .*: (mkdir|open)"
+    r"|working directory .* is invalid|environment variable name can't|null byte|merged/.*: invalid argument",
+    re.IGNORECASE | re.DOTALL,
+)
+NO_GPU = re.compile(r"could not select device driver|nvidia-container-cli|unresolvable CDI", re.IGNORECASE)
+NO_NETWORK = re.compile(r"network .* not found|could not find a network|user namespaces", re.IGNORECASE)
+
+
+class DockerSession:
+    """See :class:`runner.engines.base.Session`. Made by :meth:`DockerEngine.session`."""
+
+    def __init__(self, engine: DockerEngine, attempt_id: str, labels: Mapping[str, str]) -> None:
+        self._engine = engine
+        self._clients: Clients = engine.clients
+        self._attempt = attempt_id
+        self._slot = Slot(default_locks())
+        self._labels = dict(labels) | {"proctor.attempt": attempt_id, "proctor.owner": me()}
+        self._sizes: dict[str, int] = {}
+        self._inodes: dict[str, int] = {}
+        self._uids: dict[str, int] = {}
+        self._kept: dict[str, tuple[str, str]] = {}  # volume -> (keeper container, path in it)
+        self._handles: list[DockerHandle] = []
+        self._room = Room()
+        self._tag = secrets.token_hex(6)
+
+    @property
+    def uid(self) -> int:
+        """The user id of this session's software and evaluator; no other live session has it."""
+        return self._slot.uid
+
+    @property
+    def sidecar_uid(self) -> int:
+        """The user id of this session's sidecars and gateways; no other live session has it."""
+        return self._slot.sidecar_uid
+
+    def output_volume(self, name: str, *, bytes: int, inodes: int, owner: Owner = "software") -> Volume:
+        """A memory volume with limits on bytes and files. Name them all before the first start: one keeper serves them."""
+        return self._volume(name, bytes, inodes, self.uid if owner == "software" else self.sidecar_uid)
+
+    def socket_volume(self, name: str) -> Volume:
+        """A memory volume for the sockets of sidecars, which every user of the session can pass through."""
+        return self._volume(name, SOCKET_BYTES, SOCKET_INODES, self.sidecar_uid, mode="0755")
+
+    def _volume(self, name: str, bytes: int, inodes: int, uid: int, mode: str = "0700") -> Volume:
+        volume = f"proctor-{self._tag}-{name}"
+        options = sandbox.tmpfs_volume_options(
+            size=bytes, inodes=inodes, uid=self._engine.uid_base + uid, mode=mode
+        )
+        with self._clients.calling("making a volume of a session") as api:
+            api.create_volume(volume, driver="local", driver_opts=options, labels=self._labels)
+        self._sizes[volume], self._inodes[volume], self._uids[volume] = bytes, inodes, uid
+        return Volume(volume)
+
+    def start(self, spec: ContainerSpec) -> DockerHandle:
+        """Create and start a container; what the image or command make impossible is in the handle's Exit.
+
+        Raises E305 when GPUs or a network are asked for that are not there, E302 for root without user namespaces,
+        ValueError for a join or a network that the role may not have.
+        """
+        import docker.errors
+
+        self._room.check(spec)
+        self._check(spec)
+        gauge = self._engine.make_meter()
+        body = sandbox.container_options(
+            spec,
+            self.sidecar_uid if spec.role in SIDECARS else self.uid,
+            joined=spec.join.id if isinstance(spec.join, DockerHandle) else None,
+            labels=self._labels | {"proctor.role": spec.role},
+            own_profile=self._engine.own_profile,
+            cgroup_parent=gauge.parent,
+        )
+        self._keep()
+        witness = Witness() if self._engine.local else None
+        handle = DockerHandle(
+            self._clients, spec, gauge, f"proctor-{self._tag}-{len(self._handles)}", witness
+        )
+        self._handles.append(handle)
+        self._room.add(spec, handle)
+        with self._clients.calling("starting a container") as api:
+            try:
+                handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
+                self._check_mounts(api, spec)
+                handle.start_error = self._refusal(api, handle.id, spec.image.id)
+                if handle.start_error is not None:
+                    return handle
+                gauge.created(handle.id, sandbox.socket_memory(spec.limits))
+                handle.clock = time.monotonic()
+                api.start(handle.id)
+                self._check_groups(api, handle.id, body["User"])
+                if spec.network is not None:
+                    _check_network(spec.network, api.inspect_container(handle.id))
+            except docker.errors.APIError as error:
+                text = explanation(error)
+                if NO_GPU.search(text):
+                    raise no_gpu() from error
+                if spec.network is not None and NO_NETWORK.search(text):
+                    raise _no_network(spec.network, text) from error
+                if not THEIR_FAULT.search(text):
+                    raise
+                handle.start_error = text
+        if handle.start_error is None:
+            gauge.started(handle.id)
+            if witness is not None:
+                with self._clients.calling("looking at a container") as api:
+                    witness.started(int(api.inspect_container(handle.id)["State"]["Pid"]), handle.id)
+        return handle
+
+    def copy_out(
+        self, volume: Volume, dest: Path, *, allowed: Callable[[str], bool], max_bytes: int, max_files: int
+    ) -> Collected:
+        """See :func:`runner.engines.collect.collect`; ``dest`` is made if it is missing."""
+        self._keep()
+        keeper, path = self._kept[volume.name]
+        dest.mkdir(parents=True, exist_ok=True)
+        full = self._full(volume, keeper, path)
+        # Honest files fit into the volume; only sparse ones can read as more.
+        cap = max(max_bytes, self._sizes[volume.name]) + (self._inodes[volume.name] + 16) * 2048
+        with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
+            chunks, _stat = api.get_archive(keeper, path, chunk_size=collect.CHUNK)
+            return collect.collect(
+                chunks,
+                dest,
+                allowed=allowed,
+                max_bytes=max_bytes,
+                max_files=max_files,
+                max_stream=cap,
+                full=full,
+            )
+
+    def copy_in(self, volume: Volume, files: Mapping[str, Path | bytes]) -> None:
+        """Write read-only files, owned by the volume's user, into a session volume."""
+        self._keep()
+        keeper, path = self._kept[volume.name]
+        with self._clients.streaming("copying files in", TRANSFER) as (api, _):
+            chunks = tarstream.stream(sorted(files.items()), uid=self._uids[volume.name])
+            with closing(moving.moving(chunks, "copying files in", seconds=TRANSFER)) as sent:
+                api.put_archive(keeper, path, sent)
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Remove every container and volume of this session. Raises :class:`PlatformError` if that fails."""
+        failure: PlatformError | None = None
+        for attempt in range(3):
+            if attempt:
+                time.sleep(0.5)
+            try:
+                remove(self._clients, owner_tag(self._labels))
+                failure = None
+                break
+            except PlatformError as error:
+                failure = error
+        for handle in self._handles:
+            handle.close()
+        self._slot.release()
+        if failure is not None:
+            raise failure
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def _check(self, spec: ContainerSpec) -> None:
+        info = self._engine.info()
+        if spec.limits.gpus > info.gpus:
+            raise no_gpu()
+        if spec.exceptions.root and not self._engine.user_namespaces:
+            raise PlatformError(
+                "this engine cannot run software as root safely",
+                why="The exception 'root' needs an engine that maps root away (user namespaces).",
+                fix="start dockerd with --userns-remap=default, or withdraw the exception",
+                code="E302",
+            )
+
+    def _refusal(self, api: Any, container: str, image: str) -> str | None:
+        """Why the image's account files are refused; looked at once for each image."""
+        if image not in self._engine.refusals:
+            self._engine.refusals[image] = accounts.refusal(api, container)
+        return self._engine.refusals[image]
+
+    def _check_groups(self, api: Any, container: str, user: str) -> None:
+        """That the kernel gave the container our group and no other, where its processes can be seen."""
+        if not self._engine.local:
+            return
+        found = accounts.identities(int(api.inspect_container(container)["State"]["Pid"] or -1))
+        if found is None or found == {self._engine.uid_base + int(user.partition(":")[2])}:
+            return
+        api.kill(container)
+        raise PlatformError(
+            "a container was given groups that are not ours",
+            why=f"It asked for {user} and has the groups {sorted(found)}.",
+            fix="tell us about this image",
+            code="E302",
+        )
+
+    def _check_mounts(self, api: Any, spec: ContainerSpec) -> None:
+        """An engine silently makes an empty volume for a name it does not know: find that out."""
+        import docker.errors
+
+        for mount in spec.mounts:
+            name = mount.volume.name
+            if name in self._sizes:
+                continue
+            try:
+                labels = api.inspect_volume(name).get("Labels") or {}
+            except docker.errors.NotFound:
+                labels = {}
+            if "proctor.data" not in labels:
+                raise PlatformError(
+                    "the volume with the inputs has vanished", why=f"{name} was removed meanwhile."
+                )
+
+    def _keep(self) -> None:
+        """A keeper for the volumes that have none yet."""
+        new = [v for v in self._sizes if v not in self._kept]
+        if not new:
+            return
+        mounts = [Mount(Volume(v), f"/kept/{i}", read_only=False) for i, v in enumerate(new)]
+        body = sandbox.keeper_options(
+            self._engine.keeper(),
+            mounts,
+            labels=self._labels | {"proctor.role": "keeper"},
+            own_profile=self._engine.own_profile,
+        )
+        with self._clients.calling("starting the keeper of the volumes") as api:
+            keeper = api.create_container_from_config(
+                body, name=f"proctor-{self._tag}-keeper-{len(self._kept)}"
+            )["Id"]
+            api.start(keeper)
+        self._kept |= {m.volume.name: (keeper, m.target) for m in mounts}
+
+    def _full(self, volume: Volume, keeper: str, path: str) -> bool:
+        """Whether the volume has no byte or no file left: from its mount point here, else from the keeper."""
+        with self._clients.calling("looking at the output volume") as api:
+            if self._engine.local:
+                point = str(api.inspect_volume(volume.name).get("Mountpoint") or "")
+                with suppress(OSError):
+                    if point and os.path.ismount(point):
+                        facts = os.statvfs(point)
+                        if facts.f_files == self._inodes[volume.name]:
+                            return facts.f_bavail == 0 or facts.f_favail == 0
+            for _ in range(3):  # a busy engine may lose what so short a command says
+                run = api.exec_create(keeper, ["stat", "-f", "-c", "%a %d", path])
+                words = bytes(api.exec_start(run["Id"])).split()
+                if words:
+                    break
+        if len(words) != 2 or not all(w.isdigit() for w in words):
+            raise PlatformError(
+                "the fill of the output volume cannot be read", why="The keeper's stat failed."
+            )
+        return b"0" in words
+
+
+def no_gpu() -> PlatformError:
+    """E305 for a task that wants GPUs."""
+    return PlatformError(
+        "this machine has not the GPUs that the task asks for",
+        why="The container engine offers fewer GPUs than limits.gpus.",
+        fix="use a machine with GPUs and the engine's GPU runtime, or set limits.gpus to 0",
+        code="E305",
+    )
+
+
+def _check_network(name: str, facts: Mapping[str, Any]) -> None:
+    """An engine without a bridge takes the word and gives nothing: find that out."""
+    if not set(facts["NetworkSettings"].get("Networks") or {}) - {"none"}:
+        raise _no_network(name, "The engine gave the container none: it has no bridge.")
+
+
+def _no_network(name: str, why: str) -> PlatformError:
+    """E305 for a gateway whose network the engine does not have."""
+    return PlatformError(
+        f"this machine has no network {printable(name)} for the gateway",
+        why=why,
+        fix="name one that it has in task.yaml; an engine without a bridge has services.gateway: {network: host}",
+        code="E305",
+    )
+
+
+def owner_tag(labels: Mapping[str, str]) -> dict[str, list[str]]:
+    """The filter for everything of one session."""
+    return {"label": [f"{k}={labels[k]}" for k in ("proctor.attempt", "proctor.owner")]}
+
+
+def remove(clients: Clients, filters: Mapping[str, list[str]]) -> None:
+    """Remove all containers, then all volumes, that match."""
+    import docker.errors
+
+    with clients.calling("removing containers") as api:
+        for found in api.containers(all=True, filters=filters):
+            with suppress(docker.errors.NotFound):
+                try:
+                    api.remove_container(found["Id"], force=True, v=True)
+                except docker.errors.APIError as error:
+                    if error.status_code != 409:  # 409: its removal is under way
+                        raise
+        for volume in api.volumes(filters=filters).get("Volumes") or []:
+            with suppress(docker.errors.NotFound):
+                api.remove_volume(volume["Name"])

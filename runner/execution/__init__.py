@@ -1,0 +1,1 @@
+"""From the plan to sealed and evaluated attempts."""

@@ -1,0 +1,277 @@
+"""One run, as a story: a job is executed in the room, sealed in the archive, evaluated, and committed.
+
+:func:`execute` and :func:`evaluate` are functions of what they are given and touch no database, so that
+they can run anywhere; only :func:`commit` writes the event log and the store, and only the coordinator
+calls it.
+"""
+
+from __future__ import annotations
+
+import platform as host
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+from runner.engines.base import Cancelled, Engine
+from runner.execution.evaluation import Beside, Evaluated, evaluator_image
+from runner.execution.evaluation import evaluate as run_evaluator
+from runner.execution.job import Executed, Job
+from runner.execution.workflows import workflow
+from runner.model.container import Exit, ImageRef, Resources
+from runner.model.errors import PlatformError, RunnerError
+from runner.model.pins import of_task, pins
+from runner.model.task import Dataset, Task
+from runner.records.archive import Attempt, Evaluation, RunArchive, Staging, file_sha256, write_json
+from runner.tasks.files import inputs_digest, truths_digest
+
+
+class Stop(Protocol):
+    """Who may stop work: one run (``cancelled``), or everything (``stopping``)."""
+
+    def cancelled(self, run_id: str) -> bool: ...
+
+    def stopping(self) -> bool: ...
+
+
+class Never:
+    """Nobody stops anything."""
+
+    def cancelled(self, run_id: str) -> bool:
+        return False
+
+    def stopping(self) -> bool:
+        return False
+
+
+def engine_attempt(run_id: str, number: int, role: str = "run") -> str:
+    """The name under which the engine knows the containers of an attempt (or of its evaluation)."""
+    return f"{run_id}-{number}" if role == "run" else f"{run_id}-{number}-{role}"
+
+
+def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = Never()) -> Attempt:
+    """Run ``job`` once and seal what came out as the next attempt of its run.
+
+    Returns the sealed attempt, whatever the verdict. Raises KeyboardInterrupt when the whole command is
+    being stopped, and E301 when the engine is gone: then nothing of this attempt stays.
+    """
+    _refuse_what_cannot_work(job, engine)
+    staging = archive.begin(job.task.id, job.run_id)
+    try:
+        write_json(staging.path / "lock.json", job.lock)
+        name = engine_attempt(job.run_id, staging.number)
+        stopped = partial(stop.cancelled, job.run_id)
+        executed = workflow(job.workflow)(job, engine, name, staging.path, stopped)
+        if executed.verdict.name == "cancelled" and stop.stopping():
+            raise KeyboardInterrupt
+        return archive.seal(staging, _run_record(job, staging, executed, engine))
+    except BaseException:
+        archive.discard(staging)
+        raise
+
+
+def _run_record(job: Job, staging: Staging, executed: Executed, engine: Engine) -> dict[str, Any]:
+    """The content of run.json (schema ``run``)."""
+    verdict, exit_, info = executed.verdict, executed.exit, engine.info()
+    return {
+        "schema_version": 1,
+        "run_id": job.run_id,
+        "attempt": staging.number,
+        "lock_digest": job.lock_digest,
+        "started": executed.started,
+        "finished": executed.finished,
+        "verdict": {
+            "name": verdict.name,
+            "blame": verdict.blame,
+            "detail": verdict.detail,
+            "warnings": list(verdict.warnings),
+        },
+        "exit": exit_record(exit_),
+        "resources": asdict(exit_.resources if exit_ else Resources()),
+        "log_truncated": bool(exit_ and exit_.log_truncated),
+        "output": {
+            "file": executed.run_file,
+            "files": [_file_record(staging.path / "output" / name) for name in executed.collected.files],
+            "refused": [list(pair) for pair in executed.collected.refused],
+            "bytes": executed.collected.bytes,
+            "full": executed.collected.full,
+        },
+        "engine": {
+            "name": info.name,
+            "version": info.version,
+            "cgroup_version": info.cgroup_version,
+            "cgroup_driver": info.cgroup_driver,
+            "platform": info.platform,
+        },
+        "host": host.platform(),
+        "runner_version": version("proctor-ir"),
+    }
+
+
+def _refuse_what_cannot_work(job: Job, engine: Engine) -> None:
+    """What this engine can never give must not look like a failure: neither the software's nor, tried again, ours."""
+    if job.workflow == "upload":
+        return
+    engine.require([job.limits])
+    if job.workflow == "interactive" and job.sidecars is None:
+        raise RunnerError(
+            "E304",
+            "our image of sidecars is not there",
+            why=f"{job.task.id} runs interactive software: driver, relay and index are containers of ours.",
+            fix="run `make setup`",
+        )
+    if job.exceptions.root and not engine.info().user_namespaces:
+        raise RunnerError(
+            "E305",
+            f"{job.team}/{job.software} was granted root, which this engine cannot give safely",
+            why="Root inside a container has to be nobody outside (user namespaces).",
+            fix="start dockerd with --userns-remap=default, or take the exception out of task.yaml",
+        )
+
+
+def _file_record(path: Path) -> dict[str, Any]:
+    return {"name": path.name, "size": path.stat().st_size, "sha256": file_sha256(path)}
+
+
+def exit_record(exit_: Exit | None) -> dict[str, Any] | None:
+    """The raw exit facts as they are kept in the archive."""
+    if exit_ is None:
+        return None
+    return {
+        "code": exit_.code,
+        "oom_killed": exit_.oom_killed,
+        "killed": exit_.killed,
+        "start_error": exit_.start_error,
+        "outside": exit_.outside,
+    }
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where evaluations of one task are made: the evaluator's image and the digests of what it is shown."""
+
+    task: Task
+    image: ImageRef
+    default: bool
+    digests: Mapping[str, Mapping[str, str]]  # dataset id -> {"inputs": …, "truths": …}
+    beside: Beside | None = None  # of a task whose evaluator may ask models
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        datasets: list[Dataset],
+        engine: Engine,
+        default_image: str,
+        *,
+        sidecars: str | None = None,
+        replies: Path | None = None,
+    ) -> Desk:
+        """The desk of ``task`` for ``datasets``. Raises E304 when an image that it needs is missing.
+
+        ``sidecars`` is the platform's image of the gateway, ``replies`` the file of what models answered before.
+        """
+        image = evaluator_image(engine, task, default_image)
+        digests = {d.id: {"inputs": inputs_digest(d), "truths": truths_digest(d)} for d in datasets}
+        beside = None
+        if task.evaluation_gateway is not None:
+            if sidecars is None:
+                raise RunnerError(
+                    "E304",
+                    "our image of sidecars is not there",
+                    why=f"The evaluator of {task.id} asks models through the gateway, a container of ours.",
+                    fix="run `make setup`",
+                )
+            beside = Beside(engine.resolve(sidecars), replies)
+        return cls(task, image, task.evaluator_image is None, digests, beside)
+
+
+def evaluate(
+    attempt: Attempt,
+    desk: Desk,
+    dataset: Dataset,
+    scenario: str,
+    engine: Engine,
+    archive: RunArchive,
+    stop: Stop = Never(),
+) -> Evaluation:
+    """Evaluate a sealed attempt with the verdict ``ok`` and put the evaluation beside it, never over another.
+
+    A failing evaluator or engine gives an evaluation of status ``error``; it never costs the team anything.
+    Raises E301 when the engine is gone, and E305 when it lacks the gateway's network.
+    """
+    run_file = attempt.record()["output"]["file"]
+    assert run_file is not None, "only attempts with a run file are evaluated"
+    staging = archive.begin_evaluation(attempt)
+    name = engine_attempt(attempt.run_id, attempt.number, f"evaluation-{staging.number}")
+    try:
+        try:
+            done = run_evaluator(
+                desk.task,
+                dataset,
+                scenario,
+                attempt.output,
+                run_file,
+                engine=engine,
+                image=desk.image,
+                digests=desk.digests[dataset.id],
+                attempt_id=name,
+                staging=staging.path,
+                cancelled=stop.stopping,
+                records=attempt.lock()["workflow"] == "interactive",
+                beside=desk.beside,
+            )
+        except Cancelled:
+            raise KeyboardInterrupt from None
+        except PlatformError as error:
+            if error.code in ("E301", "E305", "E311"):
+                raise
+            done = Evaluated("error", f"{error.what}. {error.why}".strip(), None, desk.image.id, "", "")
+        return archive.add_evaluation(
+            attempt, staging, _evaluation_record(attempt, staging, desk, dataset, done)
+        )
+    except BaseException:
+        archive.discard(staging)
+        raise
+
+
+def _evaluation_record(
+    attempt: Attempt, staging: Staging, desk: Desk, dataset: Dataset, done: Evaluated
+) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "run_id": attempt.run_id,
+        "attempt": attempt.number,
+        "evaluation": staging.number,
+        "evaluator": {"image_id": done.image_id, "default": desk.default},
+        "inputs_digest": desk.digests[dataset.id]["inputs"],
+        "truths_digest": desk.digests[dataset.id]["truths"],
+        "services": dict(done.services),
+        "gateway": _gateway_record(desk, done),
+        "asked": (asked := of_task(desk.task)),
+        "pins": pins(asked),
+        "started": done.started,
+        "finished": done.finished,
+        "status": done.status,
+        "fault": done.fault if done.status == "error" else None,
+        "final": done.final,
+        "message": done.message,
+        "exit": exit_record(done.exit),
+    }
+
+
+def _gateway_record(desk: Desk, done: Evaluated) -> dict[str, Any] | None:
+    """What an evaluation's record says of its gateway (schema ``evaluation``); None without one."""
+    service, facts = desk.task.evaluation_gateway, done.gateway
+    if service is None or facts is None or desk.beside is None:
+        return None
+    return {
+        "image_id": desk.beside.sidecars.id,
+        "models": list(service.options["models"]),
+        "replay": facts.replay,
+        "calls": facts.calls,
+        "asked": facts.asked,
+        "refused": dict(facts.refused),
+    }

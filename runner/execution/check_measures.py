@@ -1,0 +1,141 @@
+"""Whether a task's evaluator image can compute the task's measures, asked before the task opens.
+
+Asked in the words of the public contract, so that any image can answer: the image is given a run without a single line.
+An evaluator that can do its work says that this run is valid or invalid; one that cannot compute a measure says
+``error``, and is then asked for each measure on its own.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import schemas
+from runner.engines.base import Engine
+from runner.execution.evaluation import Evaluated, evaluate, evaluator_image
+from runner.model.container import ImageRef
+from runner.model.errors import Problem, RunnerError
+from runner.model.task import Dataset, Task
+from runner.tasks.files import inputs_digest, missing_sources, not_made, truths_digest
+
+MANY = 30  # measures that are asked for one by one
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of one measure: ``computed`` (None: it could not be found out), and ``why`` not."""
+
+    id: str
+    measure: str
+    computed: bool | None
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {"id": self.id, "measure": self.measure, "computed": self.computed, "why": self.why}
+
+
+def ask(engine: Engine, task: Task, default_image: str) -> list[Answer]:
+    """Ask the evaluator image of ``task`` (its own, or the platform's) whether it can compute each measure.
+
+    Raises E304 when the image is missing, and PlatformError when the engine fails.
+    """
+    # A public one if there is one: nothing has to wait for runs on hidden data to end then.
+    datasets = sorted(task.datasets.values(), key=lambda d: d.visibility != "public")
+    dataset = next((d for d in datasets if _there(d)), None)
+    if dataset is None:
+        return _all(task, None, "no dataset has all its files")
+    if task.evaluation_gateway is not None:
+        return _all(task, None, "its evaluator asks models; runner task check --run tries it")
+    image = evaluator_image(engine, task, default_image)
+    digests = {"inputs": inputs_digest(dataset), "truths": truths_digest(dataset)}
+
+    def tried(some: Task) -> Evaluated:
+        return _on_an_empty_run(some, dataset, engine, image, digests)
+
+    together = tried(task)
+    if together.status != "error":
+        return _all(task, True, "")
+    return _one_by_one(task, together.message, tried)
+
+
+def _one_by_one(task: Task, together: str, tried: Callable[[Task], Evaluated]) -> list[Answer]:
+    """Ask for every measure alone, after asking for all at once failed."""
+    if not 1 < len(task.measures) <= MANY:
+        alone = {name: Evaluated("error", together, None, "", "", "") for name in task.measures}
+    else:
+        alone = {name: tried(replace(task, measures={name: m})) for name, m in task.measures.items()}
+    failing = [name for name, done in alone.items() if done.status == "error"]
+    # A stranger's evaluator may fail on a run without lines: if it fails on all, that says nothing of the measures.
+    certain = task.evaluator_image is None or 0 < len(failing) < len(alone)
+    if not failing:  # each alone, but not together
+        return _all(task, False if task.evaluator_image is None else None, together)
+    return [
+        Answer(
+            name,
+            m.measure,
+            True if name not in failing else False if certain else None,
+            alone[name].message if name in failing else "",
+        )
+        for name, m in task.measures.items()
+    ]
+
+
+def _there(dataset: Dataset) -> bool:
+    return not missing_sources(dataset) and not not_made(dataset) and dataset.truths.is_dir()
+
+
+def _all(task: Task, computed: bool | None, why: str) -> list[Answer]:
+    return [Answer(m.id, m.measure, computed, why) for m in task.measures.values()]
+
+
+def _on_an_empty_run(
+    task: Task, dataset: Dataset, engine: Engine, image: ImageRef, digests: Mapping[str, str]
+) -> Evaluated:
+    with tempfile.TemporaryDirectory(prefix="measures-") as scratch:
+        run, staging = Path(scratch) / "run", Path(scratch) / "evaluation"
+        run.mkdir()
+        staging.mkdir()
+        (run / task.output).touch()
+        return evaluate(
+            task,
+            dataset,
+            task.usual_scenario().id,
+            run,
+            task.output,
+            engine=engine,
+            image=image,
+            digests=digests,
+            attempt_id=f"check.{task.id}.{secrets.token_hex(4)}",
+            staging=staging,
+            cancelled=lambda: False,
+        )
+
+
+def refusal(task: Task, answers: list[Answer]) -> RunnerError | None:
+    """The error for measures that the evaluator cannot compute, each with its line in task.yaml; None if there are none."""
+    bad = [one for one in answers if one.computed is False]
+    if not bad:
+        return None
+    name = f"tasks/{task.id}/task.yaml"
+    doc = schemas.load_yaml(task.folder / "task.yaml", name)
+    places = {m.get("id"): i for i, m in enumerate(task.definition.get("measures", []))}
+    problems = [
+        Problem(
+            doc.problem(("measures", places.get(one.id, 0), "measure"), "", "").where,
+            f"the evaluator image cannot compute {schemas.show(one.measure)}: {one.why}",
+        )
+        for one in bad
+    ]
+    count = "one measure" if len(bad) == 1 else f"{len(bad)} measures"
+    return RunnerError(
+        "E404",
+        f"the evaluator of {task.id} cannot compute {count}",
+        why="It was given a run without a line, and ended with an error.",
+        fix="name other measures, mend the truths, or name an evaluator image that can (docs/how-to/own-evaluator.md)",
+        problems=problems,
+    )

@@ -1,0 +1,76 @@
+"""One run to execute: everything the workflow needs, and the lock that pins it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runner.model.container import Collected, Exit
+from runner.model.limits import Exceptions, Limits
+from runner.model.service import Service
+from runner.model.task import Dataset, Model, Task, Workflow
+from runner.model.verdict import Verdict
+
+WorkflowName = Workflow
+
+
+@dataclass(frozen=True)
+class InputRun:
+    """An archived run that another software takes as input: its run id and the folder of its output."""
+
+    name: str
+    run_id: str
+    output: Path
+    digest: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """One software on one dataset in one scenario, ready to be executed.
+
+    ``image`` is the engine's image identity (None for uploads); ``command`` is resolved (a list, or None for
+    the image's own entrypoint); ``lock`` pins all of it and ``lock_digest`` decides "the same work".
+
+    Of the workflow interactive only: ``sidecars`` is the identity of the platform's own image for the containers
+    beside the software, ``services`` are those that this run needs, and ``replies`` is the file with what models
+    answered before (None: nothing yet).
+    """
+
+    run_id: str
+    submission_id: str
+    team: str
+    software: str
+    task: Task
+    dataset: Dataset
+    scenario: str
+    workflow: WorkflowName
+    image: str | None
+    command: tuple[str, ...] | None
+    env: Mapping[str, str]
+    limits: Limits
+    exceptions: Exceptions = field(default_factory=Exceptions)
+    uploads: tuple[Path, ...] = ()
+    input_runs: tuple[InputRun, ...] = ()
+    models: tuple[Model, ...] = ()
+    sidecars: str | None = None
+    services: Mapping[str, Service] = field(default_factory=dict)
+    replies: Path | None = None
+    lock: Mapping[str, Any] = field(default_factory=dict)
+    lock_digest: str = ""
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What a workflow returns: the verdict, the raw facts beside it, and the run file's name (None if absent).
+
+    Output files lie in the staging folder's ``output/``, logs in ``logs/``.
+    """
+
+    verdict: Verdict
+    exit: Exit | None
+    collected: Collected
+    run_file: str | None
+    started: str
+    finished: str

@@ -1,0 +1,74 @@
+"""Prove a task with its baselines: each is run and scored on every dataset, before the task opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from runner.execution import trial as local
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.model.task import Task
+from runner.provision.images import images, open_engine
+from runner.submissions.load import load_submission
+from runner.submissions.pack import image_of
+from runner.tasks.files import missing_sources, not_made
+
+
+def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Run the baselines that the task's tables name on every dataset, in every scenario they enter.
+
+    Returns one row for each: software, dataset, scenario, outcome, why, scores, and ``good`` when it scored above
+    zero on the measure its table ranks by. Raises E402 when the task names no baseline.
+    """
+    names = sorted({table.baseline for table in task.tables.values() if table.baseline})
+    if not names:
+        raise RunnerError(
+            "E402",
+            f"{task.id} names no baseline",
+            why="A proof needs a software.",
+            fix="write one (a changed copy of submissions/baselines/dirichlet will do for a start), and name it "
+            "in a table of task.yaml as baseline: team/software",
+        )
+    engine = open_engine(config)
+    engine.require([task.limits, task.evaluator_limits])
+    evaluator = images(engine, config)["evaluator"].id
+    rank_by = {table.rank_by for table in task.tables.values()}
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        team, _, software = name.partition("/")
+        submission = load_submission(config, team, software)
+        if submission.task != task.id:
+            raise RunnerError(
+                "E207",
+                f"the baseline {name} is for the task {submission.task}",
+                why=f"{task.id} cannot be proven with it.",
+                fix=f"name a software for {task.id} as the table's baseline",
+            )
+        say(f"building {name} …")
+        image = image_of(config, engine, submission)
+        for dataset in task.datasets.values():
+            if missing_sources(dataset):
+                say(f"left out {dataset.id}: its files have not been fetched")
+                continue
+            if why := not_made(dataset):
+                say(f"left out {dataset.id}: {why}")
+                continue
+            for scenario in submission.scenarios:
+                say(f"running {name} on {dataset.id} …")
+                with local.check_submission(
+                    config, engine, evaluator, submission, image, task, dataset, scenario
+                ) as checked:
+                    scores = checked.summary()["scores"]
+                    rows.append(
+                        {
+                            "software": name,
+                            "dataset": dataset.id,
+                            "scenario": scenario,
+                            "outcome": checked.detail.run.outcome.name,
+                            "why": checked.detail.run.outcome.reason,
+                            "scores": scores,
+                            "good": checked.good and any(scores.get(m, 0) > 0 for m in rank_by),
+                        }
+                    )
+    return rows

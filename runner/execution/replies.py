@@ -1,0 +1,152 @@
+"""What models answered before, and what that cost: so that no question is ever paid for twice.
+
+``RUNNER_HOME/replies/<task>.jsonl`` holds lines ``{"key", "model", "reply", …}``; the key is a hash of the question
+(model, messages, parameters; never the endpoint). The file only grows, and nothing in it is a secret of the
+platform, but it may hold words of participants and of truths: it is the organiser's. It is derived: every line of
+it stands in the archive too, beside the attempt or evaluation that asked (``replies.jsonl``).
+
+``<task>.spent.json`` beside it is the account of what that cost (:mod:`runner.execution.spending`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.model.errors import PlatformError
+from runner.model.limits import MIB
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+    from runner.records.archive import RunArchive
+
+NAME = "replies.jsonl"
+MAX_LINE = 4 * MIB
+MAX_BYTES = 512 * MIB  # of one task's file: it is copied into memory of the engine's machine for each gateway
+_KEY = re.compile(r"[0-9a-f]{64}")
+_TASK = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+
+
+def replies_of(home: Path, task: str) -> Path:
+    """The file of a task's replies; it may not be there yet."""
+    if not _TASK.fullmatch(task):
+        raise ValueError("not the name of a task")
+    return home / "replies" / f"{task}.jsonl"
+
+
+def learn(book: Path, found: Path) -> int:
+    """Add the replies in ``found`` (a gateway's file) that ``book`` does not have; returns how many were new.
+
+    Lines that are no replies are left out. Raises E306 when the book cannot be written.
+    """
+    if not found.is_file() or found.stat().st_size == 0:
+        return 0
+    try:
+        book.parent.mkdir(parents=True, exist_ok=True)
+        with locked(book):
+            known = {key for key, _ in _lines(book)}
+            added = 0
+            _end_the_line(book)
+            with book.open("ab") as out:
+                for key, line in _lines(found):
+                    if key not in known:
+                        known.add(key)
+                        out.write(line + b"\n")
+                        added += 1
+            return added
+    except OSError as error:
+        raise PlatformError(
+            "the replies of models cannot be kept",
+            why=f"{book}: {error.strerror or error}.",
+            fix="make the data directory writable, and evaluate again",
+            code="E306",
+        ) from error
+
+
+def rebuild(home: Path, archive: RunArchive, task: str) -> int:
+    """Make a task's file anew from everything in the archive; returns how many replies it has."""
+    book = replies_of(home, task)
+    book.unlink(missing_ok=True)
+    return sum(learn(book, path) for path in made_beside(archive, task, NAME))
+
+
+def made_beside(archive: RunArchive, task: str, name: str) -> Iterator[Path]:
+    """Where gateways left the file ``name`` (if they did): in every attempt of a task and every evaluation."""
+    for _, run in archive.runs(task):
+        for attempt in archive.attempts(task, run):
+            yield attempt.path / name
+            yield from (evaluation.path / name for evaluation in attempt.evaluations())
+
+
+@contextmanager
+def snapshot(book: Path | None) -> Iterator[Path | None]:
+    """A copy of a book that does not change while it is read; None when there is nothing in it.
+
+    Raises E306 when it has grown beyond what a gateway can be given.
+    """
+    if book is None or not book.is_file() or book.stat().st_size == 0:
+        yield None
+        return
+    if book.stat().st_size > MAX_BYTES:
+        raise PlatformError(
+            "there are too many kept replies of models",
+            why=f"{book} is larger than {MAX_BYTES // MIB} MiB.",
+            fix="move it away: runner store rebuild makes it again from the archive",
+            code="E306",
+        )
+    with tempfile.TemporaryDirectory(prefix="replies-") as folder:
+        copy = Path(folder) / NAME
+        with locked(book), copy.open("wb") as out:
+            out.writelines(line + b"\n" for _, line in _lines(book))
+        yield copy
+
+
+def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Key and line of every reply in a file; what is no reply (a line that was cut off, say) is passed over."""
+    if not path.is_file():
+        return
+    with path.open("rb") as stream:
+        while line := stream.readline(MAX_LINE + 1):
+            if len(line) > MAX_LINE:
+                _skip(stream)
+                continue
+            key = _key(line)
+            if key is not None:
+                yield key, line.rstrip(b"\r\n")
+
+
+def _skip(stream: Iterable[bytes]) -> None:
+    """Pass over the rest of a line that is too long."""
+    while (more := stream.readline(MAX_LINE)) and not more.endswith(b"\n"):  # type: ignore[attr-defined]
+        pass
+
+
+def _key(line: bytes) -> str | None:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    key = data.get("key") if isinstance(data, dict) else None
+    return key if isinstance(key, str) and _KEY.fullmatch(key) and "reply" in data else None
+
+
+def _end_the_line(book: Path) -> None:
+    """A process that was killed while it wrote may have left half a line: what follows starts a new one."""
+    if book.is_file() and book.stat().st_size:
+        with book.open("rb+") as stream:
+            stream.seek(-1, 2)
+            if stream.read(1) != b"\n":
+                stream.write(b"\n")
+
+
+def locked(book: Path) -> BaseFileLock:
+    """The lock of a task's replies and of their account, over processes."""
+    from filelock import FileLock
+
+    return FileLock(book.with_name(f".{book.name}.lock"), timeout=60)

@@ -1,0 +1,307 @@
+"""The local check: one software on one public dataset, in the graded sandbox, with the graded evaluator.
+
+Everything is recorded as in earnest, but in a scratch data directory that goes away afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from runner.engines.base import Engine
+from runner.execution.attempt import Desk, Never, Stop, evaluate, execute
+from runner.execution.job import InputRun, Job
+from runner.execution.lock import make_job
+from runner.execution.replies import replies_of
+from runner.model.config import Config
+from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
+from runner.model.task import Dataset, Task
+from runner.records.commit import commit
+from runner.records.store.connect import open_store
+from runner.records.store.queries import RunDetail, detail
+from runner.submissions.bundle import Bundle, provisional, registration
+from runner.submissions.load import SubmissionFile
+from runner.tasks.files import view_files
+from runner.views.audience import Audience, RunView, escape, redact_run
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a local check gave: the job, and everything about its run as a store would tell it."""
+
+    job: Job
+    detail: RunDetail
+
+    @property
+    def good(self) -> bool:
+        """Whether the run would be scored, as far as that can be said here.
+
+        Only the organiser may hold the key of the models that judge: a run that waits for nothing else is good.
+        """
+        return self.detail.run.outcome.name == "scored" or self.unjudged
+
+    @property
+    def unjudged(self) -> bool:
+        """Whether the run ended well and could not be judged because models cannot be asked here."""
+        last = self.detail.evaluation
+        if self.detail.run.outcome.verdict != "ok" or last is None:
+            return False
+        record = last.record(check=False)
+        return record["status"] == "error" and str(record.get("message")).startswith("E408")
+
+    @property
+    def our_failure(self) -> str:
+        """What failed on our side, in full; empty when nothing did.
+
+        For whoever sits at this machine alone: it is not redacted, and nothing of a check is kept to look it up.
+        """
+        if self.detail.run.outcome.blame != "platform" or self.detail.attempt is None:
+            return ""
+        verdict = self.detail.attempt.record(check=False)["verdict"]
+        if verdict["blame"] == "platform":
+            return escape(f"{verdict['name']}: {verdict['detail'] or verdict['name']}", 2000)
+        last = self.detail.evaluation
+        return escape(f"the evaluation: {last.record(check=False)['message']}", 2000) if last else ""
+
+    def view(self, audience: Audience) -> RunView:
+        """The run as ``audience`` may see it."""
+        return redact_run(self.detail, audience, self.job.dataset)
+
+    def summary(self) -> dict[str, Any]:
+        """What a bundle keeps of the check."""
+        outcome = self.detail.run.outcome
+        status = {"scored": "valid", "invalid": "invalid"}.get(outcome.name)
+        return {
+            "verdict": outcome.verdict,
+            "status": status,
+            "dataset": self.job.dataset.id,
+            "scores": {name: measure.value for name, measure in self.detail.measures.items()},
+        }
+
+
+def public_dataset(task: Task, wanted: str | None = None) -> Dataset:
+    """The dataset for local checks: the one asked for, else the task's first public one. Raises E102, E103."""
+    if wanted is None:
+        found = task.public_dataset()
+        if found is None:
+            raise RunnerError("E102", f"{task.id} has no public dataset", fix="name one with --dataset")
+        return found
+    if wanted not in task.datasets:
+        raise RunnerError(
+            "E102", f"{task.id} has no dataset {wanted}", why=f"It has {', '.join(task.datasets)}."
+        )
+    return task.datasets[wanted]
+
+
+@contextmanager
+def check(
+    config: Config,
+    engine: Engine,
+    evaluator: str,
+    bundle: Bundle,
+    task: Task,
+    dataset: Dataset,
+    scenario: str = "default",
+    *,
+    input_runs: Sequence[InputRun] = (),
+    stop: Stop | None = None,
+    sidecars: str | None = None,
+) -> Iterator[Checked]:
+    """Execute and evaluate ``bundle`` on ``dataset``; the files are there until the context ends.
+
+    ``evaluator`` is the platform's evaluator image, ``sidecars`` that of the containers beside software and
+    evaluator (None: looked for, when the task needs it). Raises RunnerError for what is not the software's doing.
+    """
+    config.home.mkdir(parents=True, exist_ok=True)
+    scratch = replace(config, home=Path(tempfile.mkdtemp(prefix="check-", dir=config.home)))
+    stop = stop or Never()
+    try:
+        with open_store(scratch, url=f"sqlite:///{scratch.database}") as store:
+            if sidecars is None and task.needs_sidecars:
+                sidecars = _sidecars(config, engine)
+            # The real data directory's: what was paid for once is not paid for again by a check.
+            book = replies_of(config.home, task.id)
+            job = make_job(
+                bundle,
+                task,
+                dataset,
+                scenario,
+                own_profile=engine.info().seccomp,
+                input_runs=input_runs,
+                sidecars=sidecars,
+                replies=book,
+            )
+            desk = Desk.of(task, [dataset], engine, evaluator, sidecars=sidecars, replies=book)
+            store.commit("submission-registered", registration(bundle), actor=str(bundle.data["team"]))
+            attempt = execute(job, engine, store.archive, stop)
+            commit(store, attempt)
+            if attempt.record()["verdict"]["name"] == "ok":
+                commit(store, evaluate(attempt, desk, dataset, scenario, engine, store.archive, stop))
+            yield Checked(job, detail(store, job.run_id, [task]))
+    finally:
+        _remove(scratch.home)
+
+
+def _sidecars(config: Config, engine: Engine) -> str:
+    """The identity of the platform's image beside software. Raises E304 when it is missing or stale."""
+    from runner.provision.images import images
+
+    return images(engine, config, ["sidecars"])["sidecars"].id
+
+
+def _remove(folder: Path) -> None:
+    """Remove a scratch folder; the archive in it was sealed read-only."""
+    for inner, _, _ in os.walk(folder):
+        Path(inner).chmod(0o755)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def command_line(job: Job) -> str:
+    """A ``docker run`` line that comes as close to the sandbox as the command line can, for people to copy.
+
+    The run file lands in a new folder ``output`` of the folder where the line is run. Not in it: the platform's
+    seccomp profile, the byte and file quota on the output directory, the wall-clock limit, and input runs.
+    ``runner try`` has them all. Empty for an uploaded run, which needs no container, and for a server, which needs
+    more than one.
+    """
+    import shlex
+
+    from runner.tasks.tira import INPUT, OUTPUT
+
+    if job.image is None or job.workflow == "interactive":
+        return ""
+    limits = job.limits
+    words = [
+        "docker", "run", "--rm", "--network=none", "--ipc=none", "--read-only", "--cap-drop=ALL",
+        "--security-opt=no-new-privileges", "--init", "--no-healthcheck", "--user=20000:20000",
+        f"--memory={limits.memory}", f"--memory-swap={limits.memory}", f"--cpus={limits.cpus:g}",
+        f"--pids-limit={limits.pids}", f"--ulimit=nofile={limits.open_files}:{limits.open_files}",
+        f"--tmpfs=/tmp:rw,nosuid,nodev,size={limits.tmp}", f"--tmpfs=/dev/shm:rw,nosuid,nodev,noexec,size={limits.shm}",
+    ]  # fmt: skip
+    scenario = job.task.scenarios[job.scenario]
+    mounts = [(INPUT, job.dataset.inputs)]
+    if scenario.rules is not None:
+        mounts = [(f"{INPUT}/{name}", path) for name, path in view_files(job.dataset, scenario)]
+    for target, source in mounts:
+        words += ["--mount", f"type=bind,src={source},dst={target},readonly"]
+    for model in job.models:
+        words += ["--mount", f"type=bind,src={model.path},dst={model.target},readonly"]
+    for name, value in job.env.items():
+        words += ["-e", f"{name}={value}"]
+    if job.exceptions.writable:
+        words += [
+            f"--tmpfs={path}:rw,nosuid,nodev,size={job.exceptions.writable_bytes}"
+            for path in job.exceptions.writable
+        ]
+    if job.command:
+        words.append(f"--entrypoint={job.command[0]}")
+    words += [job.image, *(job.command or ())[1:]]
+    # Writable for everybody, as the software runs as a user that this machine does not know.
+    return f'mkdir -p -m 777 output && docker run -v "$PWD/output":{OUTPUT} {shlex.join(words[2:])}'
+
+
+@contextmanager
+def check_submission(
+    config: Config,
+    engine: Engine,
+    evaluator: str,
+    submission: SubmissionFile,
+    image: ImageRef | None,
+    task: Task,
+    dataset: Dataset,
+    scenario: str,
+) -> Iterator[Checked]:
+    """:func:`check` a submission as it lies in its folder, after the runs that it takes as input.
+
+    ``image`` is its image (None for uploaded run files). Raises E207 when an input cannot be made.
+    """
+    with (
+        input_runs(config, engine, evaluator, submission, task, dataset, scenario) as inputs,
+        _bundle(config, engine, submission, image) as bundle,
+        check(
+            config,
+            engine,
+            evaluator,
+            bundle,
+            task,
+            dataset,
+            scenario,
+            input_runs=inputs,
+        ) as checked,
+    ):
+        yield checked
+
+
+@contextmanager
+def _bundle(
+    config: Config, engine: Engine, submission: SubmissionFile, image: ImageRef | None
+) -> Iterator[Bundle]:
+    """The bundle of a submission: nothing but its description, or with the run files in a scratch folder."""
+    if not submission.run:
+        yield provisional(submission, image, submission.folder)
+        return
+    from runner.submissions.pack import write
+
+    config.home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="check-", dir=config.home) as scratch:
+        yield write(submission, None, Path(scratch) / "bundle", engine=engine, check=None, with_archive=False)
+
+
+@contextmanager
+def input_runs(
+    config: Config,
+    engine: Engine,
+    evaluator: str,
+    submission: SubmissionFile,
+    task: Task,
+    dataset: Dataset,
+    scenario: str,
+    above: tuple[str, ...] = (),
+) -> Iterator[list[InputRun]]:
+    """The runs that ``submission`` takes as input, made here on ``dataset``, with their own inputs first.
+
+    Raises E207 when an input is no software of the same task, fails, or needs itself.
+    """
+    from runner.execution.plan import owner_of
+    from runner.submissions.load import load_submission
+    from runner.submissions.pack import image_of
+    from runner.tasks.data_files import files_digest, folder_files
+
+    here = f"{submission.team}/{submission.software}"
+    if here in above:
+        raise RunnerError(
+            "E207", f"the inputs of {here} lead back to itself", fix="mend inputs in submission.yaml"
+        )
+    found = []
+    with ExitStack() as open_checks:
+        for name, source in submission.inputs.items():
+            needed = load_submission(config, *owner_of(source, submission.team))
+            if needed.task != task.id:
+                raise RunnerError(
+                    "E207",
+                    f"the input {source} is for the task {needed.task}",
+                    fix=f"name a software for {task.id}",
+                )
+            deeper = open_checks.enter_context(
+                input_runs(config, engine, evaluator, needed, task, dataset, scenario, (*above, here))
+            )
+            bundle = provisional(needed, image_of(config, engine, needed), needed.folder)
+            checked = open_checks.enter_context(
+                check(config, engine, evaluator, bundle, task, dataset, scenario, input_runs=deeper)
+            )
+            if not checked.good or checked.detail.attempt is None:
+                raise RunnerError(
+                    "E207",
+                    f"the input run of {source} failed",
+                    fix=f"runner try --team {needed.team} --software {needed.software}",
+                )
+            output = checked.detail.attempt.output
+            found.append(InputRun(name, checked.job.run_id, output, files_digest(folder_files(output))))
+        yield found

@@ -1,0 +1,125 @@
+"""The local check of uploaded run files: scored where the truths are public, checked for their form elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from runner.engines.base import Engine
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.model.task import Dataset, Task
+from runner.submissions.load import SubmissionFile
+from runner.tasks.files import check_task, missing_sources
+
+
+@dataclass(frozen=True)
+class UploadCheck:
+    """What the check of one run file gave.
+
+    ``how``: ``scored`` (as in earnest; ``view`` is its run), ``checked`` (only its form; ``text`` is what the
+    checker said) or ``unchecked`` (``text`` says why). ``summary`` is what a bundle keeps of a scored one.
+    """
+
+    file: str
+    dataset: str
+    scenario: str
+    how: Literal["scored", "checked", "unchecked"]
+    good: bool
+    text: str = ""
+    view: Any = None
+    summary: dict[str, Any] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for ``--json``."""
+        return {
+            "file": self.file,
+            "dataset": self.dataset,
+            "scenario": self.scenario,
+            "how": self.how,
+            "good": self.good,
+            "message": self.text,
+            "run": dict(self.view) if self.view is not None else None,
+        }
+
+
+def check_uploads(
+    config: Config,
+    engine: Engine,
+    evaluator: str,
+    submission: SubmissionFile,
+    task: Task,
+    *,
+    dataset: str | None = None,
+    scenario: str | None = None,
+) -> Iterator[UploadCheck]:
+    """Check the run files of a submission one after the other; ``dataset`` and ``scenario`` choose some of them.
+
+    Raises E207 when none of them is meant, E402 when a chosen public dataset's files are wrong.
+    """
+    meant = [
+        run for run in submission.run if dataset in (None, run.dataset) and scenario in (None, run.scenario)
+    ]
+    if not meant:
+        raise RunnerError(
+            "E207",
+            f"{submission.team}/{submission.software} has no such run file",
+            why=f"It has files for {', '.join(f'{r.dataset} in {r.scenario}' for r in submission.run)}.",
+            fix="name one of these",
+        )
+    for run in meant:
+        chosen = task.datasets[run.dataset]
+        if _open(chosen):
+            check_task(task, config, [chosen.id])
+            yield _scored(config, engine, evaluator, submission, task, chosen, run.scenario, run.path.name)
+        else:
+            yield _form(task, chosen, run.scenario, run.path)
+
+
+def _open(dataset: Dataset) -> bool:
+    """Whether everything is here that a score needs, and everybody may know the score."""
+    here = dataset.inputs.is_dir() and dataset.truths.is_dir() and not missing_sources(dataset)
+    return dataset.visibility == "public" and here
+
+
+def _scored(
+    config: Config,
+    engine: Engine,
+    evaluator: str,
+    submission: SubmissionFile,
+    task: Task,
+    dataset: Dataset,
+    scenario: str,
+    file: str,
+) -> UploadCheck:
+    from runner.execution.trial import check_submission
+    from runner.views.audience import Audience
+
+    with check_submission(config, engine, evaluator, submission, None, task, dataset, scenario) as checked:
+        view = checked.view(Audience.parse(f"team:{submission.team}"))
+        return UploadCheck(
+            file,
+            dataset.id,
+            scenario,
+            "scored",
+            checked.good,
+            view=view,
+            summary=checked.summary(),
+        )
+
+
+def _form(task: Task, dataset: Dataset, scenario: str, file: Path) -> UploadCheck:
+    from runner.submissions.check_file import ask
+
+    if not dataset.inputs.is_dir() or missing_sources(dataset, "inputs"):
+        why = f"the inputs of {dataset.id} are not here"
+        return UploadCheck(file.name, dataset.id, scenario, "unchecked", True, why)
+    try:
+        code, text = ask(task, dataset, file, scenario=scenario)
+    except RunnerError as error:
+        if error.code != "E404":
+            raise
+        return UploadCheck(file.name, dataset.id, scenario, "unchecked", True, error.why or error.what)
+    return UploadCheck(file.name, dataset.id, scenario, "checked", code == 0, text)

@@ -1,0 +1,28 @@
+"""Workflows: who talks to whom during a run. Each returns a verdict and leaves files; none knows measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from runner.engines.base import Engine
+from runner.execution.job import Executed, Job, WorkflowName
+
+WorkflowRun = Callable[[Job, Engine, str, Path, Callable[[], bool]], Executed]
+
+
+def workflow(name: WorkflowName) -> WorkflowRun:
+    """The function that executes jobs of the workflow ``name``. Raises KeyError for one that is not there."""
+    if name == "batch":
+        from runner.execution.workflows import batch
+
+        return batch.run
+    if name == "upload":
+        from runner.execution.workflows import upload
+
+        return upload.run
+    if name == "interactive":
+        from runner.execution.workflows import interactive
+
+        return interactive.run
+    raise KeyError(name)

@@ -1,0 +1,125 @@
+"""The batch workflow: inputs → software → output directory. No network, one container."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from runner.engines.base import Cancelled, ContainerSpec, Engine, Mount, Session, Volume
+from runner.execution.job import Executed, Job
+from runner.model.clock import SystemClock, stamp
+from runner.model.container import Collected, Exit
+from runner.model.errors import PlatformError, RunnerError
+from runner.model.task import Model
+from runner.model.verdict import Facts, decide
+from runner.tasks.data_files import folder_files
+from runner.tasks.files import model_digest, view_files
+from runner.tasks.tira import INPUT, OUTPUT, input_run_paths
+
+
+def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Callable[[], bool]) -> Executed:
+    """Execute ``job`` once and leave ``output/`` and ``logs/`` in ``staging``.
+
+    Whatever the software does ends in the verdict. A failure of the platform ends in the verdict
+    ``platform-error``; only :class:`KeyboardInterrupt` leaves this function otherwise, E301 and E311: an engine
+    that is gone, or is not for this data, says nothing about this run, and would use up the tries of all others.
+    """
+    started = stamp(SystemClock().now())
+    collected, exit_, platform = Collected(), None, None
+    (staging / "output").mkdir()
+    (staging / "logs").mkdir()
+    try:
+        exit_, collected = _in_the_room(job, engine, attempt_id, staging, cancelled)
+    except Cancelled:
+        exit_ = Exit(code=None, killed="cancel")
+    except PlatformError as error:
+        if error.code in ("E301", "E311"):
+            raise
+        platform = f"{error.what}. {error.why}".strip()
+    run_file = _run_file(collected, job.task.output)
+    facts = Facts(
+        exit=exit_,
+        output_present=run_file is not None,
+        output_full=collected.full,
+        refused=collected.refused,
+        platform=platform,
+    )
+    verdict = decide(facts, job.limits, job.task.output)
+    return Executed(verdict, exit_, collected, run_file, started, stamp(SystemClock().now()))
+
+
+def _in_the_room(
+    job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Callable[[], bool]
+) -> tuple[Exit, Collected]:
+    assert job.image is not None
+    image = engine.resolve(job.image)
+    mounts = [Mount(inputs_volume(job, engine), INPUT), *model_mounts(job, engine), *_input_runs(job, engine)]
+    labels = {"run": job.run_id, "team": job.team}
+    visibility = job.dataset.visibility
+    with engine.session(attempt_id, labels=labels, visibility=visibility, cancelled=cancelled) as session:
+        out = session.output_volume("output", bytes=job.limits.output, inodes=job.limits.output_files)
+        spec = ContainerSpec(
+            role="software",
+            image=image,
+            command=job.command,
+            limits=job.limits,
+            mounts=(*mounts, Mount(out, OUTPUT, read_only=False)),
+            env=job.env,
+            exceptions=job.exceptions,
+        )
+        handle = session.start(spec)
+        exit_ = handle.wait(job.limits.wall_clock, cancelled)
+        for stream in ("stdout", "stderr"):
+            (staging / "logs" / f"{stream}.log").write_bytes(handle.logs(stream, job.limits.log))
+        return exit_, _collect(job, session, out, staging)
+
+
+def _collect(job: Job, session: Session, volume: Volume, staging: Path) -> Collected:
+    expected = {job.task.output, f"{job.task.output}.gz"}
+    return session.copy_out(
+        volume,
+        staging / "output",
+        allowed=expected.__contains__,
+        max_bytes=job.limits.output,
+        max_files=job.limits.output_files,
+    )
+
+
+def _run_file(collected: Collected, expected: str) -> str | None:
+    return next((name for name in (expected, f"{expected}.gz") if name in collected.files), None)
+
+
+def inputs_volume(job: Job, engine: Engine) -> Volume:
+    """The volume with the part of the inputs that the job's scenario shows."""
+    view = job.task.scenarios[job.scenario]
+    return engine.data_volume(str(job.lock["digests"]["view"]), partial(view_files, job.dataset, view))
+
+
+def model_mounts(job: Job, engine: Engine) -> list[Mount]:
+    """The task's models at their paths. Raises E402 when one has another content than task.yaml says."""
+    return [
+        Mount(engine.data_volume(m.digest.removeprefix("sha256:"), partial(_model_files, m)), m.target)
+        for m in job.models
+    ]
+
+
+def _model_files(model: Model) -> list[tuple[PurePosixPath, Path]]:
+    """The files of a model that go into the volume with its digest. Raises E402 when they have another one."""
+    actual = model_digest(model)
+    if actual != model.digest:
+        raise RunnerError(
+            "E402",
+            f"the model for {model.target} has another content",
+            why=f"{model.path} has the digest {actual}.",
+            fix="fetch the right model, or correct models[].digest in task.yaml",
+        )
+    return folder_files(model.path)
+
+
+def _input_runs(job: Job, engine: Engine) -> list[Mount]:
+    paths = input_run_paths([source.name for source in job.input_runs])
+    return [
+        Mount(engine.data_volume(source.digest, partial(folder_files, source.output)), paths[source.name])
+        for source in job.input_runs
+    ]

@@ -1,0 +1,1 @@
+"""Debates: retrieval-augmented debating, sub-task 1."""

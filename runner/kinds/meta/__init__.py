@@ -1,0 +1,1 @@
+"""Judging debates: retrieval-augmented debating, sub-task 2."""

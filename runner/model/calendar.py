@@ -1,0 +1,171 @@
+"""The dates of a task: when it opens and closes, its rounds, and who has longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import schemas
+from runner.model.dates import DateError, Moment, parse
+from runner.model.errors import RunnerError
+
+if TYPE_CHECKING:
+    from runner.model.task import Task
+
+
+Pointer = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Round:
+    """An official evaluation: what was received by ``at`` counts, on ``datasets``."""
+
+    id: str
+    title: str
+    at: Moment
+    datasets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """The dates of a task. ``extensions`` are those of task.yaml; later ones are events."""
+
+    opens: Moment | None = None
+    closes: Moment | None = None
+    rounds: Mapping[str, Round] = field(default_factory=dict)
+    extensions: Mapping[str, Moment] = field(default_factory=dict)
+    rule: str = "latest-per-software"
+
+    def deadline(self, team: str, granted: Mapping[str, Moment] | None = None) -> Moment | None:
+        """Until when ``team`` may hand in: never earlier than the closing date; ``granted`` by events comes first."""
+        if self.closes is None:
+            return None
+        own = (granted or {}).get(team) or self.extensions.get(team)
+        return self.closes if own is None else max(self.closes, own, key=lambda moment: moment.end)
+
+    def cutoff(self, round_: Round, team: str, granted: Mapping[str, Moment] | None = None) -> Moment:
+        """Until when what counts in ``round_`` may be received from ``team``.
+
+        An extension moves the rounds at the closing date or later; earlier ones are the same for everybody.
+        """
+        own = self.deadline(team, granted)
+        if self.closes is None or own is None or round_.at.end < self.closes.end:
+            return round_.at
+        return max(round_.at, own, key=lambda moment: moment.end)
+
+
+def calendar(task: Task) -> Calendar:
+    """The calendar of a task that was loaded. Raises E401 when a date in it is none."""
+    data = task.definition
+    everything = tuple(task.datasets)
+    try:
+        rounds = [
+            Round(
+                row["id"],
+                row.get("title", row["id"]),
+                parse(row["at"]),
+                tuple(row.get("datasets", everything)),
+            )
+            for row in data.get("rounds", ())
+        ]
+        return Calendar(
+            opens=parse(data["opens"]) if "opens" in data else None,
+            closes=parse(data["closes"]) if "closes" in data else None,
+            rounds={r.id: r for r in rounds},
+            extensions={team: parse(text) for team, text in data.get("extensions", {}).items()},
+            rule=data.get("round_rule", "latest-per-software"),
+        )
+    except DateError as error:
+        raise RunnerError(
+            "E401", f"a date of the task {task.id} cannot be read", why=error.what, fix=error.fix
+        ) from error
+
+
+def problems(data: Mapping[str, Any]) -> Iterator[tuple[Pointer, str, str]]:
+    """What is wrong with the dates of a raw definition: place, what, fix. Tolerates what the schema refuses."""
+    found: dict[Pointer, Moment] = {}
+    texts: list[tuple[Pointer, Any]] = [((key,), data[key]) for key in ("opens", "closes") if key in data]
+    rows = data.get("rounds")
+    rounds = [
+        (i, row) for i, row in enumerate(rows if isinstance(rows, list) else ()) if isinstance(row, dict)
+    ]
+    texts += [(("rounds", i, "at"), row.get("at")) for i, row in rounds]
+    extensions = data.get("extensions")
+    texts += [
+        (("extensions", team), text)
+        for team, text in (extensions.items() if isinstance(extensions, dict) else ())
+    ]
+    for pointer, text in texts:
+        if not isinstance(text, str):
+            continue
+        try:
+            found[pointer] = parse(text)
+        except DateError as error:
+            yield pointer, f'"{schemas.show(text, 60)}": {error.what}', error.fix
+    opens, closes = found.get(("opens",)), found.get(("closes",))
+    if opens is not None and closes is not None and opens.at >= closes.end:
+        yield ("closes",), "the task closes before it opens", "exchange the dates"
+    for pointer, moment in found.items():
+        if pointer[0] == "extensions" and closes is None:
+            if "closes" not in data:
+                yield pointer, "there is no closing date to extend", "add closes:"
+        elif pointer[0] == "extensions" and closes is not None and moment.end < closes.end:
+            yield pointer, "the extension ends before the closing date", "write a later date"
+        elif pointer[0] == "rounds" and opens is not None and moment.end <= opens.at:
+            yield pointer, "the round is over before the task opens", "write a later date"
+    names = data.get("datasets")
+    known = [r.get("id") for r in names if isinstance(r, dict)] if isinstance(names, list) else []
+    seen: set[str] = set()
+    for i, row in rounds:
+        name = row.get("id")
+        if isinstance(name, str) and name in seen:
+            yield (
+                ("rounds", i, "id"),
+                f'"{schemas.show(name)}" is in rounds twice',
+                "give each a name of its own",
+            )
+        seen.add(str(name))
+        wanted = row.get("datasets")
+        for k, dataset in enumerate(wanted if isinstance(wanted, list) else ()):
+            if isinstance(dataset, str) and dataset not in known:
+                near = schemas.closest(dataset, [n for n in known if isinstance(n, str)]).strip()
+                yield (
+                    ("rounds", i, "datasets", k),
+                    f'there is no dataset "{schemas.show(dataset)}"',
+                    near or "name a dataset of this task",
+                )
+
+
+def later(task: Task, text: str) -> Moment:
+    """The date to which a deadline of ``task`` may be extended. Raises E101 when it is none or not later."""
+    try:
+        moment = parse(text)
+    except DateError as error:
+        raise RunnerError("E101", f"{schemas.show(text, 60)}: {error.what}", fix=error.fix) from error
+    closes = calendar(task).closes
+    if closes is None:
+        raise RunnerError(
+            "E101", f"{task.id} has no deadline", why="Its task.yaml has no closes.", fix="add it first"
+        )
+    if moment.end <= closes.end:
+        raise RunnerError(
+            "E101",
+            "that is no extension",
+            why=f"{task.id} closes at {closes.says()}.",
+            fix="name a later date",
+        )
+    return moment
+
+
+def the_round(task: Task, name: str) -> Round:
+    """The round ``name`` of ``task``. Raises E102."""
+    rounds = calendar(task).rounds
+    if name not in rounds:
+        raise RunnerError(
+            "E102",
+            f"{task.id} has no round {schemas.show(name)}",
+            why=f"Its rounds are: {', '.join(rounds) or 'none'}.",
+            fix=schemas.closest(name, rounds).strip() or "runner round list lists them",
+        )
+    return rounds[name]

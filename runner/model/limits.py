@@ -1,0 +1,88 @@
+"""Sizes, durations and limits as people write them in task.yaml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+_SIZES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+          "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}  # fmt: skip
+_DURATIONS = {"s": 1, "sec": 1, "min": 60, "h": 3600, "d": 86400}
+_AMOUNT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([A-Za-z]{1,3})")
+
+
+def _amount(text: str, units: Mapping[str, int]) -> float:
+    match = _AMOUNT.fullmatch(text)
+    if match is None or match[2] not in units:
+        raise ValueError(f"not an amount with one of the units {', '.join(units)}")
+    return float(match[1]) * units[match[2]]
+
+
+def parse_size(value: int | str) -> int:
+    """Bytes of ``64MiB``, ``2GB``, or a number of bytes. Raises ValueError for anything else and for nothing."""
+    size = value if isinstance(value, int) else int(_amount(value, _SIZES))
+    if size < 1:
+        raise ValueError("must be at least 1 byte")
+    return size
+
+
+def parse_duration(value: float | str) -> float:
+    """Seconds of ``90s``, ``10min``, ``1.5h``, or a number of seconds. Raises ValueError for anything else."""
+    seconds = _amount(value, _DURATIONS) if isinstance(value, str) else float(value)
+    if seconds <= 0:
+        raise ValueError("must be more than 0 seconds")
+    return seconds
+
+
+LIMIT_PARSERS: Mapping[str, Callable[[Any], Any]] = {
+    "memory": parse_size, "output": parse_size, "tmp": parse_size, "shm": parse_size, "log": parse_size,
+    "wall_clock": parse_duration, "cpus": float,
+}  # fmt: skip
+
+
+def parse_limits(data: Mapping[str, Any], default: Limits | None = None) -> Limits:
+    """Limits from their schema-checked mapping; what is not given comes from ``default``. Raises ValueError."""
+    base = Limits() if default is None else default
+    values = {f.name: getattr(base, f.name) for f in fields(Limits)}
+    values.update({key: LIMIT_PARSERS.get(key, lambda value: value)(value) for key, value in data.items()})
+    return Limits(**values)
+
+
+MIB = 1024 * 1024
+
+
+GIB = 1024 * MIB
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one container may use. Bytes and seconds; the defaults are the strict ones of ``task.yaml``."""
+
+    memory: int = 2 * GIB
+    cpus: float = 1.0
+    pids: int = 256
+    wall_clock: float = 600.0
+    output: int = 64 * MIB
+    output_files: int = 64
+    tmp: int = 128 * MIB
+    shm: int = 64 * MIB
+    log: int = MIB
+    open_files: int = 1024
+    gpus: int = 0
+    tmp_exec: bool = False
+    loopback: bool = True  # False: no TCP and no UDP at all, not even inside the container
+
+
+@dataclass(frozen=True)
+class Exceptions:
+    """What the organiser granted to one software beyond the strict sandbox; named on the run.
+
+    ``writable`` are extra tmpfs paths (with ``writable_bytes`` each); ``root`` runs as uid 0, which is
+    allowed only where the engine maps it away (user namespaces).
+    """
+
+    writable: tuple[str, ...] = ()
+    writable_bytes: int = 64 * MIB
+    root: bool = False

@@ -1,0 +1,137 @@
+"""Submissions and runs as the store knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runner.model.outcome import Outcome
+from runner.model.pins import Pins
+from runner.model.task import Cell, Task
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A registered submission."""
+
+    id: str
+    task: str
+    team: str
+    software: str
+    scenarios: tuple[str, ...]
+    tag: str
+    description: str
+    method: str
+    image: str | None
+    registered: str
+    seq: int
+    workflow: str = "batch"
+    cells: tuple[Cell, ...] | None = None  # what it is for; None: every cell of the task
+    withdrawn: str | None = None
+    withdrawn_reason: str = ""
+
+    @property
+    def how(self) -> str:
+        """Whether its runs are made here (``executed``) or were handed in (``uploaded``)."""
+        return "uploaded" if self.workflow == "upload" else "executed"
+
+    def cells_of(self, task: Task) -> list[Cell]:
+        """The cells of ``task`` in which it has runs.
+
+        Software runs in the cells that count, as far as it wants to; a run file is for its cell in any case.
+        """
+        if self.cells is None:
+            return [cell for cell in cells(task) if cell.scenario in self.scenarios]
+        if self.workflow != "upload":
+            return [cell for cell in cells(task) if cell in self.cells]
+        return [c for c in self.cells if c.dataset in task.datasets and c.scenario in task.scenarios]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run with its outcome, and the resources of the attempt that decided. Seconds and bytes."""
+
+    id: str
+    submission: Submission
+    dataset: str
+    scenario: str
+    outcome: Outcome
+    attempts: int = 0
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    memory_peak: int | None = None
+    memory_source: str = "none"
+    lock_digest: str | None = None
+    started: str | None = None
+    finished: str | None = None
+    truths_digest: str = ""
+    evaluator_image: str = ""
+    judge: Mapping[str, Any] | None = None  # who judged, as in result.json
+    notes: tuple[str, ...] = ()
+    ours: bool = True  # evaluated by the platform's own evaluator
+    released: bool = False  # the organiser has opened the deciding attempt to its team
+    pins: Pins | None = None  # by which definitions it was evaluated; None: not known
+    stale: tuple[str, ...] = ()  # why its scores are old, in sentences for everybody
+    changed: frozenset[str] = (
+        frozenset()
+    )  # measures whose values mean something else than the task's of that id
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.dataset, self.scenario)
+
+
+@dataclass(frozen=True)
+class MeasureValue:
+    """One aggregate: mean over ``topics`` judged topics, of which ``covered`` had a result; 95 % interval.
+
+    ``measure`` is what was computed, by the kind's name for it; empty when that is not known.
+    """
+
+    value: float
+    topics: int
+    covered: int
+    low: float | None = None
+    high: float | None = None
+    measure: str = ""
+
+
+@dataclass(frozen=True)
+class FindingCount:
+    """How often one finding code occurred."""
+
+    code: str
+    severity: str
+    count: int
+    title: str
+
+
+@dataclass(frozen=True)
+class QuotaUse:
+    """A team's quota for one task: ``used`` for good, ``open`` for submissions that may still cost, ``left``."""
+
+    limit: int
+    used: int
+    open: int
+
+    @property
+    def left(self) -> int:
+        return max(0, self.limit - self.used - self.open)
+
+
+def run_id(submission: str, dataset: str, scenario: str = "default") -> str:
+    """The id of the run of a submission on one cell."""
+    return f"{submission}.{dataset}" + ("" if scenario == "default" else f".{scenario}")
+
+
+def cells(task: Task) -> tuple[Cell, ...]:
+    """The cells that count: those of the task's tables, in their order; without tables every dataset."""
+    named = [cell for table in task.tables.values() for cell in table.cells]
+    if not named:
+        named = [
+            Cell(dataset, scenario)
+            for dataset in task.datasets
+            for scenario in task.scenarios or ("default",)
+        ]
+    return tuple(dict.fromkeys(named))

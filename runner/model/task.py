@@ -1,0 +1,218 @@
+"""What a task is: the definition of task.yaml as frozen data. Loading is :mod:`runner.tasks.load`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from runner.model.limits import Exceptions, Limits
+from runner.model.service import Interaction, Service
+from runner.model.view import Rule
+
+Direction = Literal["higher", "lower"]
+Workflow = Literal["batch", "upload", "interactive"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of a dataset that is not delivered with the task. ``name`` is ``inputs/…`` or ``truths/…``.
+
+    ``path`` is where it belongs; ``size`` is in bytes. Without ``url`` somebody has to bring it.
+    """
+
+    name: str
+    path: Path
+    url: str | None = None
+    size: int | None = None
+    sha256: str | None = None
+    md5: str | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where the inputs of a dataset come from when they are made from archived runs.
+
+    ``file`` of each run's output becomes a part of the file ``name`` of the inputs. ``runs``: ``scored`` (the latest
+    scored submission of each software) or ``all`` (the latest run of each software that ended well). ``debates``:
+    how many lines of each run (None: all), chosen by ``seed``.
+    """
+
+    task: str
+    dataset: str
+    file: str
+    scenario: str = "default"
+    name: str = "debates.jsonl"
+    runs: Literal["scored", "all"] = "scored"
+    debates: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One split of a task: inputs shown to software, truths shown only to the evaluator.
+
+    ``scores`` says who sees mean scores on the leaderboard before the organiser publishes
+    (per-topic scores and logs of a blinded dataset are never shown to teams or the public).
+    """
+
+    id: str
+    visibility: Visibility
+    inputs: Path
+    truths: Path
+    topics: str | None = None  # file in inputs that lists the topics
+    corpus: str | None = None  # file in inputs that lists the documents
+    scores: Literal["public", "organiser"] = "organiser"
+    description: str = ""
+    sources: tuple[Source, ...] = ()
+    views: Path | None = None  # where files whose fields are taken out are kept (RUNNER_HOME/views)
+    stage: Stage | None = None  # made from runs; ``inputs`` is its latest version (RUNNER_HOME/stages)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A named way of taking part, and what it may see of the inputs.
+
+    ``files`` are glob patterns (None: all files); ``view`` are rules that can also hide fields of JSON lines.
+    """
+
+    id: str = "default"
+    files: tuple[str, ...] | None = None
+    view: tuple[Rule, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Rule, ...] | None:
+        """What may be seen, as rules; None for everything."""
+        if self.view:
+            return self.view
+        return None if self.files is None else (Rule(self.files),)
+
+    def whole_files(self, dataset: str) -> bool:
+        """Whether no file of ``dataset`` has fields taken out, so that the files themselves can be mounted."""
+        return all(
+            r.fields is None or (r.datasets is not None and dataset not in r.datasets) for r in self.view
+        )
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure of the task: ``measure`` is the kind's name for it (ir-measures strings for ``adhoc``)."""
+
+    id: str
+    measure: str
+    truths: str
+    direction: Direction = "higher"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One dataset in one scenario."""
+
+    dataset: str
+    scenario: str = "default"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A ranking: which cells, ranked by which measure, aggregated over cells by ``aggregate``."""
+
+    id: str
+    cells: tuple[Cell, ...]
+    rank_by: str
+    measures: tuple[str, ...]
+    aggregate: str = "mean"  # one of runner.tasks.tables.AGGREGATES
+    baseline: str | None = None  # team/software that others are tested against
+    title: str = ""
+    description: str = ""
+    unit: Literal["software", "team"] = "software"  # what a row is
+    part_of: str | None = None  # made for one cell of that table
+
+
+@dataclass(frozen=True)
+class Quota:
+    """How much one team may register for this task; ``attempts`` caps executions of one run."""
+
+    submissions: int = 50
+    attempts: int = 10
+    teams: Mapping[str, int] = field(default_factory=dict)  # per-team extension: total submissions
+
+
+@dataclass(frozen=True)
+class Model:
+    """A read-only folder mounted where the software expects it, pinned by the digest of its content."""
+
+    path: Path
+    target: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """A shared task, loaded and checked. ``definition`` is the parsed task.yaml; ``digest`` its SHA-256."""
+
+    id: str
+    title: str
+    kind: str
+    workflow: Workflow  # the first of ``workflows``
+    folder: Path
+    datasets: Mapping[str, Dataset]
+    scenarios: Mapping[str, Scenario]
+    measures: Mapping[str, Measure]
+    tables: Mapping[str, Table]
+    limits: Limits
+    evaluator_limits: Limits
+    output: str = "run.txt"
+    quota: Quota = Quota()
+    evaluator_image: str | None = None  # None: the platform's own
+    score_precision: Literal["float32", "double"] = "float32"
+    options: Mapping[str, Any] = field(default_factory=dict)  # checked by schemas/kinds/<kind>.schema.json
+    severities: Mapping[str, str] = field(default_factory=dict)  # finding code -> error|defect|warning|ignore
+    exceptions: Mapping[str, Exceptions] = field(default_factory=dict)  # granted, by "team/software"
+    models: tuple[Model, ...] = ()
+    demo: bool = False
+    uploads: bool = False  # run files are taken beside software
+    shared: tuple[str, ...] = ()  # patterns of truths that participants get as well
+    description: str = ""
+    digest: str = ""
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    workflows: tuple[Workflow, ...] = ()  # those that a submission can choose from
+    interaction: Interaction | None = None  # of the workflow interactive
+    services: Mapping[str, Service] = field(default_factory=dict)
+    evaluator_gateway: bool = False  # whether the evaluator may ask models
+
+    def __post_init__(self) -> None:
+        if not self.workflows:
+            object.__setattr__(self, "workflows", (self.workflow,))
+
+    @property
+    def takes_uploads(self) -> bool:
+        """Whether run files are taken."""
+        return self.uploads or self.workflow == "upload"
+
+    @property
+    def takes_software(self) -> bool:
+        """Whether software is taken."""
+        return self.workflow != "upload"
+
+    @property
+    def evaluation_gateway(self) -> Service | None:
+        """The gateway of its evaluations, when the evaluator may ask models."""
+        return self.services.get("gateway") if self.evaluator_gateway else None
+
+    @property
+    def needs_sidecars(self) -> bool:
+        """Whether containers of the platform's own stand beside its software or evaluator."""
+        return "interactive" in self.workflows or self.evaluation_gateway is not None
+
+    def usual_scenario(self) -> Scenario:
+        """The scenario called ``default``, or else the first."""
+        return self.scenarios.get("default") or next(iter(self.scenarios.values()))
+
+    def public_dataset(self) -> Dataset | None:
+        """The first public dataset that comes with the task: where softwares are checked before they are registered."""
+        return next((d for d in self.datasets.values() if d.visibility == "public" and d.stage is None), None)
+
+
+Visibility = Literal["public", "blinded"]

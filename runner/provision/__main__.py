@@ -1,0 +1,68 @@
+"""``python -m runner.provision [WHAT]``: the set-up alone, for the Makefile and for continuous integration.
+
+``all`` (default) sets everything up · ``engine`` only the container engine · ``base`` also the base image, whose
+name is printed · ``host`` prints the engine's address · ``stop`` ends the engine of our own, if one runs ·
+``remove`` also deletes its images and volumes.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runner.model.config import Config
+
+WORDS = ("all", "engine", "base", "host", "stop", "remove")
+
+
+def main(arguments: list[str]) -> int:
+    """Do one of :data:`WORDS`; results go to stdout, everything else to stderr. Returns the exit code."""
+    from runner.model.config import load
+    from runner.model.errors import INTERRUPTED, USAGE, RunnerError
+    from schemas.interrupts import heard
+
+    heard()
+    word = arguments[0] if arguments else "all"
+    if len(arguments) > 1 or word not in WORDS:
+        _say(f"usage: python -m runner.provision [{'|'.join(WORDS)}]")
+        return USAGE
+    try:
+        _do(word, load())
+    except RunnerError as error:
+        _say(f"{error.code}: {error.what}")
+        for line in (error.why, error.fix and f"Fix: {error.fix}"):
+            if line:
+                _say(line)
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted; repeat the command to go on")
+        return INTERRUPTED
+    return 0
+
+
+def _do(word: str, config: Config) -> None:
+    from runner import provision as setup
+    from runner.provision import base, engine
+
+    if word == "all":
+        for name, image in setup.run(config, _say).items():
+            _say(f"Ready: {name} {image.id[7:19]}")
+    elif word in ("engine", "base"):
+        engine.ensure_engine(config, _say)
+        if word == "base":
+            print(base.base_image(config, _say))
+    elif word == "host":
+        print(engine.docker_host(config) or "")
+    elif word == "stop":
+        _say("Engine stopped." if engine.stop(config) else "No engine of our own was running.")
+    else:
+        engine.remove(config)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

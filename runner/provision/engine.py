@@ -1,0 +1,214 @@
+"""Which container engine this project uses, and a daemon of our own where a machine has none.
+
+The order: ``DOCKER_HOST``; the docker client's current context; the default socket; our own daemon, whose
+state lies under ``RUNNER_HOME/engine``. Only a Debian or Ubuntu machine where we are root gets a daemon of
+ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.model.errors import PlatformError
+from runner.provision import api, daemon
+
+if TYPE_CHECKING:
+    from runner.model.config import Config
+
+DEFAULT_SOCKET = "unix:///var/run/docker.sock"
+PACKAGES = ("docker.io", "iptables", "ca-certificates")
+
+
+def docker_host(config: Config) -> str | None:
+    """The engine's address for this invocation, None when there is none.
+
+    ``DOCKER_HOST`` wins, then the docker client's current context, then the default socket if it answers,
+    then our own daemon, which is started again when it does not run (after a reboot) and we are root.
+    Raises PlatformError E301 when our own daemon cannot be started again.
+    """
+    named = os.environ.get("DOCKER_HOST") or _context_host()
+    if named:
+        return named
+    if api.answers(DEFAULT_SOCKET):
+        return DEFAULT_SOCKET
+    own = daemon.own_engine(config.home)
+    if not own.remembered.is_file():
+        return None
+    if not api.answers(own.host):
+        if os.geteuid() != 0:
+            return None
+        with daemon.locked(own):
+            daemon.start(own)
+    return own.host
+
+
+def engine_host(config: Config) -> str:
+    """The engine's address for this invocation. Raises E301 when there is none."""
+    host = docker_host(config)
+    if host is None:
+        raise PlatformError(
+            "no container engine answers",
+            why="None has been set up yet.",
+            fix="run `make setup`",
+            code="E301",
+        )
+    return host
+
+
+def uses_own(config: Config) -> bool:
+    """Whether the engine in use is the daemon that this data directory owns."""
+    return docker_host(config) == daemon.own_engine(config.home).host
+
+
+def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
+    """The address of an engine that answers; sets one up on Debian as root. Raises E301 with what to do."""
+    host = docker_host(config)
+    if host is not None:
+        if not api.answers(host, timeout=10.0):
+            raise PlatformError(
+                "no container engine answers",
+                why=f"{host} was chosen by DOCKER_HOST or the docker client's context, and does not answer.",
+                fix="start that engine, or unset DOCKER_HOST (docker context use default) to use another one",
+                code="E301",
+            )
+        return host
+    _refuse_unless_own_daemon_is_possible()
+    own = daemon.own_engine(config.home)
+    with daemon.locked(own):
+        if api.answers(own.host):  # somebody else was faster
+            return own.host
+        if daemon.which("dockerd") is None:
+            say(f"No container engine answers: installing Debian's {', '.join(PACKAGES)}.")
+            install(*PACKAGES)
+            if Path("/run/systemd/system").is_dir() and daemon.wait_for(DEFAULT_SOCKET, 15.0):
+                say(f"The engine that the package started is used: {DEFAULT_SOCKET}")
+                return DEFAULT_SOCKET
+        say(f"No container engine answers: starting one of our own, with its state in {own.folder}.")
+        daemon.start(own)
+        say(f"Engine started: {own.host} (`make clean` or `python -m runner.provision stop` ends it).")
+        return own.host
+
+
+def stop(config: Config) -> bool:
+    """End our own daemon with the containers in it; True if it ran. Never touches any other engine."""
+    own = daemon.own_engine(config.home)
+    if not own.folder.is_dir():
+        return False
+    with daemon.locked(own):
+        return daemon.stop(own)
+
+
+def remove(config: Config) -> None:
+    """End our own daemon and delete its images, volumes and state."""
+    stop(config)
+    folder = daemon.own_engine(config.home).folder
+    if folder.is_dir():
+        shutil.rmtree(folder)
+
+
+def can_install() -> bool:
+    """Whether this is a Debian-like machine, with apt, on which we are root."""
+    return os.geteuid() == 0 and _debian_like() and daemon.which("apt-get") is not None
+
+
+def install(*packages: str) -> None:
+    """Install Debian packages (root on Debian or Ubuntu only). Raises PlatformError E301, E303."""
+    if not can_install():
+        raise PlatformError(
+            f"{', '.join(packages)} cannot be installed",
+            why="It needs root on Debian or Ubuntu.",
+            fix=f"install {' '.join(packages)} and repeat",
+            code="E301",
+        )
+    env = {"DEBIAN_FRONTEND": "noninteractive"}
+    wait = ["-o", "DPkg::Lock::Timeout=300"]
+    run_tool(["apt-get", *wait, "update", "-q"], timeout=300, env=env)
+    run_tool(
+        ["apt-get", *wait, "install", "-y", "-q", "--no-install-recommends", *packages], timeout=900, env=env
+    )
+
+
+def run_tool(command: list[str], *, timeout: float, env: dict[str, str] | None = None) -> None:
+    """Run a tool to its end. Raises PlatformError with its last lines; kills it after ``timeout`` seconds."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout,
+            env={**os.environ, **(env or {})},
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PlatformError(
+            f"{command[0]} took longer than {timeout:.0f} seconds", why=" ".join(command)
+        ) from error
+    except OSError as error:
+        raise PlatformError(f"{command[0]} cannot be run", why=str(error)) from error
+    if done.returncode != 0:
+        tail = done.stdout.decode("utf-8", "replace").strip().splitlines()[-8:]
+        raise PlatformError(
+            f"{command[0]} failed", why=f"{' '.join(command)}: exit {done.returncode}\n" + "\n".join(tail)
+        )
+
+
+def cgroup_version() -> str:
+    """``1``, ``2`` or ``none``: the control groups that this machine has mounted."""
+    if Path("/sys/fs/cgroup/cgroup.controllers").is_file():
+        return "2"
+    return "1" if Path("/sys/fs/cgroup/memory").is_dir() else "none"
+
+
+def _context_host() -> str | None:
+    """The address in the docker client's current context, None for the default context."""
+    folder = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+    try:
+        settings = json.loads((folder / "config.json").read_bytes())
+        name = os.environ.get("DOCKER_CONTEXT") or settings.get("currentContext") or "default"
+        if name == "default":
+            return None
+        key = hashlib.sha256(name.encode()).hexdigest()
+        meta = json.loads((folder / "contexts" / "meta" / key / "meta.json").read_bytes())
+        host = meta["Endpoints"]["docker"]["Host"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return host if isinstance(host, str) and host else None
+
+
+def _refuse_unless_own_daemon_is_possible() -> None:
+    """Raise E301 with what to do where we may not or cannot start a daemon."""
+    why, fix = "", ""
+    if os.geteuid() != 0:
+        why = f"DOCKER_HOST is not set, and {DEFAULT_SOCKET} does not answer this user."
+        fix = (
+            "install Docker Engine (https://docs.docker.com/engine/install/) and start it; if it is installed, "
+            "let this user use it (sudo usermod -aG docker $USER, then log in again) or set DOCKER_HOST"
+        )
+    elif daemon.which("dockerd") is None and not can_install():
+        why = (
+            "This machine has no Docker Engine, and it is no Debian or Ubuntu on which it could be installed."
+        )
+        fix = "install Docker Engine (https://docs.docker.com/engine/install/), start it, and repeat"
+    elif cgroup_version() == "none":
+        why = "No control groups are mounted at /sys/fs/cgroup, so no engine could enforce limits here."
+        fix = "mount them (in a container: start it with --privileged), or set DOCKER_HOST to an engine elsewhere"
+    if why:
+        raise PlatformError("no container engine answers", why=why, fix=fix, code="E301")
+
+
+def _debian_like() -> bool:
+    try:
+        lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    facts = dict(line.split("=", 1) for line in lines if "=" in line)
+    names = f"{facts.get('ID', '')} {facts.get('ID_LIKE', '')}".replace('"', "").split()
+    return bool({"debian", "ubuntu"} & set(names))

@@ -1,0 +1,63 @@
+"""What the coordinator writes down: one event for each thing that happened, and the store after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from runner.model.config import Config
+from runner.model.errors import PlatformError
+from runner.records.archive import Attempt, Evaluation
+from runner.records.store.connect import Store
+
+COORDINATOR = "runner"
+
+
+def commit(store: Store, sealed: Attempt | Evaluation) -> None:
+    """Record a sealed attempt or evaluation: event first, then the store. Once for each, ever."""
+    data: dict[str, Any] = {"task": sealed.task, "run": sealed.run_id, "manifest": sealed.manifest_digest()}
+    if isinstance(sealed, Attempt):
+        store.commit("attempt-committed", {**data, "attempt": sealed.number}, actor=COORDINATOR)
+    else:
+        more = {"attempt": sealed.attempt, "evaluation": sealed.k}
+        store.commit("evaluation-committed", {**data, **more}, actor=COORDINATOR)
+
+
+def adopt(store: Store) -> int:
+    """Commit what a killed process had sealed but not recorded, and sweep its unfinished folders.
+
+    Returns how many attempts and evaluations were taken over. Runs of a submission that the log does not know are left
+    alone: no event could name them (the log was cut, which ``runner store verify`` says).
+    """
+    from runner.records.store.history import submission_of
+    from runner.records.store.queries import submissions
+
+    store.archive.sweep()
+    known = {entry.id for entry in submissions(store)}
+    found = [s for s in store.archive.uncommitted(store.log) if submission_of(s.run_id) in known]
+    for sealed in found:
+        commit(store, sealed)
+    return len(found)
+
+
+@contextmanager
+def coordinator(config: Config) -> Iterator[None]:
+    """Be the only coordinator of this data directory. Raises E306 when another process is."""
+    from filelock import FileLock, Timeout
+
+    config.locks.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(config.locks / "coordinator.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise PlatformError(
+            "another runner evaluate is at work on this data directory",
+            why=f"It holds {config.locks / 'coordinator.lock'}.",
+            fix="wait for it to end, or stop it with Ctrl-C",
+            code="E306",
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

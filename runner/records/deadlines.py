@@ -1,0 +1,58 @@
+"""Deadlines with the extensions that events granted."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from runner.model.calendar import Round, calendar
+from runner.model.dates import Moment, parse
+from runner.model.errors import RunnerError
+
+if TYPE_CHECKING:
+    from runner.model.task import Task
+    from runner.records.store.connect import Store
+
+
+def check_open(task: Task, team: str, received: datetime, store: Store) -> None:
+    """Raise E210 when the task takes nothing from ``team`` at ``received``: not opened yet, or closed.
+
+    A bundled demonstration shows the calendar of a task that is long over; its dates keep nobody out.
+    """
+    if task.demo:
+        return
+    dates = calendar(task)
+    if dates.opens is not None and not dates.opens.began(received):
+        raise RunnerError(
+            "E210",
+            f"{task.id} does not take submissions yet",
+            why=f"It opens at {dates.opens.says()}; this was received at {_at(received)}.",
+            fix="hand it in again then",
+        )
+    deadline = dates.deadline(team, granted(store, task.id))
+    if deadline is not None and not deadline.admits(received):
+        whose = "" if deadline == dates.closes else f" (extended for {team})"
+        raise RunnerError(
+            "E210",
+            f"the deadline of {task.id} is over",
+            why=f"It was {deadline.says()}{whose}; this was received at {_at(received)}.",
+            fix="ask the organiser for an extension",
+        )
+
+
+def _at(received: datetime) -> str:
+    return f"{received:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def granted(store: Store, task_id: str) -> dict[str, Moment]:
+    """The extensions of deadlines that were granted by events, by team; the last one counts."""
+    from runner.records.store.queries import deadlines
+
+    return {team: parse(until) for team, until in deadlines(store, task_id).items()}
+
+
+def ends(task: Task, round_: Round, store: Store) -> Moment:
+    """The last date that counts in ``round_`` for any team: from its end on it can be frozen."""
+    dates, later = calendar(task), granted(store, task.id)
+    teams = {*dates.extensions, *later}
+    return max((dates.cutoff(round_, team, later) for team in ("", *sorted(teams))), key=lambda m: m.end)

@@ -1,0 +1,309 @@
+"""The event log: what people and the platform did, append-only and hash-chained.
+
+One JSON object a line: ``{seq, time, type, actor, data, prev, hash}``. ``hash`` is the SHA-256 of the
+canonical JSON of the rest, ``prev`` the hash of the line before ("" for the first), so that no line can be
+changed, moved or taken out of the middle unseen. An event is there when its line ends with a newline: what a
+crash left behind the last newline was never acknowledged to anybody, and the next append cuts it off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import schemas
+from runner.model.clock import Clock, SystemClock, stamp
+from runner.model.errors import PlatformError, Problem
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
+TYPES = (
+    "submission-registered",
+    "submission-withdrawn",
+    "quota-extended",
+    "deadline-extended",
+    "attempt-committed",
+    "evaluation-committed",
+    "run-cancelled",
+    "dataset-published",
+    "run-released",
+    "run-closed",
+    "round-frozen",
+    "labels-imported",
+    "loss-accepted",
+)
+MAX_LINE = 256 * 1024
+LOCK_SECONDS = 60.0
+_KEYS = {"seq", "time", "type", "actor", "data", "prev", "hash"}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the log. ``time`` is UTC (ISO 8601); ``data`` depends on ``type``."""
+
+    seq: int
+    time: str
+    type: str
+    actor: str
+    data: Mapping[str, Any]
+    prev: str
+    hash: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event as it is written, key by key."""
+        return {
+            "seq": self.seq,
+            "time": self.time,
+            "type": self.type,
+            "actor": self.actor,
+            "data": dict(self.data),
+            "prev": self.prev,
+            "hash": self.hash,
+        }
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in the log right behind an event: its ``seq`` and ``hash``, and the byte ``offset`` after it."""
+
+    seq: int = 0
+    hash: str = ""
+    offset: int = 0
+
+
+class EventLog:
+    """The event log at ``path``. Many processes may read and append; appends are serialised by a lock file."""
+
+    def __init__(self, path: Path, *, clock: Clock | None = None) -> None:
+        self.path = path
+        self._clock = clock or SystemClock()
+
+    def append(self, type: str, data: Mapping[str, Any], *, actor: str) -> Event:
+        """Add one event and return it once it is on the disk.
+
+        Raises ``ValueError`` for an unknown type or data that is no JSON, E306 when the log cannot be written,
+        E307 when its end is damaged.
+        """
+        if type not in TYPES:
+            raise ValueError(f"unknown event type {type!r}")
+        from filelock import FileLock, Timeout
+
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{self.path}.lock", timeout=LOCK_SECONDS):
+                return self._append(type, data, actor)
+        except Timeout as error:
+            raise PlatformError(
+                "the event log is locked",
+                why=f"Another process has held {self.path}.lock for {LOCK_SECONDS:g} s.",
+                fix="wait for the other command, or end it",
+                code="E306",
+            ) from error
+        except OSError as error:
+            raise PlatformError(
+                "the event log cannot be written",
+                why=f"{self.path}: {error.strerror or error}",
+                fix="check the space and the permissions of the data directory",
+                code="E306",
+            ) from error
+
+    def _append(self, type: str, data: Mapping[str, Any], actor: str) -> Event:
+        descriptor = os.open(
+            self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
+        )
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise self._damaged(1, "the log is not a regular file")
+            size = self._repair(descriptor)
+            last = self._last(descriptor, size)
+            body: dict[str, Any] = {
+                "seq": (last.seq if last else 0) + 1,
+                "time": stamp(self._clock.now()),
+                "type": type,
+                "actor": actor,
+                "data": dict(data),
+                "prev": last.hash if last else "",
+            }
+            event = Event(hash=_hash(body), **body)
+            line = schemas.canonical(event.as_dict()) + b"\n"
+            if len(line) > MAX_LINE:
+                raise ValueError(f"an event may have {MAX_LINE} bytes, this one has {len(line)}")
+            written = os.write(descriptor, line)
+            if written != len(line):
+                os.ftruncate(descriptor, size)
+                raise OSError(28, "No space left on device")
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if event.seq == 1:
+            _fsync_folder(self.path.parent)
+        return event
+
+    def _repair(self, descriptor: int) -> int:
+        """Cut off an incomplete last line (a crash in the middle of an append); returns the log's size."""
+        size = os.fstat(descriptor).st_size
+        if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
+            return size
+        tail = os.pread(descriptor, min(size, MAX_LINE), max(0, size - MAX_LINE))
+        end = tail.rfind(b"\n")
+        if end < 0 and size > MAX_LINE:
+            raise self._damaged(None, "its last line is longer than any event")
+        keep = size - len(tail) + end + 1
+        os.ftruncate(descriptor, keep)
+        os.fsync(descriptor)
+        return keep
+
+    def _last(self, descriptor: int, size: int) -> Event | None:
+        if size == 0:
+            return None
+        tail = os.pread(descriptor, min(size, MAX_LINE + 1), max(0, size - MAX_LINE - 1))
+        start = tail.rfind(b"\n", 0, len(tail) - 1) + 1
+        if start == 0 and size > len(tail):
+            raise self._damaged(None, "its last line is longer than any event")
+        return self._parse(tail[start:], None)
+
+    def __iter__(self) -> Iterator[Event]:
+        return (event for event, _ in self.after(Position()))
+
+    def after(self, position: Position) -> Iterator[tuple[Event, Position]]:
+        """Every event behind ``position`` with the position behind it, the chain checked on the way.
+
+        An incomplete last line is not an event (yet). Raises E307 at the first line that does not fit.
+        """
+        if not self.path.exists():
+            if position.seq:
+                raise self._damaged(None, "it is shorter than it was")
+            return
+        with self.path.open("rb") as stream:
+            if stream.seek(0, os.SEEK_END) < position.offset:
+                raise self._damaged(None, "it is shorter than it was")
+            stream.seek(position.offset)
+            number = position.seq
+            while line := stream.readline(MAX_LINE + 1):
+                number += 1
+                if not line.endswith(b"\n"):
+                    if len(line) > MAX_LINE:
+                        raise self._damaged(number, "is longer than any event")
+                    return
+                event = self._parse(line, number)
+                if event.seq != number or event.prev != position.hash:
+                    raise self._damaged(number, "does not follow the event before it")
+                position = Position(event.seq, event.hash, position.offset + len(line))
+                yield event, position
+
+    def verify(self) -> list[Problem]:
+        """Walk the whole chain; returns what is wrong (at most the first break, nothing can be said behind it)."""
+        try:
+            for _ in self:
+                pass
+        except PlatformError as error:
+            return [Problem(str(self.path), error.why, error.fix)]
+        return []
+
+    def survey(self) -> tuple[list[Event], list[Problem]]:
+        """Every line that can still be read as an event, and every line that is wrong. For looking into damage.
+
+        An event of a line that is wrong is among them as it stands there now: believe none of them if there are problems.
+        """
+        events: list[Event] = []
+        problems: list[Problem] = []
+        before: str | None = ""
+        for number, line in enumerate(self._lines(), start=1):
+            try:
+                event = self._parse(line, number)
+                if event.seq != number or before not in (None, event.prev):
+                    raise self._damaged(number, "does not follow the event before it")
+            except PlatformError as error:
+                why = error.why.removeprefix(f"{self.path}:{number} ")
+                problems.append(Problem(f"{self.path.name}:{number}", why, error.fix))
+                loose = _loosely(line)
+                before = loose.hash if loose else None
+                events += [loose] if loose else []
+                continue
+            before = event.hash
+            events.append(event)
+        return events, problems
+
+    def _lines(self) -> Iterator[bytes]:
+        """The whole lines of the log; what a crash left behind the last newline is none."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as stream:
+            while line := stream.readline(MAX_LINE + 1):
+                if line.endswith(b"\n") or len(line) > MAX_LINE:
+                    yield line
+
+    def feed(self, digest: Hash, start: int, end: int) -> None:
+        """Feed the bytes from ``start`` to ``end`` to ``digest``. Raises E307 when the log ends before that."""
+        left = end - start
+        if left <= 0:
+            return
+        try:
+            with self.path.open("rb") as stream:
+                stream.seek(start)
+                while left and (part := stream.read(min(left, 1024 * 1024))):
+                    digest.update(part)
+                    left -= len(part)
+        except FileNotFoundError:
+            pass
+        if left:
+            raise self._damaged(None, "it is shorter than it was")
+
+    def end(self) -> Position:
+        """The position behind the last event; walks the whole chain."""
+        position = Position()
+        for _, behind in self.after(Position()):
+            position = behind
+        return position
+
+    def _parse(self, line: bytes, number: int | None) -> Event:
+        try:
+            data = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self._damaged(number, "is not JSON") from None
+        if not isinstance(data, dict) or set(data) != _KEYS or not isinstance(data["data"], dict):
+            raise self._damaged(number, "is not an event")
+        if _hash({k: v for k, v in data.items() if k != "hash"}) != data["hash"]:
+            raise self._damaged(number, "was changed: its hash does not match")
+        return Event(**data)
+
+    def _damaged(self, line: int | None, what: str) -> PlatformError:
+        place = f"{self.path}:{line}" if line is not None else str(self.path)
+        return PlatformError(
+            "the event log was changed or damaged",
+            why=f"{place} {what}." if line is not None else f"{place}: {what}.",
+            fix="restore events.jsonl from a backup; the database can then be rebuilt with runner store rebuild",
+            code="E307",
+        )
+
+
+def _loosely(line: bytes) -> Event | None:
+    """What a line says, whether or not its hash fits; None when it cannot be read as an event."""
+    try:
+        data = json.loads(line)
+        if isinstance(data, dict) and data.keys() == _KEYS and isinstance(data["data"], dict):
+            return Event(**data) if isinstance(data["seq"], int) and data["type"] in TYPES else None
+    except (ValueError, RecursionError, TypeError):
+        pass
+    return None
+
+
+def _hash(body: Mapping[str, Any]) -> str:
+    try:
+        return schemas.digest(body)
+    except (ValueError, UnicodeEncodeError):  # NaN or half of a surrogate pair in a forged line
+        return ""
+
+
+def _fsync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

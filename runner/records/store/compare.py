@@ -1,0 +1,132 @@
+"""The rows of the database against those that event log and archive make: what was forged, added or taken out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import schemas
+from runner.model.config import Config
+from runner.model.errors import Problem, RunnerError
+from runner.records.archive import RunArchive
+from runner.records.events import Event, EventLog
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+
+    from runner.records.store.connect import Store
+
+SHOWN = 3  # differing rows that are spelled out for each run and table
+_FIX = "runner store rebuild makes the database again from the event log and the archive"
+_Key = tuple[Any, ...]
+_Rows = dict[_Key, dict[str, Any]]
+
+
+def compare(config: Config, folder: Path, events: Iterable[Event], archive: RunArchive) -> list[Problem]:
+    """How the database differs from what ``events`` and ``archive`` make. ``folder`` is an empty scratch folder.
+
+    An event that cannot be applied (its files are damaged, which is said elsewhere) is left out, and so is what hangs on it.
+    """
+    from runner.records.store.connect import Store
+    from runner.records.store.database import database_url, make_engine
+    from runner.records.store.tables import metadata
+
+    fresh = Store(make_engine(f"sqlite:///{folder / 'fresh.sqlite'}"), EventLog(config.events), archive)
+    theirs = make_engine(database_url(config))
+    metadata.create_all(fresh.engine)
+    try:
+        skipped, problems = _fill(fresh, events)
+        with fresh.read() as wanted, theirs.connect() as there, there.begin():
+            for table in metadata.sorted_tables:
+                if table.name != "meta":
+                    problems += _differences(table, _rows(wanted, table), _rows(there, table), skipped)
+    finally:
+        fresh.close()
+        theirs.dispose()
+    return problems
+
+
+def _fill(store: Store, events: Iterable[Event]) -> tuple[set[_Key], list[Problem]]:
+    """Apply what can be applied; returns the runs, attempts and evaluations that are left out, and other contradictions."""
+    from runner.records.store.apply import apply
+
+    skipped: set[_Key] = set()
+    problems = []
+    with store.write() as connection:
+        for event in events:
+            try:
+                with connection.begin_nested():
+                    apply(connection, event, store.archive)
+            except (RunnerError, ValueError, AttributeError) as error:
+                d = event.data
+                if event.type in ("attempt-committed", "evaluation-committed"):
+                    skipped.add((d.get("run"), d.get("attempt"), d.get("evaluation")))
+                else:
+                    why = error.why if isinstance(error, RunnerError) else str(error)
+                    problems.append(Problem(f"events.jsonl:{event.seq}", schemas.show(why, 300)))
+    return skipped, problems
+
+
+def _rows(connection: Connection, table: Table) -> _Rows:
+    from sqlalchemy import select
+
+    keys = [column.name for column in table.primary_key.columns]
+    return {
+        tuple(row[key] for key in keys): dict(row) for row in connection.execute(select(table)).mappings()
+    }
+
+
+def _differences(table: Table, wanted: _Rows, there: _Rows, skipped: set[_Key]) -> list[Problem]:
+    """One problem for each run (or other first key) whose rows of a table differ, with some of them spelled out."""
+    names = [column.name for column in table.primary_key.columns]
+    found: dict[str, list[str]] = defaultdict(list)
+    for key in sorted({*wanted, *there}, key=repr):
+        if wanted.get(key) == there.get(key) or _hangs_on(table.name, key, skipped):
+            continue
+        found[_place(table.name, key)].append(_difference(names, key, wanted.get(key), there.get(key)))
+    return [Problem(f"database, {place}", _listed(rows), _FIX) for place, rows in found.items()]
+
+
+def _hangs_on(table: str, key: _Key, skipped: set[_Key]) -> bool:
+    """Whether a row is of an attempt or evaluation that could not be applied."""
+    if table == "runs":
+        return any(run == key[0] for run, _, _ in skipped)
+    of_attempt = (*key[:2], None) in skipped
+    if table == "attempts":
+        return of_attempt
+    return table in ("evaluations", "measures", "pending", "topic_scores", "findings") and (
+        of_attempt or tuple(key[:3]) in skipped
+    )
+
+
+def _place(table: str, key: _Key) -> str:
+    name = schemas.show(key[0], 200)
+    if table in ("evaluations", "measures", "pending", "topic_scores", "findings"):
+        return f"{table} of {name}#{key[1]} evaluation {key[2]}"
+    return f"attempts of {name}" if table == "attempts" else f"{table} {name}"
+
+
+def _difference(
+    names: Sequence[str], key: _Key, wanted: Mapping[str, Any] | None, there: Mapping[str, Any] | None
+) -> str:
+    rest = " ".join(schemas.show(part, 60) for part in key[3:] if part != "") if len(key) > 3 else ""
+    if names[:2] == ["run", "number"]:
+        rest = f"attempt {key[1]}"
+    label = f"{rest}: " if rest else ""
+    if wanted is None:
+        return f"{label}is in the database, and neither in the log nor in the archive"
+    if there is None:
+        return f"{label}is not in the database"
+    changed = [
+        f"{name} is {schemas.show(there[name], 60)} instead of {schemas.show(wanted[name], 60)}"
+        for name in wanted
+        if wanted[name] != there[name]
+    ]
+    return label + ", ".join(changed)
+
+
+def _listed(rows: list[str]) -> str:
+    more = len(rows) - SHOWN
+    return "; ".join(rows[:SHOWN]) + (f"; and {more} more" if more > 0 else "")

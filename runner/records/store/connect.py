@@ -1,0 +1,315 @@
+"""Open the store: connect, migrate when it is needed, check that it stands where the event log stands, catch up.
+
+SQLite in WAL mode by default (``RUNNER_DATABASE`` names another SQLAlchemy URL). A store that is up to date
+opens with one query and one pass over the bytes of the event log, whose SHA-256 it remembers (about a millisecond for
+a thousand events); alembic is imported only when there is something to migrate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.model.config import Config
+from runner.model.errors import PlatformError
+from runner.records.archive import RunArchive
+from runner.records.events import Event, EventLog, Position
+from runner.records.store.database import (
+    BUSY_SECONDS,
+    RULES,
+    database_url,
+    errors,
+    make_engine,
+    position_of,
+    prefix_of,
+    read_recorded,
+    remember,
+    revision_of,
+    rules_of,
+    unusable,
+)
+from runner.records.store.migrations import HEAD
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
+    from sqlalchemy import Connection, Engine
+
+
+class Store:
+    """The store and the two things it is made from. Use :func:`open_store`."""
+
+    def __init__(self, engine: Engine, log: EventLog, archive: RunArchive) -> None:
+        self.engine = engine
+        self.log = log
+        self.archive = archive
+        self._read: tuple[int, Hash] | None = None  # how much of the log was hashed, and its state then
+
+    def commit(self, type: str, data: Mapping[str, Any], *, actor: str) -> Event:
+        """Append an event to the log and apply it: the one way to record that something happened.
+
+        Raises E307 when log and store contradict each other; nothing is appended to a log that was cut.
+        """
+        with self.read() as connection:
+            position, prefix = position_of(connection), prefix_of(connection)
+        self.check(position, prefix)
+        event = self.log.append(type, data, actor=actor)
+        self.apply(event)
+        return event
+
+    def apply(self, event: Event) -> None:
+        """Bring the store up to ``event``, which is in the log already. Applying twice changes nothing.
+
+        Raises E307 when the archive does not hold what the event names.
+        """
+        if self.catch_up().seq < event.seq:
+            raise PlatformError("the event is not in the log", why=f"event {event.seq}", code="E307")
+
+    def head(self) -> Position:
+        """The position up to which the store knows the log: what a receipt names as the last known head."""
+        with self.read() as connection:
+            return position_of(connection)
+
+    def catch_up(self) -> Position:
+        """Apply every event that the store does not know yet; returns the position reached."""
+        from runner.records.store.apply import apply
+
+        with self.write() as connection:
+            position = start = position_of(connection)
+            self.check(start, prefix_of(connection))
+            for event, behind in self.log.after(start):
+                apply(connection, event, self.archive)
+                position = behind
+            if position != start:
+                remember(connection, position, self._hashed(position.offset).hexdigest())
+        return position
+
+    def replay(self, known: Position = Position()) -> Position:
+        """Empty the store and fill it again from the first event, in one transaction; returns the position reached.
+
+        Raises E307 when the log does not hold the event ``known``, up to which it was known before.
+        """
+        from runner.records.store.apply import apply
+        from runner.records.store.tables import metadata
+
+        position, met = Position(), not known.seq
+        with self.write() as connection:
+            for table in reversed(metadata.sorted_tables):
+                connection.execute(table.delete())
+            for event, behind in self.log.after(Position()):
+                apply(connection, event, self.archive)
+                met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
+                position = behind
+            if not met:
+                raise ahead(self.log, known)
+            self._read = None
+            remember(connection, position, self._hashed(position.offset).hexdigest())
+        return position
+
+    def check(self, position: Position, prefix: str | None) -> None:
+        """Raise E307 unless the log begins with the very bytes from which the store was filled up to ``position``.
+
+        ``prefix`` is their SHA-256 as the store remembers it (None: of a store of before; nothing is looked at).
+        """
+        if _log_size(self.log.path) < position.offset:
+            raise ahead(self.log, position)
+        if prefix is None or self._hashed(position.offset).hexdigest() == prefix:
+            return
+        self._read = None
+        for _ in self.log:  # says which line it is, if the chain is broken
+            pass
+        raise PlatformError(
+            "the event log is not the one that the store was made from",
+            why=f"{self.log.path} was written anew: its chain is whole, and before event {position.seq} it is another.",
+            fix="restore events.jsonl from a backup; runner store verify lists what contradicts it",
+            code="E307",
+        )
+
+    def _hashed(self, offset: int) -> Hash:
+        """The state of SHA-256 over the first ``offset`` bytes of the log. What this object read once it does not read again."""
+        done, digest = self._read or (0, hashlib.sha256())
+        if done > offset:
+            done, digest = 0, hashlib.sha256()
+        digest = digest.copy()
+        self.log.feed(digest, done, offset)
+        self._read = offset, digest
+        return digest
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection that sees one unchanging state of the store."""
+        with errors(), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A connection in a transaction that took the write lock at its start."""
+        with (
+            errors(),
+            self.engine.connect().execution_options(write=True) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def open_store(config: Config, *, url: str | None = None, accept_loss: bool = False) -> Store:
+    """The store of this data directory, made if it is missing, migrated, checked against the log and caught up.
+
+    Raises E306 when the database cannot be used, E307 when log or archive are damaged, or when the log holds less than
+    is known to have been there (unless ``accept_loss``).
+    """
+    from runner.records.store.history import check_complete
+
+    if url is None:
+        url = database_url(config)
+    if url.startswith("sqlite:///"):
+        _make_folder(Path(url.removeprefix("sqlite:///")).parent)
+    store = Store(make_engine(url), EventLog(config.events), RunArchive(config.archive))
+    try:
+        with store.read() as connection:
+            revision = revision_of(connection)
+            position, prefix, rules = Position(), None, None
+            if revision is not None:
+                position, prefix, rules = position_of(connection), prefix_of(connection), rules_of(connection)
+        if revision != HEAD:
+            _migrate(store, config)
+        if not accept_loss:
+            store.check(position, prefix)
+            if not position.seq:
+                check_complete(config, store.log)
+        if revision != HEAD or rules != RULES or accept_loss:
+            store.replay(Position() if accept_loss else position)
+        elif _log_size(config.events) != position.offset:
+            store.catch_up()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
+    """Make the store again from log and archive, beside the old one, and put it in its place at once.
+
+    The old store serves readers until then, also when it is damaged. Returns how far the log went. Raises E307 when the
+    log holds less than the old store, a frozen round or the archive knew of; ``accept_loss`` writes that down in the log
+    instead, and goes on with what is left.
+    """
+    from runner.records.store.history import accepted, check_complete, lost
+
+    log, last = EventLog(config.events), read_recorded(config).position
+    gone = lost(config, log, last) if accept_loss else []
+    if not accept_loss:
+        check_complete(config, log, last)
+    if gone:
+        log.append("loss-accepted", accepted(gone), actor="organiser")
+    url = os.environ.get("RUNNER_DATABASE")
+    if url and not url.startswith("sqlite"):
+        with open_store(config, accept_loss=True) as store:
+            return store.replay()
+    target = Path(url.removeprefix("sqlite:///")) if url else config.database
+    _make_folder(target.parent)
+    fresh = target.with_name(f"{target.name}.rebuild-{os.getpid()}")
+    _unlink(fresh)
+    try:
+        with (
+            open_store(config, url=f"sqlite:///{fresh}", accept_loss=True) as store,
+            store.read() as connection,
+        ):
+            position = position_of(connection)
+        _swap(fresh, target)
+    finally:
+        _unlink(fresh)
+    return position
+
+
+def _swap(fresh: Path, target: Path) -> None:
+    """Copy ``fresh`` over ``target`` in one transaction, so that open readers and WAL files stay right.
+
+    Renaming would leave the old WAL beside the new file, to be played into it. Only a target that SQLite
+    itself refuses is taken out of the way by renaming.
+    """
+    try:
+        source, old = sqlite3.connect(fresh), sqlite3.connect(target, timeout=BUSY_SECONDS)
+        try:
+            source.backup(old)
+        finally:
+            source.close()
+            old.close()
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise unusable(error) from error
+        _unlink(target)
+        fresh.replace(target)
+
+
+def _unlink(database: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
+
+
+def _migrate(store: Store, config: Config) -> None:
+    """Bring the tables to their newest shape; the rows are filled in again afterwards, being derived."""
+    from alembic import command
+    from alembic.config import Config as AlembicConfig
+    from alembic.script import ScriptDirectory
+    from filelock import FileLock
+    from sqlalchemy import text
+
+    settings = AlembicConfig()
+    settings.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    _make_folder(config.locks)
+    with FileLock(config.locks / "migrate.lock", timeout=600), store.write() as connection:
+        revision = revision_of(connection)
+        if revision == HEAD:
+            return
+        if revision is not None and revision not in {
+            s.revision for s in ScriptDirectory.from_config(settings).walk_revisions()
+        }:
+            raise PlatformError(
+                "the store was written by another version of this program",
+                why=f"Its tables are at step {revision!r}; this program knows steps up to {HEAD!r}.",
+                fix="use the newer program, or runner store rebuild with this one",
+                code="E306",
+            )
+        settings.attributes["connection"] = connection
+        command.upgrade(settings, "head")
+        connection.execute(text("DELETE FROM meta WHERE key = 'rules'"))
+
+
+def ahead(log: EventLog, position: Position) -> PlatformError:
+    """The error for a log that does not hold what the store was made from."""
+    return PlatformError(
+        "the store knows more than the event log",
+        why=f"It was filled up to event {position.seq} ({position.hash[:16]}), and {log.path} does not hold that (any more).",
+        fix="restore events.jsonl from a backup, or give up what is lost with runner store rebuild --accept-loss",
+        code="E307",
+    )
+
+
+def _log_size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unusable(error) from error

@@ -1,0 +1,154 @@
+"""The database as such: its engine, what it remembers of the event log, and its errors in words for people."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from runner.model.config import Config
+from runner.model.errors import PlatformError
+from runner.records.events import Position
+from runner.records.store.migrations import HEAD
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+# The rules by which events become rows. When they change without a new shape of the tables, count up: a
+# store that was filled by other rules is filled anew when it is opened.
+RULES = "3"
+BUSY_SECONDS = 30
+
+
+def database_url(config: Config) -> str:
+    """Where the store of this data directory is, as SQLAlchemy names it."""
+    return os.environ.get("RUNNER_DATABASE") or f"sqlite:///{config.database}"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a database says of itself, without being opened as a store.
+
+    ``state``: ``none`` (there is no database), ``unusable`` (``why``), ``other`` (filled by another version of this
+    program), or ``usable``. ``position`` is how far the log was when it was filled last; ``prefix``: see :meth:`Store.check`.
+    """
+
+    state: Literal["none", "unusable", "other", "usable"]
+    position: Position = field(default_factory=Position)
+    prefix: str | None = None
+    why: str = ""
+
+
+def read_recorded(config: Config) -> Recorded:
+    """What the database of this data directory says of itself; nothing in it is changed, and nothing raised."""
+    url = database_url(config)
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+        return Recorded("none")
+    engine = make_engine(url)
+    try:
+        with errors(), engine.connect() as connection, connection.begin():
+            revision = revision_of(connection)
+            if revision is None:
+                return Recorded("none")
+            usable = revision == HEAD and rules_of(connection) == RULES
+            return Recorded("usable" if usable else "other", position_of(connection), prefix_of(connection))
+    except (PlatformError, ValueError, TypeError) as error:
+        return Recorded("unusable", why=error.why if isinstance(error, PlatformError) else str(error))
+    finally:
+        engine.dispose()
+
+
+def make_engine(url: str) -> Engine:
+    """The SQLAlchemy engine of a database, with what SQLite needs to be told."""
+    from sqlalchemy import create_engine, event
+
+    engine = create_engine(url)
+    if engine.dialect.name == "sqlite":
+
+        @event.listens_for(engine, "connect")
+        def on_connect(connection: Any, _: object) -> None:
+            connection.isolation_level = None  # BEGIN is ours, below
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+            cursor.execute("PRAGMA foreign_keys = ON")
+            cursor.execute(
+                "PRAGMA journal_mode = WAL"
+            )  # a file system without shared memory keeps its journal
+            cursor.execute("PRAGMA synchronous = NORMAL")  # the log is the truth: a lost tail is replayed
+            cursor.close()
+
+        @event.listens_for(engine, "begin")
+        def on_begin(connection: Connection) -> None:
+            writes = connection.get_execution_options().get("write")
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The step of the database's tables; None for an empty database."""
+    from sqlalchemy import inspect, text
+
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def position_of(connection: Connection) -> Position:
+    """How far the log was when the store was filled last."""
+    value = _remembered(connection, "position")
+    return Position(**json.loads(value)) if value else Position()
+
+
+def rules_of(connection: Connection) -> str | None:
+    """The rules by which the store was filled."""
+    return _remembered(connection, "rules")
+
+
+def prefix_of(connection: Connection) -> str | None:
+    """SHA-256 of the bytes of the log up to the position; None in a store of before."""
+    return _remembered(connection, "prefix")
+
+
+def _remembered(connection: Connection, key: str) -> str | None:
+    from sqlalchemy import select
+
+    from runner.records.store.tables import meta
+
+    return connection.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+
+
+def remember(connection: Connection, position: Position, prefix: str) -> None:
+    """Note down how far the store is, the SHA-256 of the log until there, and by which rules it was filled."""
+    from runner.records.store.tables import meta
+
+    text = json.dumps({"seq": position.seq, "hash": position.hash, "offset": position.offset})
+    values = {"position": text, "prefix": prefix, "rules": RULES}
+    connection.execute(meta.delete().where(meta.c.key.in_(tuple(values))))
+    connection.execute(meta.insert(), [{"key": key, "value": value} for key, value in values.items()])
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """Errors of the database as E306; a violated key stays what it is (it is handled where it can happen)."""
+    from sqlalchemy.exc import DatabaseError, IntegrityError
+
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except DatabaseError as error:
+        raise unusable(error.orig or error) from error
+
+
+def unusable(error: BaseException) -> PlatformError:
+    return PlatformError(
+        "the store cannot be used",
+        why=f"{error}.",
+        fix="check the space and permissions of the data directory; runner store rebuild makes the store again",
+        code="E306",
+    )

@@ -1,0 +1,181 @@
+"""Look for damage: event log, archive, frozen rounds and database against each other, and against the last known head.
+
+Nothing is changed, and nothing is believed: the database is not opened as a store (which would catch up with the log) but
+compared, row by row, with one that is made anew from log and archive beside it. Everything that is wrong is listed at once.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import schemas
+from runner.model.config import Config
+from runner.model.errors import Problem, RunnerError
+from runner.records.archive import RunArchive
+from runner.records.events import Event, EventLog, Position
+from runner.records.snapshot import verify as verify_rounds
+from runner.records.store.compare import compare
+from runner.records.store.database import Recorded, read_recorded
+from runner.records.store.history import missing, snapshot_heads
+
+_HEAD = re.compile(r"[0-9a-f]{12,64}")
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was found: the number of ``events``, the ``head`` (hash of the last one, empty for none), what is wrong, and
+    remarks that are no fault."""
+
+    events: int
+    head: str
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        rows = [{"where": p.where, "what": p.what, "fix": p.fix} for p in self.problems]
+        return {"events": self.events, "head": self.head, "problems": rows, "notes": list(self.notes)}
+
+
+def verify(config: Config, heads: Sequence[str] = ()) -> Verified:
+    """Compare everything with everything. ``heads`` are hashes (12 digits or more) that must be on the chain.
+
+    Reads the whole archive. Raises E101 for a head that is no hash.
+    """
+    for head in heads:
+        if not _HEAD.fullmatch(head):
+            raise RunnerError(
+                "E101",
+                f"{schemas.show(head, 80)} is no head of the event log",
+                why="It is the hash of an event: 64 hexadecimal digits in lower case, or the first 12 or more of them.",
+                fix="copy it from a receipt or from runner round show",
+            )
+    # In this order, so that what others record meanwhile is never taken for damage: an event is written before the
+    # store, and after the archive.
+    archive = RunArchive(config.archive)
+    runs = archive.runs()
+    recorded = read_recorded(config)
+    log = EventLog(config.events)
+    events, problems = log.survey()
+    broken = bool(problems)
+    problems += _heads(config, events, recorded.position, runs, broken=broken)
+    problems += [_unknown(head) for head in heads if not any(e.hash.startswith(head) for e in events)]
+    of_archive = archive.verify(_usable(events), complete=True)
+    problems += of_archive + verify_rounds(config.home, _whole_rounds(events))
+    problems += _of_rounds(config, events)
+    more, notes = _database(config, recorded, events, archive, broken or bool(of_archive))
+    return Verified(len(events), events[-1].hash if events else "", _once([*problems, *more]), tuple(notes))
+
+
+def _once(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    return tuple(dict.fromkeys(problems))
+
+
+def _heads(
+    config: Config, events: list[Event], last: Position, runs: list[tuple[str, str]], *, broken: bool
+) -> list[Problem]:
+    """The last known heads that are not on the chain, and runs that are older than the log."""
+    heads: Mapping[str, tuple[int, str]] = dict(snapshot_heads(config))
+    if last.seq:
+        heads = {"the database": (last.seq, last.hash), **heads}
+    found = missing(events, heads, runs)
+    if broken:  # a line that cannot be read is named already; what hangs on it is not listed again
+        found = [one for one in found if one.seq > max((e.seq for e in events), default=0)]
+    return [one.problem() for one in found]
+
+
+def _unknown(head: str) -> Problem:
+    return Problem(
+        f"head {head}",
+        "is not on the chain: the event log was cut or exchanged after this head was given out",
+        "restore events.jsonl from a backup",
+    )
+
+
+def _usable(events: list[Event]) -> list[Event]:
+    """The events of which the archive can be asked whether it has what they name."""
+    return [
+        e
+        for e in events
+        if not e.type.endswith("-committed")
+        or (
+            all(isinstance(e.data.get(key), str) for key in ("task", "run", "manifest"))
+            and isinstance(e.data.get("attempt"), int)
+        )
+    ]
+
+
+def _whole_rounds(events: list[Event]) -> list[Event]:
+    keys = ("task", "round", "sha256")
+    return [
+        e for e in events if e.type == "round-frozen" and all(isinstance(e.data.get(k), str) for k in keys)
+    ]
+
+
+def _of_rounds(config: Config, events: list[Event]) -> list[Problem]:
+    """Evaluations that a frozen round counted and the log does not know as it did."""
+    from runner.records.archive import read_json
+
+    committed = {
+        (d["task"], d["run"], d["attempt"], d["evaluation"]): d["manifest"]
+        for d in (e.data for e in _usable(events) if e.type == "evaluation-committed")
+        if "evaluation" in d
+    }
+    found = []
+    for event in _whole_rounds(events):
+        task, name = event.data["task"], event.data["round"]
+        try:
+            listed = read_json(config.home / "snapshots" / task / f"{name}.json", None)["evaluations"]
+            wrong = [
+                e
+                for e in listed
+                if committed.get((task, e["run"], e["attempt"], e["evaluation"])) != e["manifest"]
+            ]
+        except (RunnerError, KeyError, TypeError):
+            continue  # what is wrong with the file is said elsewhere
+        found += [
+            Problem(
+                f"snapshots/{task}/{name}.json",
+                f"counts evaluation {e['evaluation']} of {schemas.show(e['run'], 200)}, which the event log does not hold so",
+                "restore events.jsonl from a backup",
+            )
+            for e in wrong
+        ]
+    return found
+
+
+def _database(
+    config: Config, recorded: Recorded, events: list[Event], archive: RunArchive, damaged: bool
+) -> tuple[list[Problem], list[str]]:
+    """How the rows of the database differ from what log and archive make, and remarks."""
+    if recorded.state == "none":
+        return [], ["there is no database yet: it is made from log and archive by the next command"]
+    if recorded.state == "unusable":
+        return [Problem("the database", recorded.why or "cannot be read", "runner store rebuild")], []
+    if recorded.state == "other":
+        return [], [
+            "the database was filled by another version of this program: it is made anew by the next command"
+        ]
+    last = recorded.position
+    chain = {e.seq: e for e in events}
+    differs = last.seq in chain and chain[last.seq].hash != last.hash
+    if not damaged and not differs and last.seq in chain:
+        import hashlib
+
+        digest = hashlib.sha256()
+        EventLog(config.events).feed(digest, 0, last.offset)
+        if recorded.prefix is not None and digest.hexdigest() != recorded.prefix:
+            return [
+                Problem(
+                    "events.jsonl",
+                    f"is not the file that the database was made from up to event {last.seq}",
+                    "restore events.jsonl from a backup",
+                )
+            ], []
+    with tempfile.TemporaryDirectory(prefix="verify-") as folder:
+        known = [e for e in events if e.seq <= last.seq]
+        return compare(config, Path(folder), known, archive), []

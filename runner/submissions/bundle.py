@@ -1,0 +1,272 @@
+"""Bundles: a submission packed to travel from a team's machine to the organiser's.
+
+A bundle is a folder: ``bundle.json``, ``manifest.json`` with a SHA-256 of every other file, optionally an
+image archive and run files. Nothing in it is believed before its hash was checked, and nothing in it is
+executed by reading it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import schemas
+from runner.model.clock import SystemClock, stamp
+from runner.model.container import ImageRef
+from runner.model.errors import Problem, RunnerError
+from runner.records.archive import file_sha256
+from runner.submissions.load import SubmissionFile
+
+MAX_BUNDLE_JSON = 1024 * 1024
+MAX_IMAGE = 32 * 1024**3
+IMAGE = "image.tar"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle whose files match their hashes. ``digest`` identifies what was submitted."""
+
+    folder: Path
+    data: Mapping[str, Any]
+    digest: str
+
+    @property
+    def cells(self) -> list[tuple[str, str]] | None:
+        """The (dataset, scenario) pairs it is for; None for all of its task."""
+        if self.data["runs"]:
+            return [(run["dataset"], run["scenario"]) for run in self.data["runs"]]
+        if "datasets" in self.data:
+            return [(d, s) for d in self.data["datasets"] for s in self.data["scenarios"]]
+        return None
+
+    @property
+    def submission_id(self) -> str:
+        return f"{self.data['team']}.{self.data['software']}.{self.digest[:8]}"
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.data[name]
+        except KeyError as missing:
+            raise AttributeError(name) from missing
+
+
+def bundle_digest(data: Mapping[str, Any]) -> str:
+    """SHA-256 of what was submitted: bundle.json without how and when it was packed and the local check's result.
+
+    The same software is the same submission, whether its image travels in the bundle or not.
+    """
+    kept = {k: v for k, v in data.items() if k not in ("packed", "check")}
+    if kept["image"]:
+        kept["image"] = {k: v for k, v in kept["image"].items() if k != "archive"}
+    return schemas.digest(kept)
+
+
+def write_bundle(
+    target: Path, data: Mapping[str, Any], files: Mapping[str, Path], *, move: bool = False
+) -> Bundle:
+    """Write a bundle to ``target`` as a whole or not at all, replacing an older one there.
+
+    ``files`` maps names inside the bundle to files to copy (or move). Returns the bundle. Raises E101 when
+    ``target`` is a folder that holds something else than a bundle.
+    """
+    import json
+
+    if target.exists() and any(target.iterdir()) and not (target / "bundle.json").is_file():
+        raise RunnerError(
+            "E101",
+            f"{target} is not empty",
+            why="It holds something else than a bundle.",
+            fix="name a new folder",
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        for name, source in files.items():
+            (staging / name).parent.mkdir(parents=True, exist_ok=True)
+            (shutil.move if move else shutil.copyfile)(str(source), str(staging / name))
+        (staging / "bundle.json").write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
+        entries = {
+            str(p.relative_to(staging)): {"sha256": file_sha256(p), "size": p.stat().st_size}
+            for p in sorted(staging.rglob("*"))
+            if p.is_file()
+        }
+        manifest = {"schema_version": 1, "files": entries}
+        (staging / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+        staging.chmod(0o755)
+        old = None
+        if target.exists():
+            old = target.with_name(f".{target.name}-old-{os.getpid()}")
+            target.rename(old)
+        staging.rename(target)
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return read_bundle(target)
+
+
+def read_bundle(folder: Path, *, verify: bool = True) -> Bundle:
+    """The bundle in ``folder``. Raises E205 with every problem: missing, changed, extra or irregular files.
+
+    Files are listed without following links; with ``verify`` every hash is checked.
+    """
+    if not folder.is_dir():
+        raise RunnerError(
+            "E205",
+            f"{folder} is not a bundle",
+            why="There is no such folder.",
+            fix="runner pack … --to FOLDER",
+        )
+    data = _read_json(folder / "bundle.json", "bundle", folder)
+    manifest = _read_json(folder / "manifest.json", "manifest", folder)
+    if verify:
+        problems = _file_problems(folder, manifest["files"])
+        problems += _content_problems(data, manifest["files"])
+        if problems:
+            raise RunnerError(
+                "E205",
+                f"{folder} is not a valid bundle",
+                why="Files are missing or were changed after packing.",
+                fix="pack it again with runner pack",
+                problems=problems,
+            )
+    return Bundle(folder, data, bundle_digest(data))
+
+
+def _read_json(path: Path, schema: str, folder: Path) -> dict[str, Any]:
+    if path.is_symlink() or not path.is_file():
+        raise RunnerError(
+            "E205",
+            f"{folder} is not a bundle",
+            why=f"It has no {path.name}.",
+            fix="runner pack … --to FOLDER",
+        )
+    document = schemas.load_json(path, path.name, max_bytes=MAX_BUNDLE_JSON)
+    problems = schemas.validate(document, schema)
+    if problems:
+        raise RunnerError(
+            "E205",
+            f"{path.name} of the bundle is not valid",
+            fix="pack it again with runner pack",
+            problems=[Problem(p.where, p.what, p.fix) for p in problems],
+        )
+    return dict(document.data)
+
+
+def _file_problems(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> list[Problem]:
+    problems = []
+    seen = set()
+    for root, folders, names in os.walk(folder):
+        here = Path(root)
+        for name in [*folders, *names]:
+            path = here / name
+            relative = str(path.relative_to(folder))
+            shown = schemas.show(relative)
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                problems.append(Problem(shown, "is a link or a special file.", "pack only regular files"))
+            elif path.is_file() and relative != "manifest.json":
+                seen.add(relative)
+                if relative not in files:
+                    problems.append(Problem(shown, "is not in manifest.json.", "remove it, or pack again"))
+                elif (
+                    path.stat().st_size != files[relative]["size"]
+                    or file_sha256(path) != files[relative]["sha256"]
+                ):
+                    problems.append(Problem(shown, "was changed after packing.", "pack again"))
+    problems += [
+        Problem(schemas.show(name), "is missing.", "pack again") for name in sorted(set(files) - seen)
+    ]
+    return problems
+
+
+def _content_problems(data: Mapping[str, Any], files: Mapping[str, Any]) -> list[Problem]:
+    image = data.get("image")
+    runs = data.get("runs", [])
+    wanted = [f"runs/{run['file']}" for run in runs]
+    if image and image.get("archive"):
+        wanted.append(image["archive"])
+    problems = [
+        Problem("bundle.json", f"names {schemas.show(n)}, which is not in the bundle.")
+        for n in wanted
+        if n not in files
+    ]
+    problems += [
+        Problem(f"runs/{schemas.show(run['file'])}", "is not what bundle.json says.", "pack again")
+        for run in runs
+        if files.get(f"runs/{run['file']}", {}).get("sha256", run["sha256"]) != run["sha256"]
+    ]
+    for what, names in (
+        ("name one file twice", [run["file"] for run in runs]),
+        ("have two files for one dataset and scenario", [(run["dataset"], run["scenario"]) for run in runs]),
+    ):
+        if len(set(names)) != len(names):
+            problems.append(Problem("bundle.json", f"must not {what}.", "pack again"))
+    carried = {"bundle.json", "submission.yaml", *wanted}
+    problems += [
+        Problem(schemas.show(n), "does not belong into this bundle.", "pack again")
+        for n in sorted(set(files) - carried)
+    ]
+    if bool(image) == bool(data.get("runs")):
+        problems.append(Problem("bundle.json", "must have either an image or run files."))
+    return problems
+
+
+def describe(
+    submission: SubmissionFile, image: ImageRef | None, runs: Sequence[Mapping[str, str]] = ()
+) -> dict[str, Any]:
+    """The content of bundle.json for a submission (schema ``bundle``), without archive and check."""
+    command = submission.command
+    datasets = {} if submission.datasets is None else {"datasets": list(submission.datasets)}
+    # Only what was said: a bundle that says nothing keeps the identity it always had.
+    chosen = {} if submission.workflow is None else {"workflow": submission.workflow}
+    return {
+        **datasets,
+        **chosen,
+        "schema_version": 1,
+        "team": submission.team,
+        "software": submission.software,
+        "task": submission.task,
+        "scenarios": list(submission.scenarios),
+        "image": {
+            "id": image.id,
+            "repo_digest": image.repo_digest,
+            "platform": image.platform,
+            "archive": None,
+        }
+        if image
+        else None,
+        "runs": [dict(run) for run in runs],
+        "command": list(command) if isinstance(command, tuple) else command,
+        "tag": submission.tag or submission.software,
+        "description": submission.description,
+        "method": submission.method,
+        "inputs": dict(submission.inputs),
+        "check": None,
+        "packed": stamp(SystemClock().now()),
+    }
+
+
+def provisional(submission: SubmissionFile, image: ImageRef | None, folder: Path) -> Bundle:
+    """A bundle that was not written: what the local check runs."""
+    data = describe(submission, image)
+    return Bundle(folder, data, bundle_digest(data))
+
+
+def registration(bundle: Bundle) -> dict[str, Any]:
+    """What the event of a registration says about a bundle."""
+    data = bundle.data
+    copied = ("task", "team", "software", "scenarios", "tag", "description", "method")
+    cells = bundle.cells
+    return {
+        "submission": bundle.submission_id,
+        "digest": bundle.digest,
+        **{key: data[key] for key in copied},
+        "image": data["image"]["id"] if data["image"] else None,
+        "workflow": "upload" if data["runs"] else data.get("workflow", "batch"),
+        "cells": None if cells is None else [list(cell) for cell in cells],
+    }

@@ -1,0 +1,92 @@
+"""Ask the evaluator's checker about a file, without a container: the same checks as in a graded run.
+
+The evaluator is a program of its own and is never imported here; it is started as a process and gets the
+same ``request.json`` that its container gets.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import schemas
+from runner.model.errors import RunnerError
+from runner.model.task import Dataset, Task
+from runner.tasks.request import request
+
+SECONDS = 600
+
+
+def check_file(
+    task: Task, dataset: Dataset, file: Path, *, scenario: str | None = None, as_json: bool = False
+) -> int:
+    """Check ``file`` by the rules of ``task`` on ``dataset``; the checker prints to stdout.
+
+    ``scenario`` is the task's default or only one, unless it is given.
+    Returns 0 for a valid run and 1 for an invalid one. Raises E102 when there is no such file or scenario, E404 when
+    the checker itself fails, or the kind's runs cannot be checked without truths.
+    """
+    return _ask(task, dataset, file, scenario, ["--json"] if as_json else [], capture=False)[0]
+
+
+def ask(task: Task, dataset: Dataset, file: Path, *, scenario: str | None = None) -> tuple[int, str]:
+    """The same, and what the checker said instead of printing it. Raises as :func:`check_file`."""
+    return _ask(task, dataset, file, scenario, [], capture=True)
+
+
+def _ask(
+    task: Task, dataset: Dataset, file: Path, scenario: str | None, options: list[str], *, capture: bool
+) -> tuple[int, str]:
+    if not file.is_file():
+        raise RunnerError("E102", f"there is no file {file}", fix="name a run file")
+    if scenario is not None and scenario not in task.scenarios:
+        raise RunnerError(
+            "E102",
+            f"{task.id} has no scenario {schemas.show(scenario)}",
+            why=f"It has {', '.join(task.scenarios)}.",
+        )
+    wanted = request(task, dataset, scenario or task.usual_scenario().id, file.name)
+    wanted["paths"] = {
+        "run": str(file.absolute().parent),
+        "inputs": str(dataset.inputs.absolute()),
+        "truths": str(dataset.truths.absolute()),
+        "output": str(file.absolute().parent),
+    }
+    with tempfile.TemporaryDirectory(prefix="check-") as scratch:
+        path = Path(scratch) / "request.json"
+        path.write_text(json.dumps(wanted))
+        command = [sys.executable, "-m", "evaluator", "check", str(file), "--request", str(path), *options]
+        sys.stdout.flush()
+        try:
+            done = subprocess.run(
+                command,
+                timeout=SECONDS,
+                check=False,
+                capture_output=capture,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RunnerError(
+                "E404",
+                "the checker did not end",
+                why=f"It ran for {SECONDS} s.",
+                fix="is the file very large?",
+            ) from error
+    if done.returncode not in (0, 1):
+        raise RunnerError(
+            "E404",
+            "the checker failed",
+            why=_said(done.stderr) or f"It ended with exit code {done.returncode}.",
+            fix="runner task check shows what is wrong with the task",
+        )
+    return done.returncode, done.stdout or ""
+
+
+def _said(text: str | None) -> str:
+    """The first lines of what the checker said before it gave up, if that was caught; nothing of a run is in it."""
+    lines = [line.strip() for line in (text or "")[:600].splitlines()[:2]]
+    return "".join(c if c.isprintable() else "?" for c in "; ".join(line for line in lines if line))

@@ -1,0 +1,205 @@
+"""Where the image of a stranger's submission may come from: never from another team, never from us.
+
+The engine of whoever takes submissions holds every team's software and the platform's own images, and answers to any
+name, digest or beginning of an identity. So on that machine a reference is resolved first, and then refused when what
+it leads to is somebody else's; a Dockerfile may take something only from its own stages, from a base image that the
+organiser lists (``RUNNER_BASES``), or from a registry by digest.
+
+A stranger is every team but the organiser's ``baselines``, whenever a submission is handed in on this machine, and in
+every other command as soon as the store here holds another team's submission. On a team's own machine nobody is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.engines.base import Engine
+from runner.model.config import Config
+from runner.model.container import ImageRef
+from runner.model.errors import Problem, RunnerError
+from runner.submissions.dockerfile import Source, sources, triggers
+
+ORGANISERS = "baselines"  # the team whose softwares the organiser brings along
+# Names of teams that would be taken for somebody else in messages, tables and audiences.
+RESERVED = frozenset(
+    {ORGANISERS, "organiser", "organizer", "public", "proctor", "platform", "runner", "evaluator", "all"}
+)
+KEPT = "proctor-submissions"  # where the images of registered submissions are kept: KEPT/task:team.software.digest
+OURS = "proctor"
+OWN_LABEL = "proctor.image"  # on every image of the platform
+_DIGEST = re.compile(r"[a-z0-9][a-z0-9._:/-]{0,300}@sha256:[0-9a-f]{64}")
+_PINNED = "name it with its digest (repository@sha256:…), or ask the organiser to list it in RUNNER_BASES"
+
+
+def kept_as(task: str, submission_id: str) -> str:
+    """The name under which the image of a registered submission is kept in the engine."""
+    return f"{KEPT}/{task}:{submission_id}"
+
+
+def refused(what: str, why: str, fix: str = "", problems: tuple[Problem, ...] = ()) -> RunnerError:
+    """E212."""
+    fix = fix or "build it from files of your own, or name an image of a registry by its digest"
+    return RunnerError("E212", what, why=why, fix=fix, problems=problems)
+
+
+@dataclass(frozen=True)
+class Origins:
+    """What the images of one team may come from, on this machine.
+
+    ``strict`` is false where the team is no stranger. ``owners`` maps identities of images to the teams that
+    registered them here, ``bases`` are the images that anybody may use.
+    """
+
+    team: str
+    engine: Engine
+    bases: tuple[str, ...] = ()
+    owners: Mapping[str, frozenset[str]] | None = None
+    strict: bool = True
+
+    def image(self, reference: str) -> ImageRef:
+        """The image that a submission names. Raises E204 when there is none, E212 when it may not be named."""
+        if _repository(reference).startswith(f"{KEPT}/"):
+            # Kept under the ids that leaderboards show: by such a name anybody could hand in somebody else's software.
+            raise refused(
+                "that image is a submission that was handed in",
+                "Images of registered submissions are the organiser's and their team's.",
+            )
+        found = self.engine.resolve(reference)
+        if self.strict and not self._listed(reference):
+            why = self._not_theirs(reference, found)
+            if why:
+                raise refused("the image of the submission may not be used", why)
+        return found
+
+    def dockerfile(self, path: Path, arguments: Mapping[str, str], shown: str) -> None:
+        """Check every image that a Dockerfile uses, before anything is built. Raises E212 with all problems at once.
+
+        ``shown`` is the Dockerfile's name in messages.
+        """
+        if not self.strict:
+            return
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        problems = [
+            Problem(f"{shown}:{source.line}", what, fix)
+            for source in sources(text, arguments)
+            for what, fix in self._problems(source)
+        ]
+        if problems:
+            raise refused(
+                "the Dockerfile takes something from images that it may not use",
+                "On a machine that holds other teams' images a build may use its own stages, the base images "
+                f"{', '.join(self.bases)}, and images of a registry by digest.",
+                "mend what is listed",
+                tuple(dict.fromkeys(problems)),
+            )
+
+    def registry(self, digest: str, identity: str) -> ImageRef:
+        """The image of a bundle that names one of a registry. Raises E204, E205 for another identity, E212."""
+        if not _DIGEST.fullmatch(digest) or _repository(digest).split("/")[0] in (KEPT, OURS):
+            raise refused("the image of the bundle may not be used", "It is not a name of a registry.")
+        found = self.engine.resolve(digest)
+        if found.id != identity:
+            raise RunnerError(
+                "E205", "the registry holds another image than the bundle says", fix="pack again"
+            )
+        why = "" if self._listed(digest) else self._not_theirs(digest, found)
+        if why:
+            raise refused(
+                "the image of the bundle may not be used",
+                why,
+                "pack it with the image in it: runner pack … --to FOLDER",
+            )
+        return found
+
+    def _problems(self, source: Source) -> Iterator[tuple[str, str]]:
+        """What is wrong with one image of a Dockerfile, and how to mend it; nothing for a good one."""
+        import schemas
+
+        asked = f"{source.how} {schemas.show(source.name, 120)}"
+        if source.trouble:
+            yield f"{asked}: {source.trouble}", "write a plain name"
+            return
+        listed = self._listed(source.name)
+        if not listed and not _DIGEST.fullmatch(source.name):
+            yield f"{asked} is neither an earlier stage nor a listed base image nor a digest", _PINNED
+            return
+        if _repository(source.name).split("/")[0] in (KEPT, OURS) and not listed:
+            yield f"{asked} is an image of the platform", _PINNED
+            return
+        try:
+            found = self.engine.resolve(source.name)
+        except RunnerError as error:
+            if error.code != "E204":
+                raise
+            if not listed:  # a listed one is the organiser's choice, and the build pulls it
+                yield f"{asked}: {error.what}", "check its name; the engine must reach its registry"
+            return
+        if not listed and (why := self._not_theirs(source.name, found)):
+            yield f"{asked}: {why}", _PINNED
+        elif source.how.endswith("FROM"):
+            for inherited in triggers(found.onbuild, source.line, source.stages):
+                yield from self._problems(inherited)
+
+    def _listed(self, reference: str) -> bool:
+        return reference in self.bases or _plain(reference) in {_plain(base) for base in self.bases}
+
+    def _not_theirs(self, reference: str, image: ImageRef) -> str:
+        """Why an image that the engine has is not the team's to use; empty when it is."""
+        repositories = {_repository(name) for name in image.names}
+        if _plain(reference) not in {_plain(name) for name in image.names}:
+            return "An identity, or the beginning of one, is no name: whoever knows it could use anybody's image."
+        teams = set((self.owners or {}).get(image.id, frozenset()))
+        teams |= {_team(name) for name in image.names if _repository(name).startswith(f"{KEPT}/")}
+        if teams - {self.team}:
+            return "It is an image of another team's submission."
+        if OWN_LABEL in image.labels or any(name.startswith(f"{OURS}/") for name in repositories):
+            return "It is an image of the platform."
+        return ""
+
+
+def origins(config: Config, engine: Engine, team: str) -> Origins:
+    """What the images of a team's submissions may come from on this machine."""
+    owners = _owners(config)
+    others = any(teams - {team, ORGANISERS} for teams in owners.values())
+    strict = team != ORGANISERS and (config.handing_in or others)
+    return Origins(team, engine, config.bases, owners, strict)
+
+
+def _owners(config: Config) -> dict[str, frozenset[str]]:
+    """Which teams registered an image, by its identity; nothing where nothing was ever registered."""
+    if not (config.events.exists() or config.database.exists()):
+        return {}
+    from runner.records.store.connect import open_store
+    from runner.records.store.queries import submissions
+
+    found: dict[str, frozenset[str]] = {}
+    with open_store(config) as store:
+        for one in submissions(store):
+            if one.image is not None:
+                found[one.image] = found.get(one.image, frozenset()) | {one.team}
+    return found
+
+
+def _plain(reference: str) -> str:
+    """A reference in the one form that all spellings of it have: no default registry, a tag where there is no digest."""
+    name, _, digest = reference.strip().partition("@")
+    head, slash, last = name.rpartition("/")
+    base, _, tag = last.partition(":")
+    repository = f"{head}{slash}{base}"
+    for prefix in ("index.docker.io/", "docker.io/", "library/"):
+        repository = repository.removeprefix(prefix)
+    return f"{repository}@{digest}" if digest else f"{repository}:{tag or 'latest'}"
+
+
+def _repository(reference: str) -> str:
+    """The repository of a reference, without default registry, tag and digest."""
+    name, at, _ = _plain(reference).partition("@")
+    return name if at else name.rpartition(":")[0]
+
+
+def _team(name: str) -> str:
+    """The team in the name of a kept image, as :func:`kept_as` makes it."""
+    return name.rpartition(":")[2].partition(".")[0]

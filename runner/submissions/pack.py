@@ -1,0 +1,130 @@
+"""Packing: the team's side of the hand-over. Builds or resolves the image, and writes the bundle."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from runner.engines.base import Engine
+from runner.model.config import Config
+from runner.model.container import ImageRef
+from runner.model.limits import GIB
+from runner.submissions.bundle import IMAGE, Bundle, describe, write_bundle
+from runner.submissions.load import SubmissionFile
+from runner.submissions.origins import origins
+
+BUILD_SECONDS = 1800.0
+BUILD_MEMORY = 4 * GIB
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+
+
+def image_of(
+    config: Config,
+    engine: Engine,
+    submission: SubmissionFile,
+    *,
+    on_line: Callable[[str], None] | None = None,
+) -> ImageRef | None:
+    """The image of a submission: built from its folder, or resolved by name. None for uploaded run files.
+
+    Builds have no network unless the submission asks for one, a memory limit and a time limit. Raises E203
+    when the build fails, E204 when the image is not to be had, E212 when it is not the team's to use.
+    """
+    if submission.run:
+        return None
+    allowed = origins(config, engine, submission.team)
+    if submission.image is not None:
+        return allowed.image(submission.image)
+    from runner.provision.base import base_image, carries_wheels
+
+    build = submission.build
+    assert build is not None
+    dockerfile = str(build.dockerfile)
+    base = base_image(config)  # first: it settles whether packages must be carried into the build
+    arguments = {"BASE_IMAGE": base, **build.args}
+    allowed.dockerfile(
+        build.context / dockerfile, arguments, str((build.context / dockerfile).relative_to(config.root))
+    )
+    with _context(config, build.context) as context:
+        return engine.build(
+            context,
+            dockerfile=dockerfile,
+            build_args=arguments,
+            # Where packages are carried in as wheels no build needs the network, whatever it asks for.
+            network=build.network and not carries_wheels(config),
+            memory=BUILD_MEMORY,
+            timeout=BUILD_SECONDS,
+            on_line=on_line,
+        )
+
+
+@contextmanager
+def _context(config: Config, folder: Path) -> Iterator[Path]:
+    """The build context: the folder itself, or a copy with the wheels that this machine has to carry in."""
+    from runner.provision.base import build_context_extras
+
+    extras = build_context_extras(config, folder)
+    if not extras:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="context-") as scratch:
+        copy = Path(scratch) / "context"
+        shutil.copytree(folder, copy, symlinks=True)
+        for name, source in extras.items():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy / name)
+        yield copy
+
+
+def run_entries(submission: SubmissionFile) -> list[tuple[dict[str, str], Path]]:
+    """The run files of a submission as bundle.json names them, and where each lies.
+
+    Files keep their names where these are plain and each there once; else they are named after what they are for.
+    """
+    from runner.records.archive import file_sha256
+
+    names = [run.path.name for run in submission.run]
+    plain = len(set(names)) == len(names) and all(_PLAIN.fullmatch(name) for name in names)
+    found = []
+    for run in submission.run:
+        zipped = ".gz" if run.path.name.endswith(".gz") else ""
+        name = run.path.name if plain else f"{run.dataset}.{run.scenario}{zipped}"
+        entry = {
+            "file": name,
+            "dataset": run.dataset,
+            "scenario": run.scenario,
+            "sha256": file_sha256(run.path),
+        }
+        found.append((entry, run.path))
+    return found
+
+
+def write(
+    submission: SubmissionFile,
+    image: ImageRef | None,
+    target: Path,
+    *,
+    engine: Engine,
+    check: Mapping[str, Any] | None,
+    with_archive: bool,
+) -> Bundle:
+    """Write the bundle of a submission to ``target``. ``with_archive`` puts the image itself into it.
+
+    Raises E101 when ``target`` holds something else than a bundle.
+    """
+    runs = run_entries(submission)
+    data = describe(submission, image, [entry for entry, _ in runs])
+    data["check"] = dict(check) if check else None
+    files: dict[str, Path] = {f"runs/{entry['file']}": path for entry, path in runs}
+    files["submission.yaml"] = submission.folder / "submission.yaml"
+    with tempfile.TemporaryDirectory(prefix="pack-") as scratch:
+        if image is not None and with_archive and image.repo_digest is None:
+            engine.save(image, Path(scratch) / IMAGE)
+            data["image"]["archive"] = IMAGE
+            files[IMAGE] = Path(scratch) / IMAGE
+        return write_bundle(target, data, files)

@@ -1,0 +1,348 @@
+"""Registered submissions: the organiser's side of the hand-over. Never builds, believes only hashes."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import schemas
+from runner.engines.base import Engine
+from runner.model.clock import Clock, SystemClock, stamp
+from runner.model.config import Config
+from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
+from runner.model.run import QuotaUse
+from runner.model.run import cells as counted
+from runner.model.task import Cell, Task
+from runner.records.deadlines import check_open
+from runner.records.events import Position
+from runner.records.store.connect import Store
+from runner.records.store.queries import quota, submission, submissions
+from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, registration
+from runner.submissions.origins import ORGANISERS, RESERVED, kept_as, origins
+from runner.tasks.check import NAME
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a registration gave: the submission's id, whether it was new, and the quota after it.
+
+    ``head`` is the last known head of the event log then: who keeps the receipt can ask whether it is still on the chain.
+    ``put_back`` says that the image of a submission which was registered already had vanished from the engine, and is
+    there again.
+    """
+
+    submission: str
+    new: bool
+    quota: QuotaUse
+    image: str | None
+    head: Position
+    put_back: bool = False
+
+
+def home_of(config: Config, submission_id: str) -> Path:
+    """Where the bundle of a registered submission is kept."""
+    return config.registered / submission_id / "bundle"
+
+
+def registered(config: Config, store: Store) -> tuple[dict[str, Bundle], list[RunnerError]]:
+    """The bundles of registered submissions by id, and an error for each that is missing or damaged."""
+    found: dict[str, Bundle] = {}
+    errors: list[RunnerError] = []
+    for entry in submissions(store):
+        try:
+            bundle = read_bundle(home_of(config, entry.id), verify=False)
+            if bundle.submission_id != entry.id:
+                raise RunnerError(
+                    "E307",
+                    f"the bundle of {entry.id} is not what was registered",
+                    why="Its content has another digest than its id says.",
+                    fix="restore it from a backup",
+                )
+            found[entry.id] = bundle
+        except RunnerError as error:
+            errors.append(error)
+    return found, errors
+
+
+def register(
+    config: Config,
+    store: Store,
+    engine: Engine,
+    tasks: Mapping[str, Task],
+    folder: Path,
+    *,
+    actor: str = "organiser",
+    clock: Clock | None = None,
+    team: str | None = None,
+) -> Receipt:
+    """Register the bundle in ``folder``: check every hash, take the image in, apply the quota, keep a copy.
+
+    Registering the same bundle again changes nothing, but puts its image back where the engine has lost it. ``team``
+    is whom the organiser was given it by. Raises E205 for a bundle that does not match its hashes, E213 for one of
+    another team, E204 for a missing image, E212 for one that is not the team's, E206 when the quota is used up,
+    E102/E207 when it fits no task, E210 before the task opens and after its deadline. What counts is when it was
+    received, by our own ``clock``: the time of this call.
+    """
+    from filelock import FileLock
+
+    received = (clock or SystemClock()).now()
+    bundle = read_bundle(folder)
+    _check_team(config, bundle, team)
+    task = _task_of(bundle, tasks)
+    config.locks.mkdir(parents=True, exist_ok=True)
+    # Between looking at the quota and using it nobody else may register.
+    with FileLock(config.locks / "register.lock"):
+        return _register(config, store, engine, bundle, task, actor, received)
+
+
+def _register(
+    config: Config,
+    store: Store,
+    engine: Engine,
+    bundle: Bundle,
+    task: Task,
+    actor: str,
+    received: datetime,
+) -> Receipt:
+    identity = bundle.submission_id
+    known = {entry.id for entry in submissions(store, task=task.id)}
+    if identity in known:
+        back = _put_back(config, engine, bundle)
+        left = quota(store, task, bundle.data["team"])
+        return Receipt(identity, False, left, _image_id(bundle), store.head(), back)
+    check_open(task, bundle.data["team"], received, store)
+    use = quota(store, task, bundle.data["team"])
+    if use.left < 1:
+        raise RunnerError(
+            "E206",
+            f"team {bundle.data['team']} has used its {use.limit} submissions for {task.id}",
+            why=f"{use.used} are settled and {use.open} are still to be run.",
+            fix="withdraw one that has not run yet, or ask the organiser for an extension",
+        )
+    image = _take_in(config, engine, bundle)
+    event = {**registration(bundle), "received": stamp(received)}
+    store.commit("submission-registered", event, actor=actor)
+    left = quota(store, task, bundle.data["team"])
+    return Receipt(identity, True, left, image.id if image else None, store.head())
+
+
+def packed_here(config: Config, folder: Path) -> bool:
+    """Whether a bundle was packed on this machine, into the data directory: nobody else writes there."""
+    return folder.resolve().is_relative_to((config.home / "bundles").resolve())
+
+
+def _check_team(config: Config, bundle: Bundle, team: str | None) -> None:
+    """Raise E208 or E213 unless the bundle may be of the team that it says."""
+    says = bundle.data["team"]
+    if team is not None and not NAME.fullmatch(team):
+        raise RunnerError(
+            "E208",
+            f'"{schemas.show(team)}" is not a name for a team',
+            fix="use lower-case letters, digits and hyphens, starting with a letter or digit, at most 40",
+        )
+    if team is not None and team != says:
+        raise RunnerError(
+            "E213",
+            f"the bundle is not one of {team}",
+            why=f"It says that it is of the team {says}, whose quota and place in the tables it would take.",
+            fix="ask whoever sent it, or name the right team",
+        )
+    if says in RESERVED and not (says == ORGANISERS and packed_here(config, bundle.folder)):
+        raise RunnerError(
+            "E213",
+            f"no team may be called {says}"
+            if says != ORGANISERS
+            else f"{says} are the organiser's, packed here",
+            why="That name stands for the organiser or the platform.",
+            fix="pack it again as another team",
+        )
+
+
+def _task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
+    data = bundle.data
+    task = tasks.get(data["task"])
+    if task is None:
+        raise RunnerError(
+            "E102",
+            f"there is no task {data['task']}",
+            why="The bundle was packed for it.",
+            fix="runner task list",
+        )
+    if not (task.takes_uploads if data["runs"] else task.takes_software):
+        wanted, given = ("software", "run files") if data["runs"] else ("run files", "software")
+        raise RunnerError(
+            "E207",
+            f"the task {task.id} takes {wanted}, not {given}",
+            why="What a bundle may hold is decided by the task, however the bundle was made.",
+            fix=f"hand in {wanted}",
+        )
+    unknown = [name for name in data["scenarios"] if name not in task.scenarios]
+    if unknown:
+        raise RunnerError(
+            "E207",
+            f"{task.id} has no scenario {', '.join(unknown)}",
+            why=f"It has {', '.join(task.scenarios)}.",
+            fix="mend scenarios in submission.yaml and pack again",
+        )
+    cells = bundle.cells
+    for dataset, scenario in cells or ():
+        if dataset not in task.datasets or scenario not in task.scenarios:
+            raise RunnerError(
+                "E207",
+                f"{task.id} has no dataset {dataset} in a scenario {scenario}",
+                why=f"It has the datasets {', '.join(task.datasets)} and the scenarios {', '.join(task.scenarios)}.",
+                fix="mend submission.yaml and pack again",
+            )
+    if cells is not None and not data["runs"] and not {Cell(*cell) for cell in cells} & set(counted(task)):
+        raise RunnerError(
+            "E207",
+            f"{data['team']}/{data['software']} would never be run",
+            why=f"No table of {task.id} counts one of its datasets in one of its scenarios.",
+            fix="mend datasets in submission.yaml and pack again",
+        )
+    return task
+
+
+def _image_id(bundle: Bundle) -> str | None:
+    image: dict[str, Any] | None = bundle.data["image"]
+    return image["id"] if image else None
+
+
+def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
+    """The image of a registered bundle in ``engine``: already there, loaded from its archive, or pulled by digest.
+
+    Raises E204, with what to do, when it is none of these; E205 when an archive holds another image.
+    """
+    image = bundle.data["image"]
+    if image is None:
+        return None
+    try:
+        return engine.resolve(image["id"])
+    except RunnerError as error:
+        if error.code != "E204":
+            raise
+    if image.get("archive"):
+        return _loaded(engine, bundle)
+    if image.get("repo_digest"):
+        pulled = engine.resolve(image["repo_digest"])
+        if pulled.id != image["id"]:
+            raise RunnerError(
+                "E205", "the registry holds another image than the bundle says", fix="pack again"
+            )
+        return pulled
+    name = f"{bundle.data['team']}/{bundle.data['software']}"
+    raise RunnerError(
+        "E204",
+        f"the image of {name} has vanished from this engine",
+        why=f"It was {image['id'][:19]}, and {bundle.submission_id} was packed here, without an archive of it.",
+        fix="put that very image back, which costs no quota: load it into the engine again, or run runner register with "
+        "the bundle that runner pack … --to FOLDER writes where the image still is; another image is another submission",
+    )
+
+
+def _loaded(engine: Engine, bundle: Bundle) -> ImageRef:
+    return engine.load(bundle.folder / IMAGE, max_bytes=MAX_IMAGE, expect=bundle.data["image"]["id"])
+
+
+def _image(config: Config, engine: Engine, bundle: Bundle, here: bool) -> ImageRef | None:
+    """The image of a bundle that is being registered, by identity. Raises E204, E205, E212.
+
+    Only where it was packed ``here`` may the engine have it already. From elsewhere the bundle brings it along or
+    names one of a registry: whatever else the engine holds may be anybody's.
+    """
+    image = bundle.data["image"]
+    if image is None:
+        return None
+    if image.get("archive"):
+        return _loaded(engine, bundle)
+    if here:
+        return take_image(engine, bundle)
+    if image.get("repo_digest"):
+        return origins(config, engine, bundle.data["team"]).registry(image["repo_digest"], image["id"])
+    raise RunnerError(
+        "E204",
+        f"the image of {bundle.data['team']}/{bundle.data['software']} is not in the bundle",
+        why="A bundle from elsewhere brings its image along, or names one of a registry by its digest.",
+        fix="pack with runner pack … --to FOLDER, which writes the image into the bundle",
+    )
+
+
+@contextmanager
+def _copied(config: Config, bundle: Bundle) -> Iterator[Bundle]:
+    """A copy of a bundle in the data directory, hashes checked: the sender's folder may change at any time."""
+    config.registered.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=".new-", dir=config.registered))
+    try:
+        shutil.copytree(bundle.folder, staging / "bundle", symlinks=True)
+        staging.chmod(0o755)
+        copied = read_bundle(staging / "bundle")
+        if copied.digest != bundle.digest:
+            raise RunnerError(
+                "E205", "the bundle was changed while it was being registered", fix="register it again"
+            )
+        yield copied
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _take_in(config: Config, engine: Engine, bundle: Bundle) -> ImageRef | None:
+    """Copy the bundle into the data directory and its image into the engine, as a whole or not at all."""
+    target = home_of(config, bundle.submission_id)
+    with _copied(config, bundle) as copied:
+        image = _image(config, engine, copied, packed_here(config, bundle.folder))
+        if image is not None:
+            engine.keep(image, kept_as(bundle.data["task"], bundle.submission_id))
+        if target.parent.exists():  # left by a process that was killed before it recorded the registration
+            shutil.rmtree(target.parent)
+        copied.folder.parent.rename(target.parent)
+        return image
+
+
+def _put_back(config: Config, engine: Engine, bundle: Bundle) -> bool:
+    """Put the image of a registered submission back where the engine has lost it; whether that was needed.
+
+    Raises E205 unless the bundle is the one that was registered, image included: an id shows a part of its digest.
+    """
+    image = bundle.data["image"]
+    if image is None:
+        return False
+    try:
+        registered_then = read_bundle(home_of(config, bundle.submission_id), verify=False)
+    except RunnerError:
+        return False  # our copy is damaged: nobody can tell whether this is the same
+    if registered_then.digest != bundle.digest:
+        raise RunnerError(
+            "E205",
+            "another bundle was registered under this id",
+            fix="register it under another software's name",
+        )
+    kept = kept_as(bundle.data["task"], bundle.submission_id)
+    try:
+        engine.keep(engine.resolve(image["id"]), kept)
+        return False
+    except RunnerError as error:
+        if error.code != "E204":
+            raise
+    with _copied(config, bundle) as copied:
+        found = _image(config, engine, copied, packed_here(config, bundle.folder))
+        assert found is not None
+        engine.keep(found, kept)
+    return True
+
+
+def withdraw(store: Store, submission_id: str, reason: str, *, actor: str = "organiser") -> bool:
+    """Withdraw a submission; nothing is deleted. False when it was withdrawn already. Raises E102."""
+    entry = submission(store, submission_id)
+    if entry.withdrawn is not None:
+        return False
+    store.commit(
+        "submission-withdrawn", {"submission": entry.id, "reason": schemas.show(reason, 500)}, actor=actor
+    )
+    return True

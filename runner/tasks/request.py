@@ -1,0 +1,55 @@
+"""What an evaluator is asked: the content of request.json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.model.service import SOCKET, Service
+from runner.model.task import Dataset, Task
+
+SERVICES = "/services"
+
+
+def with_data(task: Task) -> dict[str, Service]:
+    """The services of a task whose data the evaluator sees."""
+    return {name: one for name, one in task.services.items() if one.data is not None}
+
+
+def request(
+    task: Task, dataset: Dataset, scenario: str, run_file: str, *, records: bool = False
+) -> dict[str, Any]:
+    """The content of ``request.json`` for one run (schema ``request``).
+
+    ``records`` says that what lies beside the run file was written by the platform: of interactive runs only.
+    """
+    paths: dict[str, str | None] = {"run": "/in/run", "inputs": "/inputs", "truths": "/truths"}
+    paths["output"] = "/out"
+    paths["services"] = SERVICES if with_data(task) else None
+    paths["gateway"] = SOCKET if task.evaluation_gateway else None
+    return {
+        "schema_version": 1,
+        "kind": task.kind,
+        "task": task.id,
+        "dataset": dataset.id,
+        "scenario": scenario,
+        "visibility": dataset.visibility,
+        "paths": paths,
+        "run_file": run_file,
+        **({"records": True} if records else {}),
+        "topics": dataset.topics,
+        "corpus": dataset.corpus,
+        "measures": [
+            {
+                "id": m.id,
+                "measure": m.measure,
+                "truths": m.truths,
+                "direction": m.direction,
+                "options": dict(m.options),
+            }
+            for m in task.measures.values()
+        ],
+        "severities": dict(task.severities),
+        "options": dict(task.options),
+        "score_precision": task.score_precision,
+        "limits": {"max_findings": 1000, "max_bytes": 4 * task.limits.output},
+    }

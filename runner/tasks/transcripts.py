@@ -1,0 +1,93 @@
+"""Files of debates that organisers have: read strictly, with every line that is none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import schemas
+from runner.model.errors import Problem, RunnerError
+from schemas.debates import Debate, parse, transcript_digest
+
+if TYPE_CHECKING:
+    pass
+
+
+MAX_LINE = 32 << 20
+
+
+MAX_PROBLEMS = 50
+
+
+@dataclass(frozen=True)
+class Transcripts:
+    """The debates of one file. ``name`` says where they are from; ``digest`` is that of all of them."""
+
+    name: str
+    debates: tuple[Debate, ...]
+    digest: str = field(default="", compare=False)
+
+    @classmethod
+    def read(cls, path: Path, name: str) -> Transcripts:
+        """Read a file of debates in any form. Raises E402 with every line that is none."""
+        debates: list[Debate] = []
+        problems: list[Problem] = []
+        for number, data in json_lines(path, problems):
+            debate, faults = parse(data)
+            if debate is None:
+                problems.append(Problem(f"{schemas.show(path.name)}:{number}", faults[0].what))
+            else:
+                debates.append(debate)
+        refuse(path, problems)
+        return cls(name, tuple(debates), transcript_digest(debates))
+
+
+def refuse(path: Path, problems: Sequence[Problem]) -> None:
+    """Raise E402 with the problems of a file, if there are any."""
+    if problems:
+        raise RunnerError(
+            "E402",
+            f"{schemas.show(path.name, 200)} cannot be used",
+            why="Nothing was written.",
+            fix="mend what is listed",
+            problems=problems[:MAX_PROBLEMS],
+        )
+
+
+def json_lines(path: Path, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
+    """The JSON values of a file's lines (plain or gzip) with their numbers; what is none goes to ``problems``.
+
+    Raises E102 when there is no such file.
+    """
+    if not path.is_file():
+        raise RunnerError("E102", f"there is no file {schemas.show(str(path), 200)}", fix="name a file")
+    name, number = schemas.show(path.name, 200), 0
+    with path.open("rb") as raw:
+        zipped = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        stream: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
+        while len(problems) <= MAX_PROBLEMS:
+            number += 1
+            try:
+                line = stream.readline(MAX_LINE + 1)
+            except (EOFError, OSError, zlib.error):
+                problems.append(
+                    Problem(f"{name}:{number}", "the compressed data are damaged", "get it again")
+                )
+                return
+            if not line:
+                return
+            if len(line) > MAX_LINE:
+                problems.append(Problem(f"{name}:{number}", f"the line is longer than {MAX_LINE:,} bytes"))
+                return
+            if not line.strip():
+                continue
+            try:
+                yield number, json.loads(line.decode("utf-8-sig"))
+            except (ValueError, RecursionError):
+                problems.append(Problem(f"{name}:{number}", "the line is not JSON"))

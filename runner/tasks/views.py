@@ -1,0 +1,276 @@
+"""What a scenario sees of a dataset: rules that choose files, and the fields of their JSON lines.
+
+A view is a list of rules. For every input file the first rule that fits decides; a file that no rule names is
+not seen. A rule with ``fields`` keeps only those keys of each line's object: such files are written anew, once,
+into ``RUNNER_HOME/views``, under an address made from the file's hash and the fields.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, NoReturn
+
+import schemas
+from runner.model.errors import RunnerError
+from runner.model.view import Rule
+from runner.tasks.data_files import file_digest
+
+MAX_LINE = 64 * 1024 * 1024
+# How fields are taken out; counted up when that changes, so that no old file is taken for a new one.
+_VERSION = 1
+_MOST_KEYS = 200
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One file of a view: its name in the container, the file of the inputs, and the keys that stay (None: all)."""
+
+    name: PurePosixPath
+    path: Path
+    fields: tuple[str, ...] | None = None
+
+    @property
+    def identity(self) -> Any:
+        """What its content is made from: the hash of the file, and the fields that are kept of it."""
+        digest = file_digest(self.path)
+        if self.fields is None:
+            return digest
+        return {"sha256": digest, "fields": sorted(set(self.fields)), "version": _VERSION}
+
+
+def seen(
+    dataset: str, files: Sequence[tuple[PurePosixPath, Path]], rules: Sequence[Rule] | None
+) -> list[Shown]:
+    """What ``rules`` (None: everything) let be seen of the ``files`` of ``dataset``, in the same order."""
+    if rules is None:
+        return [Shown(name, path) for name, path in files]
+    found = []
+    for name, path in files:
+        rule = next((rule for rule in rules if rule.takes(dataset, str(name))), None)
+        if rule is not None:
+            found.append(Shown(name, path, rule.fields))
+    return found
+
+
+def view_digest(view: Iterable[Shown]) -> str:
+    """SHA-256 (hex) over names and contents of a view; nothing is written for it.
+
+    A view of whole files has the digest that :func:`runner.tasks.data_files.files_digest` gives for them.
+    """
+    return schemas.digest({str(shown.name): shown.identity for shown in view})
+
+
+def address(shown: Shown) -> str:
+    """The folder below ``views/`` of a file whose fields are taken out."""
+    return schemas.digest(shown.identity)
+
+
+def materialise(view: Iterable[Shown], home: Path) -> list[tuple[PurePosixPath, Path]]:
+    """Names and files of a view, ready to be copied: whole files are those of the inputs, others lie in ``home``.
+
+    Each is written once, as a whole or not at all, and read-only; several processes may do it at once. Raises
+    E402 for a line that is no JSON object, E306 when ``home`` cannot be written.
+    """
+    return [
+        (shown.name, shown.path if shown.fields is None else _file(shown, shown.fields, home))
+        for shown in view
+    ]
+
+
+def _file(shown: Shown, fields: tuple[str, ...], home: Path) -> Path:
+    from filelock import FileLock
+
+    folder = home / address(shown)
+    target = folder / shown.name.name
+    # The folder is made under another name and renamed when it is complete: being there means being whole. Two
+    # names of one content share a folder only when they are equal, so a missing file means another name.
+    if target.is_file():
+        return target
+    with _writing(home):
+        (home / ".locks").mkdir(parents=True, exist_ok=True)
+        with FileLock(home / ".locks" / f"{folder.name}.lock"):  # only saves work
+            if target.is_file():
+                return target
+            staging = Path(tempfile.mkdtemp(prefix=".new-", dir=home))
+            try:
+                _filter(shown, fields, staging / target.name)
+                if folder.is_dir():
+                    folder.chmod(0o755)
+                    (staging / target.name).replace(target)
+                else:
+                    staging.chmod(0o755)
+                    staging.rename(folder)
+                folder.chmod(0o555)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+    return target
+
+
+@contextmanager
+def _writing(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunnerError(
+            "E306",
+            "a view of the data could not be written",
+            why=f"{home}: {error.strerror or error}.",
+            fix="look at the disk's space and the permissions of RUNNER_HOME",
+        ) from error
+
+
+def _filter(shown: Shown, fields: tuple[str, ...], target: Path) -> None:
+    keep = frozenset(fields)
+    with target.open("xb") as raw:
+        # Without name and time, so that the same content always gives the same bytes.
+        zipped = shown.name.name.endswith(".gz")
+        out: Any = gzip.GzipFile("", "wb", 6, raw, 0) if zipped else raw
+        for row in objects(shown.path, str(shown.name)):
+            if row is not None:
+                kept = {key: value for key, value in row.items() if key in keep}
+                out.write(json.dumps(kept, ensure_ascii=False, allow_nan=False).encode())
+            out.write(b"\n")
+        if zipped:
+            out.close()
+        raw.flush()
+        os.fsync(raw.fileno())
+    target.chmod(0o444)
+
+
+def objects(path: Path, name: str) -> Iterator[dict[str, Any] | None]:
+    """The objects of a file of JSON lines, plain or ``.gz``, one at a time; None for an empty line.
+
+    Raises E402, with file and line, for what is no JSON object: a broken line cannot be cut to its fields.
+    """
+
+    def wrong(number: int, why: str) -> NoReturn:
+        raise RunnerError(
+            "E402",
+            f"{schemas.show(name, 200)}:{number} is not a JSON object",
+            why=f"{why[:1].upper()}{why[1:]}. A view with fields needs one object in each line.",
+            fix="mend the line, or take fields out of the scenario's view",
+        )
+
+    with path.open("rb") as raw:
+        stream: Any = gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
+        number = 0
+        while True:
+            number += 1
+            try:
+                line = stream.readline(MAX_LINE + 1)
+            except (EOFError, zlib.error, gzip.BadGzipFile):
+                wrong(number, "the compressed data are damaged")
+            if not line:
+                return
+            if len(line) > MAX_LINE:
+                wrong(number, f"the line is longer than {MAX_LINE} bytes")
+            if not line.strip():
+                yield None
+                continue
+            try:
+                row = json.loads(line.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
+            except UnicodeDecodeError:
+                wrong(number, "the line is not UTF-8")
+            except json.JSONDecodeError as error:
+                wrong(number, error.msg)
+            except _BadValue as error:
+                wrong(number, str(error))
+            except (RecursionError, ValueError):  # ValueError: numbers of thousands of digits
+                wrong(number, "the line is nested too deeply, or has a number that is too long")
+            if not isinstance(row, dict):
+                wrong(number, "the line holds another value")
+            yield row
+
+
+class _BadValue(Exception):
+    """A value that JSON readers do not agree about."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _BadValue("a key is there twice")
+    return made
+
+
+def _no_number(text: str) -> NoReturn:
+    raise _BadValue(f"{text} is not a number of JSON")
+
+
+def is_lines(name: str) -> bool:
+    """Whether a file is read as JSON lines, by its name."""
+    return name.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+
+
+def keys(path: Path, name: str) -> list[str]:
+    """The keys that occur in the objects of a file of JSON lines, in the order in which they appear first."""
+    found: dict[str, None] = {}
+    for row in objects(path, name):
+        for key in row or ():
+            if key not in found and len(found) < _MOST_KEYS:
+                found[key] = None
+    return list(found)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What one scenario sees of one dataset: the file names, and for JSON lines which keys are there and which are not.
+
+    ``unseen`` are the files of the inputs that are not in the view.
+    """
+
+    scenario: str
+    dataset: str
+    files: Mapping[str, tuple[list[str], list[str]] | None]
+    unseen: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for ``--json``."""
+        return {
+            "scenario": self.scenario,
+            "dataset": self.dataset,
+            "files": {
+                name: None if found is None else {"fields": found[0], "hidden": found[1]}
+                for name, found in self.files.items()
+            },
+            "unseen": list(self.unseen),
+        }
+
+
+def sight(
+    scenario: str,
+    dataset: str,
+    files: Sequence[tuple[PurePosixPath, Path]],
+    view: Sequence[Shown],
+    home: Path,
+) -> Sight:
+    """Look into the files that a container will get, and say what is in them and what is missing from them."""
+    found: dict[str, tuple[list[str], list[str]] | None] = {}
+    for shown, (name, path) in zip(view, materialise(view, home), strict=True):
+        text = str(name)
+        if shown.fields is None and not is_lines(text):
+            found[text] = None
+            continue
+        there = keys(path, text)
+        hidden = [] if shown.fields is None else [k for k in keys(shown.path, text) if k not in there]
+        found[text] = (there, hidden)
+    return Sight(scenario, dataset, found, tuple(str(name) for name, _ in files if str(name) not in found))
+
+
+def sweep(home: Path, keep: Iterable[str], *, dry_run: bool = False) -> list[str]:
+    """Remove materialised files whose :func:`address` is not in ``keep``; returns their addresses."""
+    wanted = set(keep)
+    old = [p for p in home.glob("*") if p.is_dir() and not p.name.startswith(".") and p.name not in wanted]
+    for folder in [] if dry_run else old:
+        folder.chmod(0o755)
+        shutil.rmtree(folder, ignore_errors=True)
+    return sorted(p.name for p in old)

@@ -1,0 +1,1 @@
+"""What people see of runs and leaderboards, each audience its part."""

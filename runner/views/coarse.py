@@ -1,0 +1,125 @@
+"""What is told of a run on a blinded dataset in place of figures: a few steps, few or many, the day.
+
+Its software has read the hidden inputs and can choose whatever is measured of it: seconds, bytes, how often it breaks which rule, its
+exit code. Each of these would carry bits of the inputs to its team. So everybody but the organiser gets fields with few values;
+``docs/explanation/threat-model.md`` counts them, and ``tests/runner/views/test_bits_of_a_blinded_run.py`` counts again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runner.model.run import FindingCount, Run
+    from runner.views.leaderboard.rows import LeaderboardTable, Row
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+Steps = Sequence[
+    tuple[float, str]
+]  # ends of all steps but the last, with what they are called; the last one has no end
+_NO_END = float("inf")
+TIME: Steps = (
+    *((60.0, "under 1 min"), (600.0, "under 10 min"), (3600.0, "under 1 h")),
+    (_NO_END, "1 h or more"),
+)
+MEMORY: Steps = (
+    *((256 * MIB, "under 256 MiB"), (GIB, "under 1 GiB"), (4 * GIB, "under 4 GiB")),
+    (_NO_END, "4 GiB or more"),
+)
+SIZE: Steps = (
+    *((64 * KIB, "under 64 KiB"), (MIB, "under 1 MiB"), (16 * MIB, "under 16 MiB")),
+    (_NO_END, "16 MiB or more"),
+)
+FEW = 10  # findings of one code; more are many
+AMOUNTS = ("few", "many")
+SEVERITIES = ("error", "defect", "warning")
+UNNAMED = "finding"  # what an evaluator that is not ours found: its codes are words of its own
+SETTLED = (
+    "scored",
+    "invalid",
+    "failed",
+)  # outcomes of which steps are told: those that the software brought about
+_FIGURE = re.compile(r"\d[\d.,]*")
+
+
+def step(value: float | None, steps: Steps) -> str:
+    """The step that ``value`` is in; the lowest one for what was not measured, which would be one value more."""
+    return next(name for end, name in steps if (value or 0) < end)
+
+
+def amount(count: int) -> str:
+    """``few`` or ``many``."""
+    return AMOUNTS[count > FEW]
+
+
+def day(stamp: str | None) -> str | None:
+    """The day of a time in ISO 8601."""
+    return None if stamp is None else stamp[:10]
+
+
+def unnumbered(text: str) -> str:
+    """A note of our own evaluator without its figures: its words are fixed, its counts are not."""
+    return _FIGURE.sub("…", text)
+
+
+def steps_of(run: Run) -> dict[str, str | None]:
+    """Time and memory of a run in steps; None where nothing of ours measured it, and while it is not settled."""
+    told = run.outcome.name in SETTLED and run.submission.how != "uploaded"
+    return {
+        "time": step(run.wall_seconds, TIME) if told else None,
+        "memory": step(run.memory_peak, MEMORY) if told else None,
+    }
+
+
+def size_of(run: Run, record: Mapping[str, Any]) -> str | None:
+    """The size of the run file in steps; None where the run was not evaluated."""
+    if run.outcome.name not in ("scored", "invalid"):
+        return None
+    output = record.get("output") or {}
+    sizes = [f["size"] for f in output.get("files") or () if f["name"] == output.get("file")]
+    return step(sum(sizes), SIZE)
+
+
+def gravest(findings: Iterable[FindingCount], ours: bool) -> dict[str, dict[str, Any]]:
+    """The gravest code, the first by name of equally grave ones, with few or many; empty when nothing was found.
+
+    ``ours``: the platform's evaluator found it. The code and title of another one are not told, only the severity.
+    """
+    grave = {severity: place for place, severity in enumerate(SEVERITIES)}
+    known = [f for f in findings if f.severity in grave]
+    if not known:
+        return {}
+    worst = min(known, key=lambda f: (grave[f.severity], f.code))
+    return {
+        worst.code if ours else UNNAMED: {
+            "severity": worst.severity,
+            "count": None,
+            "amount": amount(worst.count),
+            "title": worst.title if ours else "",
+        }
+    }
+
+
+def closed(table: LeaderboardTable, blinded: Iterable[str]) -> LeaderboardTable:
+    """``table`` with time and memory in steps if any of its cells is on one of the ``blinded`` datasets."""
+    hidden = set(blinded)
+    if not any(cell.dataset in hidden for cell in table.cells):
+        return table
+    return replace(table, rows=tuple(_closed(row) for row in table.rows))
+
+
+def _closed(row: Row) -> Row:
+    if row.time_step or row.memory_step:  # it is already
+        return row
+    executed = row.how == "executed"
+    return replace(
+        row,
+        wall_seconds=None,
+        memory_peak=None,
+        memory_source="none",
+        time_step=step(row.wall_seconds, TIME) if executed else "",
+        memory_step=step(row.memory_peak, MEMORY) if executed else "",
+    )

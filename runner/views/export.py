@@ -1,0 +1,55 @@
+"""Take a run out of the archive: its files as they are, and the exchange formats other tools read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from runner.model.errors import RunnerError
+from runner.records.archive import walk
+from runner.records.store.queries import RunDetail
+from runner.views.audience import RunView
+
+
+def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str, str] | None = None) -> int:
+    """Copy the attempt that decided, its evaluation, ``run.view.json`` and ``evaluation.prototext`` to ``target``.
+
+    ``names`` gives the measure strings of the task by id: the keys of the prototext. Logs of our own containers are
+    left out unless the organiser looks. As a whole or not at all; returns the number of files. Raises E101 when ``target`` is not empty, E102 when
+    the run was never executed.
+    """
+    from runner.views.audience import may_take
+    from runner.views.leaderboard.export import to_prototext
+
+    if found.attempt is None:
+        raise RunnerError("E102", f"{found.run.id} has not been executed", fix="runner evaluate")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise RunnerError(
+            "E101", f"{target} is not empty", why="An export never overwrites.", fix="name a new folder"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    count = 0
+    try:
+        parts = [(found.attempt.path, staging)]
+        if found.evaluation is not None:
+            parts.append((found.evaluation.path, staging / "evaluation"))
+        for source, place in parts:
+            for name, path in walk(source, skip="evaluations"):
+                if not may_take(view.audience, (place / name).relative_to(staging).as_posix()):
+                    continue
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, place / name)
+                count += 1
+        (staging / "run.view.json").write_text(json.dumps(dict(view), indent=1, sort_keys=True) + "\n")
+        (staging / "evaluation.prototext").write_text(to_prototext(view, names))
+        staging.chmod(0o755)
+        if target.exists():
+            target.rmdir()
+        staging.rename(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return count + 2

@@ -1,0 +1,220 @@
+"""What competes for each row of a leaderboard, what of it counts, and what is listed below and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from runner.model.run import Run, Submission, run_id
+from runner.model.task import Cell, Table, Task
+from runner.records.store import queries
+from runner.views.audience import escape
+from runner.views.leaderboard.rows import Part, Unranked
+
+if TYPE_CHECKING:
+    from runner.records.store.connect import Store
+
+BASELINES = "baselines"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A submission with its runs on the table's cells (None where it has none)."""
+
+    submission: Submission
+    runs: tuple[Run | None, ...]
+
+    @property
+    def age(self) -> tuple[str, int]:
+        return age(self.submission)
+
+
+@dataclass(frozen=True)
+class Group:
+    """What competes for one row: the submissions of a software or team, and the run that counts in each cell."""
+
+    key: tuple[str, str]
+    entries: tuple[Entry, ...]
+    chosen: tuple[Run | None, ...]
+
+    @property
+    def complete(self) -> bool:
+        return None not in self.chosen
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.chosen if run is not None)
+
+    def newer(self, entry: Entry) -> list[tuple[int, Run]]:
+        """The runs of ``entry`` that do not count, in cells where nothing of its time or later counts."""
+        return [
+            (n, run)
+            for n, (run, counts) in enumerate(zip(entry.runs, self.chosen, strict=True))
+            if run is not None
+            and not run.outcome.ranked
+            and (counts is None or age(counts.submission) < entry.age)
+        ]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A submission to be listed below the table, with the runs that say why."""
+
+    group: Group
+    entry: Entry
+    state: str
+    runs: tuple[tuple[int, Run], ...] = ()
+    reason: str = ""
+
+
+def age(submission: Submission) -> tuple[str, int]:
+    return submission.registered, submission.seq
+
+
+def groups_of(
+    store: Store, task: Task, table: Table, running: Sequence[str], part: Part | None
+) -> tuple[list[Group], int]:
+    """What competes for each row, and how many submissions were withdrawn."""
+    runs = {r.id: r for r in queries.runs(store, [task], task=task.id, running=running)}
+    by_key: dict[tuple[str, str], list[Entry]] = {}
+    withdrawn = 0
+    for s in queries.submissions(store, task=task.id):
+        if part is not None and not part.admits(s.team, s.registered):
+            continue
+        mine = tuple(runs.get(run_id(s.id, c.dataset, c.scenario)) for c in table.cells)
+        if all(run is None for run in mine):
+            continue
+        if s.withdrawn is not None:
+            withdrawn += 1
+            continue
+        by_key.setdefault(_key(table, s), []).append(Entry(s, mine))
+    groups = []
+    for key, entries in sorted(by_key.items()):
+        entries.sort(key=lambda e: e.age)
+        chosen = [
+            next((e.runs[n] for e in reversed(entries) if _counts(e.runs[n])), None)
+            for n in range(len(table.cells))
+        ]
+        groups.append(Group(key, tuple(entries), tuple(chosen)))
+    return groups, withdrawn
+
+
+def _counts(run: Run | None) -> bool:
+    return run is not None and run.outcome.ranked
+
+
+def _key(table: Table, s: Submission) -> tuple[str, str]:
+    """Whose row a submission competes for: its software's, or its team's. Baselines are softwares always."""
+    alone = table.unit != "team" or s.team == BASELINES or f"{s.team}/{s.software}" == table.baseline
+    return s.team, s.software if alone else ""
+
+
+def choose(groups: list[Group]) -> tuple[list[Group], list[Listed], dict[str, int]]:
+    """Which groups rank, what is listed below, and how many of the rest there are."""
+    counts = {"ranked": 0, "unranked": 0, "superseded": 0, "withdrawn": 0, "pending": 0, "cancelled": 0}
+    ranked, below = [], []
+    for group in groups:
+        used = {run.submission.id for run in group.runs} if group.complete else set()
+        listed: list[Listed] = []
+        shown, waits = 0, False
+        for entry in group.entries:
+            newer = group.newer(entry)
+            state = _state(newer)
+            if state in ("failed", "invalid", "held"):
+                listed.append(Listed(group, entry, state, tuple(newer)))
+            elif state is not None:
+                counts["cancelled" if state == "cancelled" else "pending"] += 1
+                waits = waits or state != "cancelled"
+                shown += entry.submission.id not in used
+        if listed:
+            below.append(listed[-1])
+        elif not group.complete and not waits:
+            lone = Listed(group, group.entries[-1], "incomplete")
+            if _state(group.newer(lone.entry)) != "cancelled":
+                below.append(lone)
+                listed.append(lone)
+        if group.complete:
+            ranked.append(group)
+        shown += len(used) + (bool(listed) and listed[-1].entry.submission.id not in used)
+        counts["superseded"] += max(0, len(group.entries) - shown)
+    return ranked, below, counts
+
+
+# What single runs make of a whole submission: the first of these that occurs.
+_WORST = ("failed", "invalid", "held", "cancelled", "running", "pending")
+
+
+def _state(runs: Sequence[tuple[int, Run]]) -> str | None:
+    """What became of a submission in the cells where it does not count; None when there are none."""
+    names = {run.outcome.name for _, run in runs}
+    return next((name for name in _WORST if name in names), None)
+
+
+def cell_name(cell: Cell) -> str:
+    """A cell for people: the dataset, and the scenario unless it is the default one."""
+    return cell.dataset if cell.scenario == "default" else f"{cell.dataset}/{cell.scenario}"
+
+
+def _named(cells: Sequence[Cell]) -> str:
+    """Cells for people, a long list cut."""
+    names = [cell_name(c) for c in cells]
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def lacks(store: Store, table: Table, group: Group) -> Listed:
+    """A group that is scored everywhere but has no value on the ranking measure: not judged yet, or from before."""
+    newest = max(group.entries, key=lambda e: e.age)
+    for n, run in enumerate(group.chosen):
+        if run is not None and table.rank_by in run.changed:
+            why = next((line for line in run.stale if line.startswith(f"{table.rank_by} ")), "")
+            return Listed(group, newest, "scored", ((n, run),), why)
+    for n, run in enumerate(group.chosen):
+        reason = queries.pending_measures(store, run).get(table.rank_by) if run is not None else None
+        if run is not None and reason is not None:
+            return Listed(group, newest, "unjudged", ((n, run),), reason)
+    return Listed(group, newest, "scored")
+
+
+def unranked(table: Table, listed: Listed, words: bool) -> Unranked:
+    group, s, state = listed.group, listed.entry.submission, listed.state
+    missing = tuple(c for c, run in zip(table.cells, group.chosen, strict=True) if run is None)
+    several = len(table.cells) > 1
+    if state == "scored":
+        state, blame = "held", "platform"
+        reason = f"{listed.reason or 'It was evaluated before the ranking measure was added.'} runner reevaluate scores it."
+    elif state == "unjudged":
+        n, _ = listed.runs[0]
+        blame, reason = "none", f"No value on {table.rank_by}: {listed.reason.rstrip('.')}."
+        if several:
+            reason = f"{cell_name(table.cells[n])}: {reason}"
+    elif state == "incomplete":
+        blame = "none"
+        reason = f"Nothing scored on {_named(missing)}; ranked in the tables of its other cells."
+    else:
+        n, run = next((n, r) for n, r in listed.runs if r.outcome.name == state)
+        reason, blame = run.outcome.says, run.outcome.blame
+        # An invalid run's reason is the number of errors, which is said already.
+        if words and run.outcome.reason and state != "invalid":
+            reason = f"{reason} ({run.outcome.reason})"
+        if several:
+            reason = f"{cell_name(table.cells[n])}: {reason}"
+        counts = group.chosen[n]
+        if counts is not None:
+            reason += f" It does not displace {counts.submission.id}, which counts."
+        if several and missing:
+            reason += f" Nothing scored on {_named(missing)}."
+    return Unranked(
+        s.team,
+        s.software,
+        escape(s.tag, 40),
+        state,
+        escape(reason, 500),
+        blame,
+        s.id,
+        tuple(r.id for r in listed.entry.runs if r is not None),
+        s.registered,
+        s.method,
+        s.how,
+        missing,
+    )

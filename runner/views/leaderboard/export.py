@@ -1,0 +1,59 @@
+"""Leaderboards as text, JSON, CSV, Markdown, LaTeX and HTML; one run's scores as TIRA's prototext.
+
+Everything is a pure function of the :class:`LeaderboardTable` (or the :class:`RunView`): no clock, no
+machine, no order of a dictionary, so the same archive and events always give the same bytes. Tags and
+reasons were written by participants; each format defuses them in its own way. A format is one module of
+:mod:`runner.views.leaderboard.formats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import IO
+
+from runner.model.errors import RunnerError
+from runner.views.audience import escape
+from runner.views.leaderboard.formats.latex import to_latex
+from runner.views.leaderboard.formats.markdown import to_markdown
+from runner.views.leaderboard.formats.page import to_html
+from runner.views.leaderboard.formats.record import as_dict, from_dict, to_json
+from runner.views.leaderboard.formats.spreadsheet import to_csv
+from runner.views.leaderboard.formats.terminal import rich_table, text
+from runner.views.leaderboard.formats.tira import to_prototext
+from runner.views.leaderboard.rows import LeaderboardTable
+
+__all__ = ["FORMATS", "as_dict", "export", "from_dict", "print_table", "text", "to_prototext"]
+
+FORMATS: dict[str, Callable[[LeaderboardTable], str]] = {
+    "table": text,
+    "json": to_json,
+    "csv": to_csv,
+    "markdown": to_markdown,
+    "latex": to_latex,
+    "html": to_html,
+}
+
+
+def export(table: LeaderboardTable, format: str) -> str:
+    """The leaderboard in one of :data:`FORMATS`. Raises E101 for another format."""
+    if format not in FORMATS:
+        raise RunnerError(
+            "E101", f"there is no format {escape(format, 40)!r}", fix=f"choose one of {', '.join(FORMATS)}"
+        )
+    return FORMATS[format](table)
+
+
+def print_table(table: LeaderboardTable, stream: IO[str], *, color: bool | None = None) -> None:
+    """Print the leaderboard for people: with lines and colour on a terminal, plain otherwise.
+
+    A terminal gets the columns that it has room for. ``color`` None asks the stream and ``NO_COLOR``.
+    """
+    import os
+    import shutil
+
+    if color is None:
+        color = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if color:
+        rich_table(table, stream)
+    else:
+        stream.write(text(table, shutil.get_terminal_size().columns if stream.isatty() else None))

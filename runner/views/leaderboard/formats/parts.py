@@ -1,0 +1,228 @@
+"""Pieces that several formats share: heads, values, captions and legends as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runner.model.task import Cell
+from runner.tasks.tables import AGGREGATES
+from runner.views.leaderboard.choosing import cell_name
+from runner.views.leaderboard.comparing import CORRECTION
+from runner.views.leaderboard.rows import Column, LeaderboardTable, Row, Unranked
+from runner.views.leaderboard.significance import ALPHA, flips
+
+BELOW = ("software", "tag", "outcome", "blame", "why")
+UNRANKED_HEAD = (
+    *("team", "software", "tag", "method", "how", "outcome", "blame", "reason", "submission", "registered"),
+)
+
+
+def head_of(column: Column) -> str:
+    return f"{column.measure} ↓" if column.direction == "lower" else column.measure
+
+
+def score_of(row: Row, column: Column) -> str:
+    value = row.values.get(column.id)
+    return "–" if value is None else _number(value.mean, column)
+
+
+def _number(value: float, column: Column) -> str:
+    """A figure with four decimals; a count with those that it needs: 78, and 77.5 as a mean over cells."""
+    text = f"{value:.4f}"
+    return text.rstrip("0").rstrip(".") if column.whole else text
+
+
+def interval_of(row: Row, column: Column) -> str:
+    value = row.values.get(column.id)
+    return (
+        ""
+        if value is None or value.low is None or value.high is None
+        else f"[{_number(value.low, column)}, {_number(value.high, column)}]"
+    )
+
+
+def p_value(row: Row) -> str:
+    if row.comparison is None:
+        return ""
+    return "<0.001" if row.comparison.p_corrected < 0.001 else f"{row.comparison.p_corrected:.3f}"
+
+
+def mark_of(row: Row) -> str:
+    return row.comparison.mark if row.comparison else ""
+
+
+def time_of(row: Row) -> str:
+    return row.time_step if row.wall_seconds is None else f"{row.wall_seconds:.1f} s"
+
+
+def memory_of(row: Row) -> str:
+    if row.memory_peak is None:
+        return row.memory_step
+    return f"{'≈' if row.memory_source == 'sampled' else ''}{row.memory_peak / 2**20:.0f} MiB"
+
+
+def coverage_of(row: Row) -> str:
+    return f"{row.covered}/{row.topics}"
+
+
+def software_of(row: Row | Unranked) -> str:
+    """The software, or only the team where a row holds several of its softwares."""
+    return row.team if ", " in row.software else f"{row.team}/{row.software}"
+
+
+def name_of(row: Row) -> str:
+    """As :func:`software_of`, marked where the scores are old."""
+    return software_of(row) + (" (stale)" if row.stale else "")
+
+
+def kind_of(row: Row) -> str:
+    """What sets a row apart: baseline; manual, uploaded or mixed where it is not automatic and executed."""
+    kinds = ["baseline"] * row.baseline
+    kinds += [row.method] * (row.method != "automatic")
+    kinds += [row.how] * (row.how != "executed" and row.how not in kinds)
+    return ", ".join(kinds)
+
+
+def cells_text(cells: Sequence[Cell]) -> str:
+    """The cells of a table, short: a full grid as datasets × scenarios."""
+    datasets = list(dict.fromkeys(c.dataset for c in cells))
+    scenarios = list(dict.fromkeys(c.scenario for c in cells))
+    if len(datasets) > 1 and len(scenarios) > 1 and len(set(cells)) == len(datasets) * len(scenarios):
+        return f"{', '.join(datasets)} × {', '.join(scenarios)}"
+    return ", ".join(cell_name(c) for c in cells)
+
+
+def caption(table: LeaderboardTable) -> str:
+    ranking = next(c for c in table.columns if c.id == table.rank_by)
+    name = f"table {table.table}" + (f" ({table.heading})" if table.heading else "")
+    if table.round is not None:
+        name += f", {table.round.title}"
+    only = "".join(f", {word} only" for word in table.filters.values())
+    return f"{table.title}: {name} on {cells_text(table.cells)}, ranked by {ranking.measure}{only}."
+
+
+def rules(table: LeaderboardTable) -> list[str]:
+    """Round, aggregation, unit and filter of a table, each in one sentence; nothing for a plain table."""
+    lines = []
+    if table.round is not None:
+        r = table.round
+        date = f"{r.at} ({r.at_utc})" if r.at != r.at_utc else r.at
+        state = f"frozen {r.frozen}" if r.frozen else "not frozen yet, provisional"
+        lines.append(f"Round {r.id}: what was received by {date} counts; {state}.")
+    if len(table.cells) > 1:
+        lines.append(f"Scores are the {AGGREGATES[table.aggregate]} ({len(table.cells)} cells).")
+    if table.unit == "team":
+        lines.append(
+            "A row is a team: in each cell its latest valid submission counts. Baselines rank apart."
+        )
+    if table.filters:
+        words = " and ".join(f"{name} {word}" for name, word in table.filters.items())
+        lines.append(f"Filter: {words}; ranks are among these.")
+    if table.description:
+        lines.append(table.description)
+    return lines
+
+
+def legend(table: LeaderboardTable) -> list[str]:
+    """What the numbers mean: topics, intervals, the test with its correction, level and n; then the notes."""
+    lines = [
+        f"Figures over {table.topics} judged topics; a topic without an answer counts, it is not left out."
+        if table.rows
+        else ("Nothing is ranked with this filter." if table.filters else "Nothing is ranked yet.")
+    ]
+    lines += rules(table)
+    if any(v.low is not None for r in table.rows for v in r.values.values()):
+        lines.append(INTERVALS)
+    if table.test is not None:
+        n = max((r.comparison.topics for r in table.rows if r.comparison), default=table.topics)
+        draws = flips(n)
+        how = f"{draws:,} random sign patterns" if draws else "every sign pattern"
+        lines.append(
+            f"† better, ‡ worse than the baseline {table.baseline}: {table.test} on paired topics "
+            f"(two-sided, {how}), {CORRECTION}-corrected, alpha = {ALPHA:g}, n = {n} topics."
+        )
+    if any(r.memory_source == "sampled" and r.memory_peak is not None for r in table.rows):
+        lines.append("≈ the memory peak was sampled, the true one may be higher.")
+    if any(r.time_step or r.memory_step for r in table.rows):
+        lines.append("Time and memory are told in four steps: the dataset is blinded.")
+    if any(c.id not in r.values for r in table.rows for c in table.columns):
+        lines.append("–: no value, or none yet.")
+    lines += [judge.brief() for judge in table.judges]
+    lines += table.notes
+    rest = [
+        f"{table.counts[k]} {k}"
+        for k in ("superseded", "withdrawn", "pending", "cancelled")
+        if table.counts.get(k)
+    ]
+    if rest:
+        lines.append(f"Not shown: {', '.join(rest)}.")
+    return lines
+
+
+def explained(table: LeaderboardTable, left_out: Sequence[str]) -> list[str]:
+    """The legend of a table without the columns ``left_out``, which are named."""
+    lines = [line for line in legend(table) if not (line == INTERVALS and "95 %" in left_out)]
+    if left_out:
+        lines.insert(0, f"Too narrow for: {', '.join(left_out)}; --format csv has everything.")
+    return lines
+
+
+def row_cells(table: LeaderboardTable, row: Row) -> list[str]:
+    """One row as people read it: the order of :func:`head_cells`."""
+    scores = [score_of(row, c) + (mark_of(row) if c.id == table.rank_by else "") for c in table.columns]
+    ranking = next(c for c in table.columns if c.id == table.rank_by)
+    return [
+        str(row.rank),
+        name_of(row),
+        row.tag,
+        kind_of(row),
+        scores[0],
+        interval_of(row, ranking),
+        p_value(row),
+        *scores[1:],
+        coverage_of(row),
+        row.judge,
+        time_of(row),
+        memory_of(row),
+    ]
+
+
+def head_cells(table: LeaderboardTable) -> list[str]:
+    names = [head_of(c) for c in table.columns]
+    return [
+        "rank",
+        "software",
+        "tag",
+        "kind",
+        names[0],
+        "95 %",
+        "p",
+        *names[1:],
+        "answered",
+        "judge",
+        "time",
+        "memory",
+    ]
+
+
+LEFT = {"software", "tag", "kind", "judge"}
+INTERVALS = "In brackets: 95 % interval over topics."
+
+
+def used_columns(heads: list[str], rows: list[list[str]]) -> list[int]:
+    """The columns that are worth their space: all but those that are empty in every row."""
+    return [i for i in range(len(heads)) if not rows or any(row[i] for row in rows)]
+
+
+def below_cells(table: LeaderboardTable) -> list[list[str]]:
+    """The rows of the unranked table: the order of :data:`BELOW`."""
+    return [[software_of(u), u.tag, u.outcome, u.blame, u.reason] for u in table.unranked]
+
+
+def best_of(table: LeaderboardTable, column: Column) -> float | None:
+    means = [r.values[column.id].mean for r in table.rows if column.id in r.values]
+    return (min if column.direction == "lower" else max)(means, default=None)
+
+
+def bold_note(table: LeaderboardTable) -> str:
+    return "Bold: highest mean (lowest where lower is better), whatever the test says." if table.rows else ""

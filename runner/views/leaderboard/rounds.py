@@ -1,0 +1,232 @@
+"""The calendar of a task: when it opens and closes, its rounds, and the snapshots that freeze them.
+
+A snapshot (``RUNNER_HOME/snapshots/<task>/<round>.json``) says which evaluations counted and holds the finished
+tables. Its SHA-256 stands in the event ``round-frozen``; nothing that happens later changes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import schemas
+from runner.model.calendar import Round, calendar, the_round
+from runner.model.clock import Clock, SystemClock, stamp
+from runner.model.dates import Moment
+from runner.model.errors import Problem, RunnerError
+from runner.records.deadlines import _at, ends, granted
+from runner.records.snapshot import _changed, _write, read_snapshot, snapshot_path
+
+if TYPE_CHECKING:
+    from runner.model.config import Config
+    from runner.model.run import Run
+    from runner.model.task import Task
+    from runner.records.store.connect import Store
+    from runner.views.audience import Audience
+    from runner.views.leaderboard.rows import LeaderboardTable, Part
+
+
+def part(task: Task, round_: Round, store: Store) -> Part:
+    """What of the store belongs to ``round_``: submissions received in time, on its datasets; not frozen (yet)."""
+    from runner.views.leaderboard.rows import Part, RoundInfo
+
+    dates, later = calendar(task), granted(store, task.id)
+
+    def admits(team: str, registered: str) -> bool:
+        return dates.cutoff(round_, team, later).admits(datetime.fromisoformat(registered))
+
+    return Part(
+        RoundInfo(round_.id, round_.title, round_.at.own, round_.at.utc, None), round_.datasets, admits
+    )
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a round is: ``frozen`` (time and SHA-256 of its snapshot, else None), ``due`` or still to come."""
+
+    round: Round
+    ends: Moment
+    frozen: str | None
+    digest: str | None
+    due: bool
+
+    @property
+    def name(self) -> str:
+        return "frozen" if self.frozen else "due" if self.due else "open"
+
+
+def states(task: Task, store: Store, clock: Clock | None = None) -> list[State]:
+    """Every round of ``task`` in its order, with how far it is."""
+    from runner.records.store.queries import frozen_rounds
+
+    now, done = (clock or SystemClock()).now(), frozen_rounds(store, task.id)
+    found = []
+    for round_ in calendar(task).rounds.values():
+        end, mark = ends(task, round_, store), done.get(round_.id)
+        found.append(
+            State(
+                round_,
+                end,
+                mark.frozen if mark else None,
+                mark.digest if mark else None,
+                mark is None and not end.admits(now),
+            )
+        )
+    return found
+
+
+def due(tasks: Iterable[Task], store: Store, clock: Clock | None = None) -> list[tuple[Task, State]]:
+    """The rounds whose date is over and that nobody froze yet; those of demonstrations need nobody."""
+    return [
+        (task, s)
+        for task in tasks
+        if task.definition.get("rounds") and not task.demo
+        for s in states(task, store, clock)
+        if s.due
+    ]
+
+
+# --- snapshots ---------------------------------------------------------------------------------------------
+
+
+def freeze(
+    config: Config,
+    store: Store,
+    task: Task,
+    round_id: str,
+    *,
+    clock: Clock | None = None,
+    anyway: bool = False,
+    actor: str = "organiser",
+) -> tuple[State, bool]:
+    """Freeze a round: write its snapshot, then the event with its hash. Returns its state and whether that was new.
+
+    Nobody may register meanwhile, and the caller holds the coordinator's lock. Raises E102 for an unknown
+    round; E211 before its date, or while runs that count are not settled (unless ``anyway``).
+    """
+    from filelock import FileLock
+
+    clock = clock or SystemClock()
+    round_ = the_round(task, round_id)
+    config.locks.mkdir(parents=True, exist_ok=True)
+    with FileLock(config.locks / "register.lock"):
+        state = _state(task, store, round_id, clock)
+        if state.frozen:
+            return state, False
+        now = clock.now()
+        if not state.due:
+            raise RunnerError(
+                "E211",
+                f"the round {round_id} of {task.id} is not over",
+                why=f"It ends at {state.ends.says()}; now it is {_at(now)}.",
+                fix="freeze it after that",
+            )
+        belongs = part(task, round_, store)
+        open_ = _unsettled(store, task, belongs, store.archive.live())
+        if open_ and not anyway:
+            raise RunnerError(
+                "E211",
+                f"{len(open_)} run{'s' if len(open_) > 1 else ''} of the round {round_id} are not settled",
+                why="They were handed in in time and could count.",
+                fix=f"runner evaluate --task {task.id}, then freeze again; --anyway freezes without them",
+                problems=[Problem(run.id, run.outcome.says) for run in open_],
+            )
+        data = _snapshot(store, task, round_, belongs, stamp(now), open_)
+        text = schemas.canonical(data) + b"\n"
+        _write(snapshot_path(config.home, task.id, round_id), text)
+        facts = {
+            "task": task.id,
+            "round": round_id,
+            "sha256": hashlib.sha256(text).hexdigest(),
+            "frozen": stamp(now),
+        }
+        store.commit("round-frozen", facts, actor=actor)
+        return _state(task, store, round_id, clock), True
+
+
+def _state(task: Task, store: Store, round_id: str, clock: Clock) -> State:
+    return next(s for s in states(task, store, clock) if s.round.id == round_id)
+
+
+def _unsettled(store: Store, task: Task, belongs: Part, running: Iterable[str]) -> list[Run]:
+    """Runs of the round that may still get a score: they wait, run, or are held for the organiser."""
+    from runner.records.store import queries
+
+    return [
+        run
+        for run in queries.runs(store, [task], task=task.id, running=list(running))
+        if run.outcome.name in ("pending", "running", "held") and belongs.takes(run)
+    ]
+
+
+def _snapshot(
+    store: Store, task: Task, round_: Round, belongs: Part, now: str, open_: Iterable[Run]
+) -> dict[str, Any]:
+    from runner.records.store import queries
+    from runner.views.leaderboard.export import as_dict
+    from runner.views.leaderboard.table import frozen_tables
+
+    tables, used = frozen_tables(store, task, belongs)
+    position = store.catch_up()
+    return {
+        "schema_version": 1,
+        "task": task.id,
+        "round": round_.id,
+        "title": round_.title,
+        "at": round_.at.own,
+        "at_utc": round_.at.utc,
+        "frozen": now,
+        "datasets": list(round_.datasets),
+        "rule": calendar(task).rule,
+        "task_digest": task.digest,
+        "events": {"seq": position.seq, "hash": position.hash},
+        "evaluations": queries.evaluation_manifests(store, used),
+        "unsettled": sorted(run.id for run in open_),
+        "tables": {table.table: as_dict(table) for table in tables},
+    }
+
+
+def board(
+    store: Store,
+    task: Task,
+    round_id: str,
+    table_id: str | None,
+    audience: Audience,
+    *,
+    running: Iterable[str] = (),
+) -> LeaderboardTable:
+    """A table (None: the first) of a round: as it was frozen, or, before that, as it stands now.
+
+    Raises E102 for an unknown round or table, E103 when its scores are not open to ``audience``, E307 when
+    the snapshot was changed.
+    """
+    from runner.records.store.queries import frozen_rounds
+    from runner.views.leaderboard import table as tables
+    from runner.views.leaderboard.export import from_dict
+
+    mark = frozen_rounds(store, task.id).get(round_id)
+    if mark is None:
+        belongs = part(task, the_round(task, round_id), store)
+        return tables.build(store, task, table_id, audience, running=list(running), part=belongs)
+    home = store.archive.root.parent
+    frozen = read_snapshot(home, task.id, round_id, mark.digest)
+    name = next(iter(frozen["tables"]), "") if table_id is None else table_id
+    if name not in frozen["tables"]:
+        raise RunnerError(
+            "E102",
+            f"the round {schemas.show(round_id)} of {task.id} has no table {schemas.show(name)}",
+            why=f"Its tables are: {', '.join(frozen['tables']) or 'none'}.",
+            fix="name one",
+        )
+    data = frozen["tables"][name]
+    if schemas.validate(data, "leaderboard"):
+        raise _changed(snapshot_path(home, task.id, round_id), "holds a table that this program cannot read")
+    tables.check_open(store, task, name, [cell["dataset"] for cell in data["cells"]], audience)
+    made = from_dict(data, str(audience))
+    if audience.kind != "organiser":  # rounds that were frozen by older versions hold exact figures
+        made = tables.closed(made, task)
+    assert made.round is not None
+    return replace(made, round=replace(made.round, frozen=frozen["frozen"]))

@@ -1,0 +1,159 @@
+"""What a leaderboard is made of: columns, ranked rows and what is listed below them, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from runner.model.run import Run
+from runner.model.task import Cell
+from runner.views.leaderboard.judges import Judge
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measure of the table. ``whole``: it counts something, so whole values are shown without decimals."""
+
+    id: str
+    measure: str
+    direction: str
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Value:
+    """A mean score; ``low`` and ``high`` bound its 95 % interval (None over several cells)."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A row against the table's baseline on the ranking measure, over ``topics`` topics.
+
+    ``difference`` is row minus baseline; ``p`` is uncorrected, ``p_corrected`` Holm's over all rows.
+    ``mark``: † significantly better, ‡ significantly worse, empty otherwise.
+    """
+
+    difference: float
+    topics: int
+    p: float
+    p_corrected: float
+    mark: str
+
+
+@dataclass(frozen=True)
+class CellScore:
+    """What counts of a row in one cell: the run, and its mean on the ranking measure (None: not computed yet)."""
+
+    dataset: str
+    scenario: str
+    submission: str
+    run: str
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A ranked software or team. Sums over the cells for time, the maximum for memory; seconds and bytes.
+
+    ``software`` names all that count, ``submission`` is the latest of them; ``method`` and ``how`` (executed or
+    uploaded) are ``mixed`` when they differ between the cells.
+    """
+
+    rank: int
+    team: str
+    software: str
+    tag: str
+    method: str
+    baseline: bool
+    values: dict[str, Value]
+    topics: int
+    covered: int
+    wall_seconds: float | None
+    memory_peak: int | None
+    memory_source: str
+    submission: str
+    runs: tuple[str, ...]
+    registered: str
+    comparison: Comparison | None = None
+    how: str = "executed"
+    cells: tuple[CellScore, ...] = ()
+    judge: str = ""  # the labels of who judged its runs
+    time_step: str = ""  # in place of seconds and bytes, where these are not for this audience
+    memory_step: str = ""
+    stale: tuple[str, ...] = ()  # why its scores are old, in sentences; empty: they are as the task asks now
+
+
+@dataclass(frozen=True)
+class Unranked:
+    """A submission that does not rank: what became of it, why, and whose fault it was.
+
+    ``missing`` are the cells of the table on which nothing of this software or team is scored.
+    """
+
+    team: str
+    software: str
+    tag: str
+    outcome: str
+    reason: str
+    blame: str
+    submission: str
+    runs: tuple[str, ...]
+    registered: str
+    method: str = "automatic"
+    how: str = "executed"
+    missing: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True)
+class RoundInfo:
+    """The round a table shows: its date as announced and in UTC; when it was frozen (None: not yet)."""
+
+    id: str
+    title: str
+    at: str
+    at_utc: str
+    frozen: str | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What belongs to a round: its datasets, and what was received in time (``admits(team, time in UTC)``)."""
+
+    info: RoundInfo
+    datasets: tuple[str, ...]
+    admits: Callable[[str, str], bool]
+
+    def takes(self, run: Run) -> bool:
+        """Whether a run belongs to the round."""
+        return run.dataset in self.datasets and self.admits(run.submission.team, run.submission.registered)
+
+
+@dataclass(frozen=True)
+class LeaderboardTable:
+    """A leaderboard for one audience, ready to be exported. Texts are escaped; names are checked names."""
+
+    task: str
+    title: str
+    table: str
+    audience: str
+    cells: tuple[Cell, ...]
+    rank_by: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    unranked: tuple[Unranked, ...]
+    counts: dict[str, int]
+    baseline: str | None
+    topics: int
+    test: str | None
+    notes: tuple[str, ...] = ()
+    heading: str = ""  # the table's title, where the task gives one
+    description: str = ""
+    aggregate: str = "mean"
+    unit: str = "software"
+    round: RoundInfo | None = None
+    filters: Mapping[str, str] = field(default_factory=dict)
+    judges: tuple[Judge, ...] = ()

@@ -1,0 +1,338 @@
+"""One leaderboard: which submissions rank where, with their uncertainty, and which do not rank and why.
+
+In each cell the latest submission that is scored there counts, for every software or for every team (the
+table's ``unit``); a newer one that failed does not displace it and is listed below. Only who is scored on
+every cell of the table ranks. Scores are compared at full precision; equal ones share a rank, and the ranks
+behind are left out (1, 2, 2, 4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import schemas
+from runner.model.errors import RunnerError
+from runner.model.run import MeasureValue, Run
+from runner.model.task import Cell, Table, Task
+from runner.records.store import queries
+from runner.views import coarse
+from runner.views.audience import Audience, defused, escape, not_for, scores_open
+from runner.views.leaderboard.choosing import (
+    BASELINES,
+    Group,
+    Listed,
+    age,
+    choose,
+    groups_of,
+    lacks,
+    unranked,
+)
+from runner.views.leaderboard.comparing import compare
+from runner.views.leaderboard.judges import concerned, judge_notes, judges_of
+from runner.views.leaderboard.rows import CellScore, Column, LeaderboardTable, Part, Row, Value
+from runner.views.leaderboard.trusting import trusted
+
+if TYPE_CHECKING:
+    from runner.records.store.connect import Store
+
+METHODS = ("automatic", "manual")
+HOWS = ("executed", "uploaded")
+MIXED = "mixed"
+MOST_NAMES = 6
+
+
+def build(
+    store: Store,
+    task: Task,
+    table_id: str | None,
+    audience: Audience,
+    *,
+    running: Sequence[str] = (),
+    part: Part | None = None,
+) -> LeaderboardTable:
+    """The leaderboard ``table_id`` of ``task`` (None: the first one) as ``audience`` may see it.
+
+    With ``part`` it holds only what belongs to that round. Raises E102 when there is no such table, E103 when
+    its scores are not open to this audience.
+    """
+    table = _table(task, table_id, part)
+    check_open(store, task, table.id, [c.dataset for c in table.cells], audience)
+    made, _ = _build(store, task, table, running, part, words=audience.kind == "organiser")
+    return replace(made, audience=str(audience))
+
+
+def _unsaid(listed: Listed, task: Task) -> Listed:
+    """What is listed, without a reason that counts what is hidden."""
+    heard = all(task.datasets[run.dataset].visibility == "public" for _, run in listed.runs)
+    return listed if heard or not listed.reason else replace(listed, reason="not judged yet")
+
+
+def check_open(store: Store, task: Task, table_id: str, datasets: Sequence[str], audience: Audience) -> None:
+    """Raise E103 when ``audience`` may not see mean scores on all of ``datasets``."""
+    if audience.kind == "organiser":
+        return
+    published = queries.published(store, task.id)
+    closed = [
+        name
+        for name in dict.fromkeys(datasets)
+        if name not in task.datasets or not scores_open(task.datasets[name], name in published)
+    ]
+    if closed:
+        raise not_for(
+            audience, f"leaderboard {table_id} of {task.id} (scores on {', '.join(closed)} are not published)"
+        )
+
+
+def frozen_tables(store: Store, task: Task, part: Part) -> tuple[list[LeaderboardTable], list[Run]]:
+    """Every table of a round, in words that are safe for everybody, and the runs that count in any of them."""
+    tables, used = [], dict[str, Run]()
+    for table in task.tables.values():
+        if any(cell.dataset in part.datasets for cell in table.cells):
+            made, runs = _build(store, task, _table(task, table.id, part), (), part, words=False)
+            tables.append(made)
+            used |= {run.id: run for run in runs}
+    return tables, [used[id] for id in sorted(used)]
+
+
+def _build(
+    store: Store, task: Task, table: Table, running: Sequence[str], part: Part | None, *, words: bool
+) -> tuple[LeaderboardTable, list[Run]]:
+    """A table and the runs that count in it. ``words``: reasons may hold what a participant wrote."""
+    groups, withdrawn = groups_of(store, task, table, running, part)
+    chosen, below, counts = choose(groups)
+    counts["withdrawn"] = withdrawn
+    scored = [(g, [queries.measures(store, run) for run in g.runs]) for g in chosen]
+    wanted = table.rank_by
+    table, doubts = trusted(table, task, [(g.runs, cells) for g, cells in scored])
+    lacking = [g for g, cells in scored if any(table.rank_by not in cell for cell in cells)]
+    below += [lacks(store, table, g) if words else _unsaid(lacks(store, table, g), task) for g in lacking]
+    ranked = [(g, cells) for g, cells in scored if g not in lacking]
+    rows = _rank(table, task, [(_row(table, g, cells), g) for g, cells in ranked])
+    if doubts and table.rank_by == wanted:
+        rows = [(replace(row, rank=1), g) for row, g in rows]
+    compared, notes, test = compare(store, task, table, rows)
+    counting = [group.runs for _, group in rows]
+    if not words:
+        counting = [tuple(defused(run, task.datasets[run.dataset]) for run in runs) for runs in counting]
+    counting = [tuple(concerned(run, set(_measures(table))) for run in runs) for runs in counting]
+    judges, labels = judges_of(counting)
+    compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
+    counts["ranked"], counts["unranked"] = len(rows), len(below)
+    below.sort(key=lambda b: (b.entry.submission.team, b.entry.submission.software, b.entry.submission.seq))
+    whole = _counts(task.kind)
+    made = LeaderboardTable(
+        task=task.id,
+        title=escape(task.title, 200),
+        table=table.id,
+        audience="public",
+        cells=table.cells,
+        rank_by=table.rank_by,
+        columns=tuple(
+            Column(m, task.measures[m].measure, task.measures[m].direction, task.measures[m].measure in whole)
+            for m in _measures(table)
+        ),
+        rows=tuple(compared),
+        unranked=tuple(unranked(table, b, words) for b in below),
+        counts=counts,
+        baseline=table.baseline,
+        topics=max((r.topics for r in compared), default=0),
+        test=test,
+        notes=(
+            *doubts,
+            *_stale(compared),
+            *notes,
+            *_mixed([g for _, g in rows]),
+            *judge_notes(counting, judges, len(below)),
+        ),
+        judges=judges,
+        heading=escape(table.title, 100),
+        description=escape(table.description, 500),
+        aggregate=table.aggregate,
+        unit=table.unit,
+        round=part.info if part else None,
+    )
+    return (made if words else closed(made, task)), [run for g in groups for run in g.runs]
+
+
+def closed(table: LeaderboardTable, task: Task) -> LeaderboardTable:
+    """``table`` as it is for everybody but the organiser: on hidden data with steps in place of figures."""
+    datasets = {cell.dataset for cell in table.cells}
+    open_ = {name for name, dataset in task.datasets.items() if dataset.visibility == "public"}
+    return coarse.closed(table, datasets - open_)
+
+
+def filtered(
+    table: LeaderboardTable, *, method: str | None = None, how: str | None = None
+) -> LeaderboardTable:
+    """The rows of one method (automatic, manual) or way of taking part (executed, uploaded), ranked among
+    themselves; tests stay those of the whole table. Raises E101 for other words."""
+    for word, known in ((method, METHODS), (how, HOWS)):
+        if word is not None and word not in known:
+            raise RunnerError(
+                "E101", f"there is nothing to filter by {escape(word, 40)!r}", fix=f"use {' or '.join(known)}"
+            )
+    filters = {name: word for name, word in (("method", method), ("how", how)) if word is not None}
+    if not filters:
+        return table
+    rows = [r for r in table.rows if all(getattr(r, name) == word for name, word in filters.items())]
+    below = [u for u in table.unranked if all(getattr(u, name) == word for name, word in filters.items())]
+    notes = table.notes
+    if table.test is not None and rows:
+        notes = (*notes, "Tests and their correction are those of the table without the filter.")
+    return replace(
+        table,
+        rows=tuple(_shared_ranks(rows, table.rank_by)),
+        unranked=tuple(below),
+        counts={**table.counts, "ranked": len(rows), "unranked": len(below)},
+        topics=max((r.topics for r in rows), default=0),
+        notes=notes,
+        filters=filters,
+        judges=tuple(j for j in table.judges if any(j.label in r.judge.split(", ") for r in rows)),
+    )
+
+
+def _table(task: Task, table_id: str | None, part: Part | None = None) -> Table:
+    """The table of that name (None: the first), with the cells of the round only."""
+    tables = {
+        table.id: replace(
+            table, cells=tuple(c for c in table.cells if part is None or c.dataset in part.datasets)
+        )
+        for table in task.tables.values()
+    }
+    tables = {name: table for name, table in tables.items() if table.cells}
+    if table_id is None and tables:
+        return next(iter(tables.values()))
+    if table_id is None or table_id not in tables:
+        known = ", ".join(tables) or "none"
+        raise RunnerError(
+            "E102",
+            f"{task.id} has no table {escape(table_id or 'any', 60)!r}"
+            + (f" in {part.info.id}" if part else ""),
+            why=f"Its tables are: {known}.",
+            fix="name one",
+        )
+    return tables[table_id]
+
+
+def _counts(kind: str) -> frozenset[str]:
+    """The measures of a kind that count something."""
+    if kind not in schemas.kinds():
+        return frozenset()
+    return frozenset(schemas.schema(f"kinds/{kind}").get("x-counts", ()))
+
+
+def _measures(table: Table) -> tuple[str, ...]:
+    """The ranking measure first, then the others in the task's order."""
+    return tuple(dict.fromkeys((table.rank_by, *table.measures)))
+
+
+def _rank(table: Table, task: Task, rows: list[tuple[Row, Group]]) -> list[tuple[Row, Group]]:
+    sign = -1.0 if task.measures[table.rank_by].direction == "higher" else 1.0
+    rows = sorted(rows, key=lambda r: (sign * r[0].values[table.rank_by].mean, r[0].team, r[0].software))
+    ranks = _shared_ranks([row for row, _ in rows], table.rank_by)
+    return [(row, group) for row, (_, group) in zip(ranks, rows, strict=True)]
+
+
+def _shared_ranks(rows: list[Row], by: str) -> list[Row]:
+    """Sorted rows with their ranks: equal means share one, and the ranks behind are left out."""
+    ranked: list[Row] = []
+    for place, row in enumerate(rows, start=1):
+        same = ranked and ranked[-1].values[by].mean == row.values[by].mean
+        ranked.append(replace(row, rank=ranked[-1].rank if same else place))
+    return ranked
+
+
+def aggregated(rule: str, cells: Sequence[Cell], values: Sequence[float]) -> float:
+    """The mean of ``values``, one a cell, by one of :data:`runner.tasks.tables.AGGREGATES`."""
+    if rule == "mean":
+        return _mean(values)
+    parts: dict[str, list[float]] = {}
+    for cell, value in zip(cells, values, strict=True):
+        part = cell.dataset if rule == "scenarios-then-datasets" else cell.scenario
+        parts.setdefault(part, []).append(value)
+    return _mean([_mean(part) for part in parts.values()])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Row:
+    runs = group.runs
+    by_age = sorted({run.submission.id: run.submission for run in runs}.values(), key=age)
+    s = by_age[-1]
+    values = {}
+    for measure in _measures(table):
+        # A measure that was added to the task later is missing until the run is evaluated again.
+        if all(measure in cell for cell in cells):
+            only = cells[0][measure] if len(cells) == 1 else None
+            mean = aggregated(table.aggregate, table.cells, [cell[measure].value for cell in cells])
+            values[measure] = Value(mean, only.low if only else None, only.high if only else None)
+    walls = [r.wall_seconds for r in runs if r.wall_seconds is not None]
+    peaks = [r.memory_peak for r in runs if r.memory_peak is not None]
+    by = table.rank_by
+    return Row(
+        rank=0,
+        team=s.team,
+        software=", ".join(dict.fromkeys(x.software for x in sorted(by_age, key=lambda x: x.software))),
+        tag=escape(s.tag, 40) if len({x.tag for x in by_age}) == 1 else "",
+        method=_common([x.method for x in by_age]),
+        baseline=s.team == BASELINES or f"{s.team}/{s.software}" == table.baseline,
+        values=values,
+        topics=sum(cell[by].topics for cell in cells if by in cell),
+        covered=sum(cell[by].covered for cell in cells if by in cell),
+        wall_seconds=math.fsum(walls) if len(walls) == len(runs) else None,
+        memory_peak=max(peaks) if len(peaks) == len(runs) else None,
+        memory_source="sampled" if any(r.memory_source == "sampled" for r in runs) else runs[0].memory_source,
+        submission=s.id,
+        runs=tuple(r.id for r in runs),
+        registered=s.registered,
+        how=_common([x.how for x in by_age]),
+        stale=tuple(dict.fromkeys(line for run in runs for line in run.stale)),
+        cells=tuple(
+            CellScore(r.dataset, r.scenario, r.submission.id, r.id, cell[by].value if by in cell else None)
+            for r, cell in zip(runs, cells, strict=True)
+        ),
+    )
+
+
+def _common(words: Sequence[str]) -> str:
+    return words[0] if len(set(words)) == 1 else MIXED
+
+
+def _stale(rows: Sequence[Row]) -> list[str]:
+    """Which rows are marked as stale, and why: one line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for row in rows:
+        for reason in row.stale:
+            by_reason.setdefault(reason, []).append(
+                row.team if ", " in row.software else f"{row.team}/{row.software}"
+            )
+    return [
+        f"Stale: {', '.join(names[:MOST_NAMES])}{f' and {len(names) - MOST_NAMES} more' if len(names) > MOST_NAMES else ''}. "
+        f"{reason} runner reevaluate mends it."
+        for reason, names in by_reason.items()
+    ]
+
+
+def _mixed(groups: list[Group]) -> list[str]:
+    """What makes rows hard to compare: other truths or evaluators, and cells of different submissions."""
+    notes = []
+    per_cell = list(zip(*(g.runs for g in groups), strict=True))
+    for what, of in (("truths", "truths_digest"), ("evaluator images", "evaluator_image")):
+        if any(len({getattr(r, of) for r in cell}) > 1 for cell in per_cell):
+            notes.append(
+                f"Rows were evaluated with different {what}: runner reevaluate makes them comparable."
+            )
+    unknown = sum(any(r.pins is None for r in g.runs) for g in groups)
+    if unknown:
+        notes.append(
+            f"{unknown} of {len(groups)} rows were evaluated before evaluations kept what they were asked: a definition changed "
+            "since then would not be noticed. runner reevaluate pins them."
+        )
+    if any(len({r.submission.id for r in g.runs}) > 1 for g in groups):
+        notes.append("Some rows combine several submissions: in each cell the latest valid one counts.")
+    return notes

@@ -1,0 +1,52 @@
+"""Whether a board may rank by what a judge says: not where an answer without worth would come first.
+
+Evaluations say what their judge gives for an echo of the question and for an order to the judge (``canaries`` in
+``result.json``). A measure on which one of them reaches the best of the board tells nothing about the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from runner.model.run import MeasureValue, Run
+from runner.model.task import Table, Task
+from runner.views.audience import escape
+
+Scored = Sequence[tuple[Sequence[Run], Sequence[dict[str, MeasureValue]]]]
+
+
+def trusted(table: Table, task: Task, scored: Scored) -> tuple[Table, tuple[str, ...]]:
+    """The table, ranked by its first measure that no answer without worth can win, and a note when that is another one.
+
+    ``scored`` are the runs of each row and their values, cell by cell. When every measure that all rows have can be won,
+    the table stays as it is and the note says that nobody is ranked.
+    """
+    lost = _won(table.rank_by, task, scored)
+    if lost is None:
+        return table, ()
+    told = (
+        f"Not ranked by {table.rank_by}: an answer without worth (an echo of the question, or an order to the judge) gets "
+        f"{lost:.4f} from its judge, as much as the best row."
+    )
+    for measure in table.measures:
+        everywhere = all(measure in cell for _, cells in scored for cell in cells)
+        if measure != table.rank_by and everywhere and _won(measure, task, scored) is None:
+            return replace(table, rank_by=measure), (f"{told} Ranked by {escape(measure, 80)} instead.",)
+    return table, (f"{told} Nobody is ranked: no other measure of the table can be trusted more.",)
+
+
+def _won(measure: str, task: Task, scored: Scored) -> float | None:
+    """What an answer without worth gets on a measure, when that is at least the best value of a run; else None."""
+    given = [
+        float(value)
+        for runs, _ in scored
+        for run in runs
+        if (value := ((run.judge or {}).get("canaries") or {}).get(measure)) is not None
+    ]
+    values = [cell[measure].value for _, cells in scored for cell in cells if measure in cell]
+    if not given or not values:
+        return None
+    higher = task.measures[measure].direction == "higher"
+    worthless, best = (max(given), max(values)) if higher else (min(given), min(values))
+    return worthless if (worthless >= best if higher else worthless <= best) else None

@@ -1,0 +1,300 @@
+"""The debates of a run: what was said, how long it took, what failed, which arguments stood behind it, how it was judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import schemas.debates
+from runner.tasks.transcripts import json_lines
+from runner.views.audience import Audience, escape, not_for, sees_inside, sight
+from runner.views.show.arguments import Index, look_up, marks, ours
+from runner.views.show.texts import MAX_ID, number, shown, whole
+from schemas.words import count_words
+
+if TYPE_CHECKING:
+    from runner.model.errors import Problem
+    from runner.model.task import Dataset, Task
+    from runner.records.store.queries import RunDetail
+
+MAX_ARGUMENTS = 50  # of one answer that are shown
+MAX_DEBATES = 10_000
+MAX_TURNS = 100  # of one debate that are shown
+FAILURES = (
+    *("timeout", "connection", "status", "empty", "too-large", "not-json", "wrong-type", "no-content"),
+    *("run-limit", "server-ended"),
+)  # the driver's own words; nothing else is ever counted under a name
+CRITERIA = ("quantity", "quality", "relation", "manner")
+# Measures of a turn that are said beside it in another way.
+SAID = ("answered", "within-word-limit", "words", "latency")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of an answer. ``found`` in the index, ``altered``, ``served`` to this run: None if nobody can say."""
+
+    id: str
+    text: str | None
+    found: bool | None = None
+    altered: bool | None = None
+    served: bool | None = None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn. ``target``: number of the answer that the user attacks. Times in milliseconds. ``failure``: its class.
+
+    ``listed`` is how many arguments came with the answer, ``arguments`` are the first of them. ``scores``: by measure.
+    """
+
+    number: int
+    user: str
+    answer: str
+    failed: bool
+    failure: str = ""
+    detail: str = ""
+    target: int | None = None
+    words: int = 0
+    system_ms: float | None = None
+    user_ms: float | None = None
+    listed: int = 0
+    arguments: tuple[Argument, ...] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def telling(self) -> Mapping[str, float]:
+        """Its scores, where they tell more than that a failed answer counts 0."""
+        return {} if self.failed and not any(self.scores.values()) else self.scores
+
+
+@dataclass(frozen=True)
+class Debate:
+    """One debate. ``number`` counts from 1 in the order of the file; ``scores`` are those of the whole debate."""
+
+    number: int
+    id: str
+    claim: str
+    turns: tuple[Turn, ...]
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> int:
+        """How many turns have an answer."""
+        return sum(not turn.failed for turn in self.turns)
+
+
+@dataclass(frozen=True)
+class Debates:
+    """The debates of a run, for one audience. ``debates`` is None when it may not see them.
+
+    ``counts`` (empty when it may not see these either): ``debates``, ``turns``, ``answered``, ``failed`` and ``failures`` (by class). ``notes``: what could not be
+    compared or read. ``criteria``: which measures are one of the four criteria, and what to call them.
+    """
+
+    audience: Audience
+    counts: Mapping[str, Any]
+    debates: tuple[Debate, ...] | None
+    notes: tuple[str, ...] = ()
+    criteria: Mapping[str, str] = field(default_factory=dict)
+
+    def data(self) -> dict[str, Any]:
+        """The same as JSON data."""
+        debates = None if self.debates is None else [asdict(one) for one in self.debates]
+        return {"counts": dict(self.counts), "debates": debates, "notes": list(self.notes)}
+
+
+def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Dataset) -> Debates | None:
+    """The debates of a run; None when there is no file of them. Raises E103 for those who may not know of the run.
+
+    On a blinded dataset a transcript holds the claims, and how many turns were answered is up to the software: everybody but
+    the organiser gets neither, and the counts of a run that was released.
+    """
+    may = sight(audience, found.run.submission.team, dataset, found.published, found.released)
+    if not may.run:
+        raise not_for(audience, f"run {found.run.id}")
+    if not may.words:
+        return Debates(audience, {}, None)
+    path = _run_file(found)
+    if path is None:
+        return None
+    records = _records(path.with_name("turns.jsonl")) if ours(found) else {}
+    problems: list[Problem] = []
+    raw = _Raw.read(path, problems)
+    counts = _counts(raw, records)
+    if not sees_inside(audience, found.run.submission.team, dataset, found.published):
+        return Debates(audience, counts, None)
+    notes = [f"{escape(p.where, 200)}: {escape(p.what, 200)}" for p in problems[:5]]
+    cited = {a.id for one in raw for t in one.turns for a in t.arguments[:MAX_ARGUMENTS] if a.id}
+    index = look_up(found, task, cited)
+    if cited and index.texts is None:
+        notes.append(
+            "The index that this run was evaluated with is not there: texts of arguments were not compared."
+        )
+    if cited and index.served is None:
+        notes.append("Nobody noted what the index returned to this run.")
+    elif index.cut:
+        notes.append("The record of what the index returned ends too early.")
+    topics = _Topics(found, task, dataset)
+    debates = tuple(_debate(n, one, records, index, topics) for n, one in enumerate(raw, 1))
+    return Debates(audience, counts, debates, tuple(notes), _criteria(task))
+
+
+def _criteria(task: Task | None) -> dict[str, str]:
+    """``quality@human`` is ``quality (human)`` under whatever id the task measures it."""
+    found = {}
+    for measure in task.measures.values() if task is not None else ():
+        name, _, judge = measure.measure.partition("@")
+        if name in CRITERIA:
+            found[measure.id] = f"{name} ({judge.partition('?')[0]})" if judge else name
+    return found
+
+
+class _Raw:
+    @staticmethod
+    def read(path: Path, problems: list[Problem]) -> list[schemas.debates.Debate]:
+        """The debates of a file; lines that are none are left out, as the evaluator counts places."""
+        found = []
+        for _, data in json_lines(path, problems):
+            debate, _faults = schemas.debates.parse(data)
+            if debate is not None:
+                found.append(debate)
+            if len(found) >= MAX_DEBATES:
+                break
+        return found
+
+
+def _run_file(found: RunDetail) -> Path | None:
+    name = (found.record.get("output") or {}).get("file")
+    if found.attempt is None or not isinstance(name, str):
+        return None
+    path = found.attempt.output / name
+    return path if path.is_file() else None
+
+
+def _records(path: Path) -> dict[tuple[int, int], dict[str, Any]]:
+    """The driver's records by (debate, turn); empty when there are none."""
+    found: dict[tuple[int, int], dict[str, Any]] = {}
+    if path.is_file():
+        for _, row in json_lines(path, []):
+            debate, turn = (row.get("debate"), row.get("turn")) if isinstance(row, dict) else (None, None)
+            if type(debate) is int and type(turn) is int:
+                found[debate, turn] = row
+    return found
+
+
+def _counts(
+    raw: list[schemas.debates.Debate], records: Mapping[tuple[int, int], dict[str, Any]]
+) -> dict[str, Any]:
+    failures = Counter(
+        _failure(row)[0] or "other" for row in records.values() if row.get("outcome") == "failed"
+    )
+    turns = sum(len(one.turns) for one in raw)
+    answered = sum(not turn.failed for one in raw for turn in one.turns)
+    counts = {"debates": len(raw), "turns": turns, "answered": answered, "failed": turns - answered}
+    return {**counts, "failures": dict(sorted(failures.items()))}
+
+
+def _failure(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Class (one of ours) and detail of a failure; two empty texts when there is none."""
+    failure = row.get("failure")
+    if not isinstance(failure, dict):
+        return "", ""
+    name, detail = failure.get("class"), failure.get("detail")
+    return name if name in FAILURES else "other", escape(detail, 400) if isinstance(detail, str) else ""
+
+
+class _Topics:
+    """Which topic of the evaluation a debate is, and the scores by topic and turn."""
+
+    def __init__(self, found: RunDetail, task: Task | None, dataset: Dataset) -> None:
+        self.turns: dict[tuple[str, int], dict[str, float]] = {}
+        self.wholes: dict[str, dict[str, float]] = {}
+        self.taken: Counter[str] = Counter()
+        said = (
+            {m.id for m in task.measures.values() if m.measure.partition("@")[0] in SAID} if task else set()
+        )
+        for row in found.evaluation.scores() if found.evaluation is not None else ():
+            measure, topic, value = row["measure"], row["topic"], number(row["value"])
+            facets = row.get("facets") or {}
+            if value is None:
+                continue
+            if not facets:
+                self.wholes.setdefault(topic, {})[measure] = value
+            elif (
+                facets.keys() == {"turn"}
+                and (turn := whole(facets["turn"])) is not None
+                and measure not in said
+            ):
+                self.turns.setdefault((topic, turn), {})[measure] = value
+        self.claims = _claims(dataset)
+
+    def of(self, n: int, debate: schemas.debates.Debate) -> str:
+        """The topic of debate ``n``: its id, else what the dataset calls its claim, else its number."""
+        name = debate.id or self.claims.get(" ".join(debate.claim.split()), "") or str(n)
+        self.taken[name] += 1
+        return name if self.taken[name] == 1 else f"{name}#{self.taken[name]}"
+
+
+def _claims(dataset: Dataset) -> dict[str, str]:
+    path = dataset.inputs / (dataset.topics or "claims.jsonl")
+    if not path.is_file():
+        return {}
+    rows = [row for _, row in json_lines(path, []) if isinstance(row, dict)]
+    return {
+        " ".join(row["claim"].split()): row["id"] if isinstance(row.get("id"), str) and row["id"] else str(n)
+        for n, row in reversed(list(enumerate(rows, 1)))
+        if isinstance(row.get("claim"), str)
+    }
+
+
+def _debate(
+    n: int,
+    one: schemas.debates.Debate,
+    records: Mapping[tuple[int, int], dict[str, Any]],
+    index: Index,
+    topics: _Topics,
+) -> Debate:
+    topic = topics.of(n, one)
+    return Debate(
+        n,
+        escape(one.id or topic, MAX_ID),
+        shown(one.claim or (one.turns[0].user if one.turns else "")),
+        tuple(_turns(n, one, records, index, topics, topic)),
+        topics.wholes.get(topic, {}),
+    )
+
+
+def _turns(
+    n: int,
+    one: schemas.debates.Debate,
+    records: Mapping[tuple[int, int], dict[str, Any]],
+    index: Index,
+    topics: _Topics,
+    topic: str,
+) -> Iterator[Turn]:
+    for k, turn in enumerate(one.turns[:MAX_TURNS], 1):
+        row = records.get((n, k), {})
+        failure, detail = _failure(row)
+        yield Turn(
+            k,
+            shown(turn.user),
+            shown(turn.answer),
+            turn.failed,
+            failure,
+            detail,
+            whole(row.get("target")),
+            count_words(turn.answer),
+            number(row.get("system_ms")) if row else turn.milliseconds,
+            number(row.get("user_ms")),
+            turn.cited,
+            tuple(_argument(a, index) for a in turn.arguments[:MAX_ARGUMENTS]),
+            topics.turns.get((topic, k), {}),
+        )
+
+
+def _argument(one: schemas.debates.Argument, index: Index) -> Argument:
+    text = None if one.text is None else shown(one.text)
+    return Argument(escape(one.id, MAX_ID), text, **marks(index, one.id, one.text))

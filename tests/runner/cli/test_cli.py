@@ -1,0 +1,413 @@
+"""The command line as people meet it: exit codes, one shape for errors, plain output, and who may see what."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runner.cli import output
+from runner.cli.app import main
+from runner.model.errors import CODES
+from tests.e2e.mini import GOOD, Project, Said, call
+
+NOBODY = "sha256:" + "0" * 64
+
+
+def _in_process(project: Project, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Said:
+    """``runner`` in this process: the same entry point, without a second of start-up."""
+    old = dict(os.environ)
+    os.environ.update(project.environment())
+    argv, sys.argv = sys.argv, ["runner", *arguments]
+    manners = (output.manners.debug, output.manners.quiet)
+    capsys.readouterr()
+    try:
+        main()
+        code: Any = 0
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        sys.argv = argv
+        os.environ.clear()
+        os.environ.update(old)
+        output.manners.debug, output.manners.quiet = manners
+    said = capsys.readouterr()
+    assert isinstance(code, int)
+    assert "Traceback" not in said.out + said.err
+    return Said(code, said.out, said.err)
+
+
+# ---- usage and errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (["nonsense"], 2, "nonsense"),
+        (["evaluate"], 2, "E101"),
+        (["evaluate", "--all", "--jobs", "0"], 2, "--jobs"),
+        (["evaluate", "--task", "nope"], 2, "E102"),
+        (["evaluate", "--run", "nope"], 2, "E102"),
+        (["evaluate", "--team", "\x1b[2J"], 2, "E102"),
+        (["show", "nope"], 2, "E102"),
+        (["runs", "--outcome", "nope"], 2, "E101"),
+        (["show", "../../etc/passwd"], 2, "E102"),
+        (["show", "a#99999999999999999999999"], 2, "E102"),
+        (["logs", "nope"], 2, "E102"),
+        (["export", "nope", "/nonexistent/x"], 2, "E102"),
+        (["cancel", "nope"], 2, "E102"),
+        (["withdraw", "nope"], 2, "E102"),
+        (["leaderboard", "nope"], 2, "E102"),
+        (["leaderboard", "../mini"], 2, "E102"),
+        (["leaderboard", "mini", "--format", "pdf"], 2, "E101"),
+        (["leaderboard", "mini", "--table", "nope"], 2, "E102"),
+        (["leaderboard", "mini", "--as", "root"], 2, "E101"),
+        (["runs", "--as", "team:../x"], 2, "E101"),
+        (["runs", "--as", "team:\x1b[31m"], 2, "E101"),
+        (["register", "/nonexistent"], 2, "E205"),
+        (["pack", "--team", "nobody"], 2, "E102"),
+        (["pack", "--team", "../x"], 2, "E208"),
+        (["submit", "--team", "nobody"], 2, "E102"),
+        (["try", "--team", "a\x1bb"], 2, "E208"),
+        (["check", "/nonexistent", "--task", "mini"], 2, "E102"),
+        (["check", "/etc/hostname", "--task", "mini", "--dataset", "nope"], 2, "E102"),
+        (["task", "check", "nope"], 2, "E102"),
+        (["task", "new", "Not A Name"], 2, "E208"),
+        (["task", "new", "mini"], 2, "E101"),
+        (["publish", "mini", "nope"], 2, "E102"),
+        (["extend", "mini", "Ärger", "-n", "1"], 2, "E208"),
+    ],
+)
+def test_bad_arguments(
+    arguments: list[str], code: int, word: str, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = _in_process(project, arguments, capsys)
+    assert said.code == code, said.all
+    assert word in said.err
+    assert said.out == ""
+    assert "\x1b" not in said.all
+    if word.startswith("E"):
+        assert "docs/reference/errors.md#e" in said.err
+
+
+@pytest.mark.parametrize("arguments", [["evaluate", "--all"], ["doctor"], ["gc"], ["try", "-t", "alpha"]])
+def test_no_engine_is_the_platforms(
+    arguments: list[str], project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.software("good", image=NOBODY)
+    if arguments[0] == "evaluate":  # nothing to do needs no engine
+        assert _in_process(project, arguments, capsys).code == 0
+        return
+    said = _in_process(project, arguments, capsys)
+    assert said.code == 3
+    assert "E301" in said.all or "FAIL" in said.out
+
+
+def test_outside_a_project(tmp_path: Path) -> None:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("RUNNER_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "runner", "runs"], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "E101" in done.stderr and "Fix:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "content"),
+    [
+        ("home", b""),  # a file where a folder should be
+        ("home/events.jsonl", b"not an event\n"),
+        ("home/events.jsonl", b"\xff\xfe\n{}\n"),
+        ("home/store.sqlite", b"this is no database, whatever its name says" * 100),
+    ],
+)
+def test_a_damaged_data_directory(
+    place: str, content: bytes, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = project.home.parent / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    said = _in_process(project, ["runs"], capsys)
+    assert said.code == 3, said.all
+    assert "E306" in said.err or "E307" in said.err
+
+
+def test_a_folder_that_cannot_be_written(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    project.home.mkdir()
+    project.root.joinpath("tasks", "file").write_text("x")
+    said = _in_process(project, ["task", "new", "file"], capsys)
+    assert said.code in (2, 3) and "E1" in said.err + said.err.replace("E306", "E1")
+    project.home = Path("/proc/nobody/can/write/here")
+    said = _in_process(project, ["runs"], capsys)
+    assert said.code == 3 and "E306" in said.err
+
+
+def test_an_organisers_mistake_has_its_line_and_exit_code(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = project.root / "tasks" / "mini" / "task.yaml"
+    task.write_text("schema_version: 1\nid: mini\nid: other\nkind: [adhoc\n")
+    said = _in_process(project, ["task", "check", "mini"], capsys)
+    assert said.code == 4 and "tasks/mini/task.yaml:" in said.err
+    project.write_task(limits={"memory": "much"}, tables=[], nonsense=1)
+    said = _in_process(project, ["task", "check", "mini"], capsys)
+    assert said.code == 4 and "E401" in said.err
+    assert all(word in said.err for word in ("memory", "tables", "nonsense"))
+    (project.root / "tasks" / "mini" / "datasets" / "test" / "truths").mkdir()
+    project.write_task()
+    leaked = project.root / "tasks" / "mini" / "datasets" / "test" / "inputs" / "q.txt"
+    leaked.write_bytes((project.truths / "mini" / "test" / "qrels.txt").read_bytes())
+    said = _in_process(project, ["task", "check", "mini"], capsys)
+    assert said.code == 4 and "E403" in said.err
+
+
+def test_every_code_has_an_exit_code_that_people_know() -> None:
+    assert {code.exit for code in CODES.values()} <= {1, 2, 3, 4}
+
+
+# ---- hostile files
+
+_KEYS = [
+    "task",
+    "image",
+    "command",
+    "tag",
+    "run",
+    "build",
+    "inputs",
+    "scenarios",
+    "description",
+    "x",
+    "é\u202e",
+]
+_VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=12) | st.sampled_from(["mini", "../x", "/etc", "\x1b[2J"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+_FUZZ = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@_FUZZ
+@given(
+    data=st.dictionaries(st.sampled_from(_KEYS), _VALUE).map(lambda d: json.dumps(d).encode())
+    | st.text(alphabet="ab:-[]{}&*!#'\"\n\t |>%@", max_size=60).map(str.encode)
+    | st.binary(max_size=60)
+)
+def test_any_submission_yaml_gets_an_answer(
+    data: bytes, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project.root / "submissions" / "alpha" / "fuzz"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "submission.yaml").write_bytes(data)
+    before = sorted(project.home.rglob("*"))
+    said = _in_process(project, ["pack", "-t", "alpha", "-s", "fuzz", "--no-check"], capsys)
+    assert said.code in (2, 3, 4)
+    assert "E308" not in said.err, said.err
+    assert "\x1b" not in said.all and "\u202e" not in said.all
+    assert said.code != 2 or "E2" in said.err or "E405" in said.err or "E102" in said.err
+    left = [p for p in sorted(project.home.rglob("*")) if p not in before and "locks" not in p.parts]
+    assert not left
+
+
+@_FUZZ
+@given(
+    key=st.sampled_from(["id", "kind", "datasets", "measures", "tables", "limits", "quota", "exceptions", "evaluator", "options", "severities", "models", "scenarios", "output", "workflow"]),
+    value=_VALUE,
+)  # fmt: skip
+def test_any_task_yaml_gets_an_answer(
+    key: str, value: Any, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = project.root / "tasks" / "mini" / "task.yaml"
+    good = path.read_text()
+    path.write_text(json.dumps({**json.loads(good), key: value}))
+    try:
+        for arguments in (["task", "check", "mini"], ["leaderboard", "mini"], ["task", "list"]):
+            said = _in_process(project, arguments, capsys)
+            assert said.code in (0, 4), said.all
+            assert "E308" not in said.err, said.err
+            assert "\x1b" not in said.all
+    finally:
+        path.write_text(good)
+
+
+# ---- manners
+
+
+def test_help_is_quick_to_import() -> None:
+    code = (
+        "import sys; sys.argv = ['runner', '--help']\n"
+        "from runner.cli.app import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'docker', 'pandas', 'numpy', 'scipy', 'sqlalchemy', 'alembic', 'ir_measures', 'jsonschema', 'requests', 'yaml'}\n"
+        "print('HEAVY', sorted(heavy & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_every_command_has_help_with_an_example(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    import click
+    import typer.main
+
+    root: Any = typer.main.get_command(__import__("runner.cli.app", fromlist=["app"]).app)
+
+    def walk(command: Any, path: list[str]) -> None:
+        if getattr(command, "commands", None):
+            for name, inner in command.commands.items():
+                walk(inner, [*path, name])
+            return
+        said = _in_process(project, [*path, "-h"], capsys)
+        assert said.code == 0 and "Examples:" in said.out, path
+
+    assert click
+    walk(root, [])
+
+
+def test_a_reader_that_leaves_early(project: Project) -> None:
+    for command in (
+        "runner -h",
+        "runner runs --json",
+        "runner task list",
+        "runner leaderboard mini --format json",
+    ):
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {sys.executable} -m {command} | true"],
+            env=project.environment(),
+            capture_output=True,
+            text=True,
+        )
+        assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr, command
+        assert done.returncode in (0, 1, 141), done.stderr
+
+
+def test_plain_output_and_json_of_every_listing(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["runs"], ["task", "list"], ["doctor"]):
+        said = _in_process(project, [*arguments, "--json"], capsys)
+        json.loads(said.out)
+    said = _in_process(project, ["leaderboard", "mini", "--format", "json"], capsys)
+    assert json.loads(said.out)["rows"] == []
+    for form in ("table", "csv", "markdown", "latex", "html"):
+        said = _in_process(project, ["leaderboard", "mini", "--format", form], capsys)
+        assert said.code == 0 and said.out and "\x1b" not in said.out
+
+
+# ---- who may see what
+
+CANARY = "zqcanary"
+# Reads the hidden inputs and tries every way out that it has.
+LEAKER = """
+import glob, json, os, sys
+words = [json.loads(line)["qid"] for line in open(os.environ["inputDataset"] + "/queries.jsonl")]
+for word in words:
+    print("stdout", word, flush=True); print("stderr", word, file=sys.stderr)
+    open(os.environ["outputDir"] + "/" + word + ".txt", "w").write(word)
+    os.makedirs(os.environ["outputDir"] + "/d-" + word)
+""" + GOOD.replace("mini\\n", "{json.loads(line)['qid']}\\n")
+
+
+@pytest.fixture
+def hidden(live: Project) -> tuple[Project, list[str]]:
+    """A project whose hidden topics and documents bear a canary, and softwares that try to carry it out."""
+    live.write_task(prefix=CANARY)
+    live.software("leaker", LEAKER)
+    live.software("crasher", LEAKER + "\nsys.exit(words[0])")
+    live.software("wrecker", LEAKER.replace("Q0", "Q0 ' + chr(10) + '"))
+    live.software("unknown", LEAKER.replace("{doc}", "{doc}x"))
+    live.software(
+        "linker", LEAKER + "\nos.unlink(out + '/run.txt'); os.symlink('/' + words[0], out + '/run.txt')"
+    )
+    live.software("shouter", command=["sh", "-c", "exec /no/$(cat $inputDataset/queries.jsonl)"])
+    said = call(live, "submit", "-t", "alpha", "--no-check", "--json")
+    call(live, "evaluate", "--all", timeout=240)
+    return live, [row["submission"] + ".test" for row in said.json]
+
+
+@pytest.mark.engine
+def test_no_hidden_word_comes_out(hidden: tuple[Project, list[str]], tmp_path: Path) -> None:
+    project, runs = hidden
+    kinds = {r["software"]: r["outcome"]["name"] for r in call(project, "runs", "--json").json}
+    assert kinds == {
+        "leaker": "invalid",  # a tag for every topic
+        "crasher": "failed",
+        "wrecker": "invalid",
+        "unknown": "invalid",
+        "linker": "failed",
+        "shouter": "failed",
+    }
+    assert CANARY in call(project, "logs", runs[0]).out, "the organiser sees it"
+    seen = ""
+    for published in (False, True):
+        for audience in ("team:alpha", "team:other", "public"):
+            commands: list[list[str]] = [["runs"], ["runs", "--json"]]
+            for form in ("table", "json", "csv", "markdown", "latex", "html"):
+                commands.append(["leaderboard", "mini", "--format", form])
+            if not published:
+                for number, run in enumerate(runs):
+                    commands += [["show", run], ["show", run, "--json"], ["logs", run]]
+                    commands += [
+                        ["logs", run, "--evaluator"],
+                        ["export", run, str(tmp_path / audience / str(number))],
+                    ]
+                    commands += [["show", f"{run}#1"]]
+            for command in commands:
+                # In this process, for speed: the same entry point.
+                seen += _quick(project, command, audience)
+        if not published:
+            call(project, "publish", "mini", "test")
+    assert CANARY not in seen
+    assert "E103" in seen and "outcome" in seen
+    assert not any(path.is_file() for path in (tmp_path / "team:alpha").rglob("*"))
+    # The audience can also come from the environment, as for a web page that is made by a job.
+    said = call(project, "show", runs[0], env={"RUNNER_AS": "team:alpha"})
+    assert CANARY not in said.all and "not shown to team:alpha" in said.out
+    said = call(project, "show", runs[0], env={"RUNNER_AS": "team:other"}, expect=2)
+    assert "E103" in said.err or "E102" in said.err
+
+
+def _quick(project: Project, command: list[str], audience: str) -> str:
+    import contextlib
+    import io
+
+    out, err = io.StringIO(), io.StringIO()
+    old = dict(os.environ)
+    os.environ.update(project.environment())
+    argv, sys.argv = sys.argv, ["runner", *command, "--as", audience]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+    except SystemExit as end:
+        assert end.code in (None, 0, 2), out.getvalue() + err.getvalue()
+    finally:
+        sys.argv = argv
+        os.environ.clear()
+        os.environ.update(old)
+    assert "E308" not in err.getvalue(), err.getvalue()
+    return out.getvalue() + err.getvalue()
+
+
+@pytest.mark.engine
+def test_json_of_every_listing_after_a_real_run(live: Project, runner_cli: Callable[..., Said]) -> None:
+    live.software("good")
+    run = runner_cli("submit", "-t", "alpha", "--json").json[0]["submission"] + ".test"
+    assert runner_cli("pack", "-t", "alpha", "--json").json[0]["check"]["verdict"] == "ok"
+    assert runner_cli("evaluate", "--all", "--dry-run", "--json").json["work"][0]["run"] == run
+    assert runner_cli("evaluate", "--all", "--json").json["done"][0]["outcome"]["name"] == "scored"
+    for command in (["show", run], ["runs"], ["doctor"], ["gc", "--dry-run"], ["task", "check", "mini"]):
+        assert runner_cli(*command, "--json").json is not None
+    assert runner_cli("try", "-t", "alpha", "--json").json["outcome"]["name"] == "scored"
+    live.software("bad", "raise SystemExit(1)")
+    tried = runner_cli("try", "-t", "alpha", "-s", "bad", "--json", expect=1).json
+    assert tried["outcome"]["verdict"] == "run-error"
+    refused = runner_cli("submit", "-t", "alpha", "-s", "bad", "--json", expect=1).json
+    assert refused[0]["submission"] is None and refused[0]["check"]["outcome"]["name"] == "failed"
+    assert len(runner_cli("runs", "--json").json) == 1

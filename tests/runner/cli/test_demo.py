@@ -1,0 +1,15 @@
+"""What ``runner demo`` says at its end."""
+
+from __future__ import annotations
+
+from runner.cli.demo import SHOWN, _next
+from tests.worlds import records
+
+
+def test_the_hint_names_a_task_that_was_run() -> None:
+    task = records.task()
+    for name in SHOWN:
+        hint = _next({name: task, "another": task})
+        assert f"runner leaderboard {name} --as public" in hint
+        assert [other for other in SHOWN if f" {other} " in hint] == [name]
+    assert "leaderboard" not in _next({})

@@ -1,0 +1,229 @@
+"""The checks of ``runner doctor``: each on a machine that is fine and on one that is not."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from runner import doctor
+from runner.doctor import engine as doctor_engine
+from runner.doctor import home, tasks
+from runner.doctor.checks import Check
+from runner.engines.base import EngineInfo
+from runner.engines.docker import owner
+from runner.model.clock import FixedClock
+from runner.model.config import Config, load
+from runner.model.limits import GIB
+from runner.provision import api, engine
+
+ROOT = Path(__file__).resolve().parents[3]
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+GOOD = EngineInfo(
+    name="docker",
+    version="20.10.24",
+    api_version="1.41",
+    cgroup_version="2",
+    cgroup_driver="systemd",
+    cpus=2,
+    memory=8 * GIB,
+    platform="linux/amd64",
+    storage_driver="overlay2",
+)
+RAW = {"SwapLimit": True, "SecurityOptions": ["name=seccomp,profile=default", "name=userns"]}
+
+
+def make_config(home: Path, root: Path = ROOT, truths: Path | None = None) -> Config:
+    return Config(root=root, home=home, truths=truths)
+
+
+def status(checks: list[Check], name: str) -> str:
+    return next(check.status for check in checks if check.name == name)
+
+
+@pytest.mark.engine
+def test_a_machine_that_was_set_up_is_fine() -> None:
+    """No FAIL on the machine that runs these tests, and every line is one a person can use."""
+    checks = doctor.diagnose(load(cwd=ROOT))
+    assert [c for c in checks if c.status == "FAIL"] == []
+    names = {check.name for check in checks}
+    assert {"container engine", "limits", "control groups", "seccomp", "images", "base image"} <= names
+    assert {"database", "clock", "tasks", "truths", "disk of the data directory"} <= names
+    for check in checks:
+        assert check.detail and "\n" not in check.detail
+        assert set(check.as_dict()) == {"status", "name", "detail", "fix"}
+
+
+@pytest.mark.parametrize(
+    ("options", "networks", "forwards", "key", "says"),
+    [
+        ({"network": "bridge"}, {"bridge", "host"}, True, False, ""),
+        ({"network": "host", "key": "A_KEY"}, {"host"}, False, True, ""),
+        ({"network": "bridge"}, {"host", "none"}, False, True, "no network bridge"),
+        ({"network": "bridge"}, {"bridge", "host"}, False, True, "forwards nothing"),
+        ({"network": "bridge", "key": "A_KEY"}, {"bridge"}, True, False, "A_KEY is not set"),
+    ],
+)
+def test_gateways_that_can_and_cannot_reach_their_endpoint(
+    options: dict[str, str], networks: set[str], forwards: bool, key: bool, says: str
+) -> None:
+    check = tasks.gateway_check("t", {"base_url": "https://x/v1", **options}, networks, forwards, key=key)
+    assert check.status == ("CAUTION" if says else "PASS")
+    assert says in check.detail and bool(check.fix) == bool(says)
+
+
+def test_tasks_without_a_gateway_need_no_check(tmp_path: Path) -> None:
+    assert tasks.gateway_checks(make_config(tmp_path), []) == []
+
+
+def test_without_an_engine_the_other_checks_still_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    checks = doctor.diagnose(make_config(tmp_path / "home"), FixedClock(NOW))
+    assert status(checks, "container engine") == "FAIL"
+    assert next(c.fix for c in checks if c.name == "container engine") == "make setup"
+    assert status(checks, "database") == "PASS"
+    assert doctor.worst(checks) == "FAIL"
+    assert not (tmp_path / "home").exists(), "looking changes nothing"
+
+
+def test_no_engine_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setattr(engine, "DEFAULT_SOCKET", f"unix://{tmp_path}/absent.sock")
+    checks = doctor.diagnose(make_config(tmp_path / "home"), FixedClock(NOW))
+    assert status(checks, "container engine") == "FAIL"
+
+
+def test_a_good_engine_passes_everything() -> None:
+    checks = doctor_engine.limit_checks(GOOD, RAW, local=True)
+    assert {check.status for check in checks} == {"PASS"}
+    assert doctor.worst(checks) == "PASS"
+    assert doctor.worst([]) == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("info", "raw", "local", "name", "expected"),
+    [
+        (replace(GOOD, missing=("memory limits",)), RAW, True, "limits", "FAIL"),
+        (GOOD, {**RAW, "SwapLimit": False}, True, "swap accounting", "FAIL"),
+        (GOOD, RAW, False, "control groups", "CAUTION"),
+        (replace(GOOD, seccomp=False), RAW, True, "seccomp", "CAUTION"),
+        (replace(GOOD, seccomp=False), {**RAW, "SecurityOptions": ["name=userns"]}, True, "seccomp", "FAIL"),
+        (GOOD, {**RAW, "SecurityOptions": ["name=seccomp"]}, True, "user namespaces", "CAUTION"),
+        (replace(GOOD, counts_sockets=False), RAW, True, "memory of sockets", "CAUTION"),
+        (replace(GOOD, storage_driver="vfs"), RAW, True, "storage driver", "CAUTION"),
+    ],
+)
+def test_what_an_engine_lacks_is_named(
+    info: EngineInfo, raw: dict[str, object], local: bool, name: str, expected: str
+) -> None:
+    checks = doctor_engine.limit_checks(info, raw, local=local)
+    assert status(checks, name) == expected
+    assert [c.name for c in checks if c.status != "PASS"] == [name]
+
+
+def test_containers_of_dead_processes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = socket.gethostname()
+    dead, living, elsewhere = f"{host}|another boot|1|2", owner.me(), "another-host|x|1|2"
+    listed = [{"Labels": {"proctor.owner": who}} for who in (living, elsewhere)]
+    monkeypatch.setattr(api, "get_list", lambda *_: listed)
+    assert doctor_engine.leftover_check("unix:///x").status == "PASS"
+    listed.append({"Labels": {"proctor.owner": dead}})
+    check = doctor_engine.leftover_check("unix:///x")
+    assert check.status == "CAUTION" and check.detail.startswith("1 ")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("2026-11-21T12:00:10.123456789Z", "PASS"),
+        ("2026-11-21T13:00:10.123456789+01:00", "PASS"),
+        ("2026-11-21T12:05:00Z", "CAUTION"),
+        ("2026-11-21T12:00:00+01:00", "CAUTION"),
+        ("", "CAUTION"),
+        ("yesterday", "CAUTION"),
+    ],
+)
+def test_the_engines_clock(said: str, expected: str) -> None:
+    assert doctor_engine.engine_clock_check(said, NOW).status == expected
+
+
+def test_time_may_not_go_back_behind_the_last_event(tmp_path: Path) -> None:
+    config = make_config(tmp_path)
+    assert home.clock_check(config, NOW).status == "PASS"
+    config.events.write_text('{"time": "2026-11-21T11:59:00Z"}\n{"time": "2026-11-21T12:10:00Z"}\n{"torn')
+    assert home.clock_check(config, NOW).status == "FAIL"
+    config.events.write_text('{"time": "2026-11-21T12:00:30Z"}\n')
+    assert home.clock_check(config, NOW).status == "PASS"
+    config.events.write_bytes(b"\xff\n[]\n7\n")
+    assert home.clock_check(config, NOW).status == "PASS"
+    assert home.clock_check(config, NOW.replace(year=1970)).status == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("free", "expected"), [(100 * GIB, "PASS"), (3 * GIB, "CAUTION"), (GIB // 2, "FAIL")]
+)
+def test_room_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, expected: str) -> None:
+    monkeypatch.setattr(home.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free}))
+    check = home.disk_check("disk", tmp_path / "not" / "yet", "make room")
+    assert (check.status, check.fix) == (expected, "" if expected == "PASS" else "make room")
+
+
+def test_the_database_needs_a_folder_that_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(tmp_path / "home")
+    assert home.database_check(config).status == "PASS"
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert home.database_check(config).status == "FAIL"
+    monkeypatch.setenv("RUNNER_DATABASE", "postgresql://host/db")
+    assert home.database_check(config).status == "PASS"
+
+
+def test_damaged_records_are_found_with_their_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    config = make_config(tmp_path / "home")
+    assert home.records_check(config).status == "PASS"
+    assert not config.home.exists()
+
+    def records() -> Check:
+        return next(check for check in doctor.diagnose(config) if check.name == "records")
+
+    config.home.mkdir()
+    config.database.write_bytes(b"no database" * 400)
+    assert records().status == "FAIL" and "runner store rebuild" in records().fix
+    config.database.unlink()
+    config.events.write_text('{"time": "2026-11-21T11:59:00Z"}\n')
+    assert records().status == "FAIL" and "backup" in records().fix
+
+
+def test_where_hidden_truths_lie_and_who_may_read_them(tmp_path: Path) -> None:
+    root, private = tmp_path / "project", tmp_path / "private"
+    root.mkdir()
+    home = tmp_path / "home"
+    assert tasks.truths_check(make_config(home, root), []).status == "PASS"
+    unset = tasks.truths_check(make_config(home, root), ["t/test"])
+    assert unset.status == "CAUTION" and "t/test" in unset.detail
+    config = make_config(home, root, private)
+    assert tasks.truths_check(config, []).status == "FAIL"
+    private.mkdir(mode=0o755)
+    private.chmod(0o755)
+    assert tasks.truths_check(config, []).fix == f"chmod 700 {private}"
+    private.chmod(0o700)
+    assert tasks.truths_check(config, []).status == "PASS"
+    assert tasks.truths_check(config, ["t/test"]).status == "CAUTION"
+    (private / "t" / "test").mkdir(parents=True)
+    assert tasks.truths_check(config, ["t/test"]).status == "PASS"
+    inside = root / "truths"
+    inside.mkdir(mode=0o700)
+    for place in (inside, root, tmp_path):
+        assert tasks.truths_check(make_config(home, root, place), []).status == "FAIL"
+    (tmp_path / "link").symlink_to(inside)
+    assert tasks.truths_check(make_config(home, root, tmp_path / "link"), []).status == "FAIL"

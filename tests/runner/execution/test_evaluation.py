@@ -1,0 +1,176 @@
+"""What an evaluator writes is believed only after it was checked: every breach of the contract is found and said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runner.execution.evaluation import contract_problem
+from runner.model.task import Task
+from runner.tasks.load import load_task
+from tests.worlds import definitions
+
+MEASURES = {m: {"value": 0.5, "topics": 3, "covered": 3, "interval": None} for m in ("ndcg_10", "ap")}
+RESULT: dict[str, Any] = {
+    "schema_version": 1,
+    "status": "valid",
+    "evaluator": {"name": "x", "version": "1"},
+    "measures": MEASURES,
+    "findings": {"error": 0, "defect": 0, "warning": 0, "codes": {}},
+    "run_tag": None,
+    "message": "",
+}
+SCORE: dict[str, Any] = {"measure": "ap", "topic": "1", "value": 0.5}
+FINDING: dict[str, Any] = {
+    "code": "F001",
+    "severity": "warning",
+    "file": "run.txt",
+    "line": 1,
+    "message": "m",
+    "fix": "f",
+}
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
+    config = definitions.project(tmp_path_factory.mktemp("project"))
+    definitions.write_task(config)
+    return load_task(config, "toy")
+
+
+def _problem(
+    task: Task,
+    folder: Path,
+    result: str | bytes | None = None,
+    scores: str | bytes | None = None,
+    findings: str | bytes | None = None,
+) -> str:
+    texts = {
+        "result.json": json.dumps(RESULT) if result is None else result,
+        "scores.jsonl": json.dumps(SCORE) if scores is None else scores,
+        "findings.jsonl": json.dumps(FINDING) if findings is None else findings,
+    }
+    for name, text in texts.items():
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    said = contract_problem(folder, task)
+    assert said.isprintable() and len(said) < 1000
+    return said
+
+
+def test_what_keeps_the_contract_is_believed(task: Task, tmp_path: Path) -> None:
+    assert _problem(task, tmp_path) == ""
+    assert _problem(task, tmp_path, scores="", findings="\n\n") == ""
+    assert _problem(task, tmp_path, json.dumps({**RESULT, "status": "invalid", "measures": {}})) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[1]",
+        "null",
+        "{",
+        "[" * 5000,
+        '{"a":' * 5000,
+        b"\xff\xfe",
+        json.dumps(RESULT)[:-1] + ', "schema_version": 1}',
+        json.dumps({**RESULT, "schema_version": 2}),
+        json.dumps({**RESULT, "extra": 1}),
+        json.dumps({**RESULT, "status": "fine"}),
+        json.dumps({**RESULT, "measures": {}}),
+        json.dumps({**RESULT, "measures": {**MEASURES, "other": MEASURES["ap"]}}),
+        json.dumps({**RESULT, "measures": {**MEASURES, "\x1b[2J": MEASURES["ap"]}}),
+        json.dumps({**RESULT, "measures": {**MEASURES, "ap": {**MEASURES["ap"], "value": float("nan")}}}),
+        json.dumps({**RESULT, "measures": {**MEASURES, "ap": {**MEASURES["ap"], "value": "0.5"}}}),
+        json.dumps({**RESULT, "measures": {**MEASURES, "ap": {**MEASURES["ap"], "value": 1}}}).replace(
+            '"value": 1,', '"value": 1e999,'
+        ),
+        json.dumps({**RESULT, "measures": {**MEASURES, "ap": {**MEASURES["ap"], "value": 10**400}}}),
+        json.dumps({**RESULT, "measures": {**MEASURES, "ap": {**MEASURES["ap"], "covered": -1}}}),
+        json.dumps({**RESULT, "findings": {}}),
+        " " * 5_000_000 + json.dumps(RESULT),
+    ],
+    ids=lambda text: str(text[:20]),
+)
+def test_a_bad_result_is_found(text: str | bytes, task: Task, tmp_path: Path) -> None:
+    assert "result.json" in _problem(task, tmp_path, result=text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x",
+        "1",
+        "[]",
+        b"\xff",
+        "[" * 5000,
+        '{"measure":"ap","topic":"1","value":' + "9" * 500 + "}",
+        '{"measure":"ap","topic":"1","value":' + "9" * 5000 + "}",
+        '{"measure":"ap","topic":"1","value":1e999}',
+        '{"measure":"ap","topic":"1","value":-Infinity}',
+        json.dumps({**SCORE, "value": float("nan")}),
+        json.dumps({**SCORE, "value": True}),
+        json.dumps({**SCORE, "value": None}),
+        json.dumps({**SCORE, "measure": "other"}),
+        json.dumps({**SCORE, "measure": ["ap"]}),
+        json.dumps({**SCORE, "topic": 1}),
+        json.dumps({**SCORE, "facets": 1}),
+        "x" * 3_000_000,
+    ],
+    ids=lambda line: str(line[:20]),
+)
+def test_a_bad_score_is_found_with_its_line(line: str | bytes, task: Task, tmp_path: Path) -> None:
+    text = json.dumps(SCORE).encode() + b"\n" + (line if isinstance(line, bytes) else line.encode())
+    assert _problem(task, tmp_path, scores=text).startswith("scores.jsonl:2: ")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"code": 1},
+        {"code": None},
+        {"message": ["m"]},
+        {"severity": "fatal"},
+        {"severity": ["error"]},
+        {"line": "1"},
+        {"line": True},
+        {"line": 1.5},
+        {"file": {"a": 1}},
+        {"fix": None},
+        {"topic": 3},
+        {"deep": [[[]]]},
+        {"\x1b": ""},
+    ],
+    ids=str,
+)
+def test_a_bad_finding_is_found_with_its_line(changes: dict[str, Any], task: Task, tmp_path: Path) -> None:
+    assert _problem(task, tmp_path, findings=json.dumps({**FINDING, **changes})).startswith(
+        "findings.jsonl:1: "
+    )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    part=st.sampled_from(["result", "scores", "findings"]),
+    key=st.sampled_from([*RESULT, *SCORE, *FINDING, "facets", "other"]),
+    value=JSON,
+)
+def test_whatever_it_writes_there_is_an_answer(
+    part: str, key: str, value: Any, task: Task, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Never an exception; and what is believed can be shown."""
+    base = {"result": RESULT, "scores": SCORE, "findings": FINDING}[part]
+    folder = tmp_path_factory.mktemp("fuzz", numbered=True)
+    _problem(task, folder, **{part: json.dumps({**base, key: value})})

@@ -1,0 +1,398 @@
+"""Interactive runs on a real engine: real sidecars, and softwares that misbehave in each way that has to be survived."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import schemas
+from runner.engines.docker.engine import DockerEngine
+from runner.execution.job import Executed
+from runner.execution.workflows import interactive, servers
+from runner.model.container import ImageRef
+from runner.model.limits import MIB, Limits
+from runner.model.outcome import AttemptFacts, derive
+from runner.model.service import Service
+from schemas.debates import digest_of_lines
+from tests.openai_server import OpenAIServer
+from tests.worlds import interactive_jobs as jobs
+
+pytestmark = pytest.mark.engine
+PROGRAM = (Path(__file__).parents[2] / "worlds" / "interactive_server.py").read_text()
+Execute = Callable[..., Executed]
+
+
+@pytest.fixture
+def held(
+    engine: DockerEngine, scratch_image: ImageRef, sidecars_image: ImageRef, tmp_path: Path, attempt: str
+) -> Execute:
+    """Executes a job whose software behaves as named; output and logs are in ``tmp_path / 'staging'``."""
+
+    def execute(how: str, cancelled: Callable[[], bool] = lambda: False, **changes: Any) -> Executed:
+        folder = tmp_path / f"task-{len(list(tmp_path.iterdir()))}"
+        job = jobs.make_job(
+            folder,
+            image=scratch_image.id,
+            sidecars=sidecars_image.id,
+            command=("python3", "-c", PROGRAM, how),
+            **changes,
+        )
+        staging = tmp_path / "staging" / how
+        staging.mkdir(parents=True)
+        return interactive.run(job, engine, f"{attempt}-{how}", staging, cancelled)
+
+    return execute
+
+
+def lines(tmp_path: Path, how: str, name: str) -> list[Any]:
+    text = (tmp_path / "staging" / how / "output" / name).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.split("\n") if line]
+
+
+def classes(tmp_path: Path, how: str) -> list[str | None]:
+    return [turn["failure"] and turn["failure"]["class"] for turn in lines(tmp_path, how, "turns.jsonl")]
+
+
+def logs(tmp_path: Path, how: str) -> str:
+    """Everything that was said, for the message of a failing test."""
+    return jobs.logs(tmp_path / "staging" / how)
+
+
+def test_a_good_software_debates_and_does_so_again(held: Execute, tmp_path: Path) -> None:
+    digests = []
+    for _ in range(2):
+        done = held("good", claims=4, turns=5)
+        assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "good"))
+        assert done.verdict.warnings == ()
+        assert set(done.collected.files) == {"simulations.jsonl", "turns.jsonl", "served.jsonl"}
+        assert classes(tmp_path, "good") == [None] * 20
+        turns = lines(tmp_path, "good", "turns.jsonl")
+        assert all(turn["arguments"] == 1 and turn["argument_ids"][0].startswith("7.") for turn in turns)
+        assert [turn["target"] for turn in turns[:5]] == [None, 1, 2, 3, 4]
+        digests.append(digest_of_lines(lines(tmp_path, "good", "simulations.jsonl")))
+        # What the index served to this run is what the software claims to have retrieved.
+        served = lines(tmp_path, "good", "served.jsonl")
+        assert {hit for line in served for hit in line["hits"]} >= {t["argument_ids"][0] for t in turns}
+        assert len(served) == 20
+        assert (tmp_path / "staging" / "good" / "logs" / "stdout.log").read_text().count("turn 1") == 4
+        assert done.exit is not None and (done.exit.killed, done.exit.resources.memory_peak) != (None, None)
+        (tmp_path / "staging" / "good").rename(tmp_path / f"done-{len(digests)}")
+    assert digests[0] == digests[1]
+
+
+FAULTS = {
+    "html": "not-json",
+    "empty": "empty",
+    "large": "too-large",
+    "broken": "not-json",
+    "wrong": "wrong-type",
+    "error": "status",
+    "many": "too-large",
+    "closes": "connection",
+    "hangs": "timeout",
+    "late": "timeout",
+    "drips": "timeout",
+}
+
+
+def test_every_bad_answer_is_a_defect_of_its_turn(held: Execute, tmp_path: Path) -> None:
+    """One debate a fault, beside a good one, all at once."""
+    claims = [{"id": name, "claim": f"fault:{name} is what happens"} for name in (*FAULTS, "good")]
+    text = "".join(json.dumps(row) + "\n" for row in claims)
+    done = _with_claims(held, text)
+    assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "good"))
+    found: dict[str, set[Any]] = {}
+    for turn in lines(tmp_path, "good", "turns.jsonl"):
+        found.setdefault(turn["id"], set()).add(turn["failure"] and turn["failure"]["class"])
+    assert found == {**{name: {kind} for name, kind in FAULTS.items()}, "good": {None}}
+    assert done.verdict.warnings[0].startswith("22 of 24 answers failed: ")
+
+
+def _with_claims(held: Execute, text: str, **changes: Any) -> Executed:
+    original = jobs.make_job
+
+    def make(folder: Path, **more: Any) -> Any:
+        job = original(folder, **more)
+        (job.dataset.inputs / "claims.jsonl").write_text(text)
+        view = jobs.files_digest(jobs.folder_files(job.dataset.inputs))
+        return replace(job, lock={"digests": {"view": view}})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "make_job", make)
+        return held("good", turns=2, answer_time=6.0, concurrency=12, **changes)
+
+
+@pytest.mark.parametrize(
+    ("how", "name", "detail"),
+    [
+        ("never-listens", "unhealthy", "nothing listened on port 8080 within 2 s"),
+        ("exits", "run-error", "exit code 3"),
+    ],
+)
+def test_servers_that_never_become_ready(
+    held: Execute, tmp_path: Path, how: str, name: str, detail: str
+) -> None:
+    done = held(how, ready=2.0)
+    assert (done.verdict.name, done.verdict.detail) == (name, detail), logs(tmp_path, how)
+    assert done.run_file is None
+
+
+def test_a_server_that_dies_at_turn_three(held: Execute, tmp_path: Path) -> None:
+    done = held("dies", claims=2, turns=5, concurrency=1)
+    assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "dies"))
+    assert classes(tmp_path, "dies") == [None, None] + ["server-ended"] * 8
+    assert "the server ended by itself during the run, with exit code 7" in done.verdict.warnings
+    assert "8 of 10 answers failed: server-ended 8" in done.verdict.warnings
+
+
+def test_a_server_that_runs_out_of_memory(held: Execute, tmp_path: Path) -> None:
+    limits = Limits(memory=128 * MIB, wall_clock=60, output=8 * MIB)
+    done = held("eats-memory", claims=1, limits=limits)
+    assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "eats-memory"))
+    assert classes(tmp_path, "eats-memory") == [None, "server-ended", "server-ended"]
+    assert any("(memory)" in warning for warning in done.verdict.warnings)
+
+
+def test_a_fork_bomb_harms_nobody_else(held: Execute, tmp_path: Path) -> None:
+    done = held("forks", claims=1, answer_time=6.0)
+    assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "forks"))
+    assert classes(tmp_path, "forks")[0] is None
+
+
+def test_a_flood_of_connections_to_the_index_harms_nobody_else(held: Execute, tmp_path: Path) -> None:
+    """It blocks the software's own way to the index; the debate goes on, and nothing of ours breaks."""
+    done = held("floods", claims=1, turns=2, answer_time=2.0, ready=20.0)
+    assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "floods"))
+    assert len(classes(tmp_path, "floods")) == 2
+
+
+def test_a_software_that_thinks_keeps_its_connection_to_the_index(held: Execute, tmp_path: Path) -> None:
+    """Through the relay, as every client that keeps connections alive does; it waits less than it may for an answer."""
+    done = held("thinks", claims=2, turns=1, concurrency=2, answer_time=30.0)
+    assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "thinks"))
+    assert classes(tmp_path, "thinks") == [None, None], logs(tmp_path, "thinks")
+
+
+def test_the_end_of_the_runs_time(held: Execute, tmp_path: Path) -> None:
+    limits = Limits(memory=256 * MIB, wall_clock=3, output=8 * MIB)
+    done = held("hangs", claims=2, limits=limits, answer_time=30.0)
+    assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "hangs"))
+    assert classes(tmp_path, "hangs") == ["run-limit"] * 6
+
+
+FOREIGN = """
+import os, http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Length", "0"); self.end_headers()
+    def do_POST(self):
+        print("boom", flush=True); os._exit(9)
+http.server.ThreadingHTTPServer(("127.0.0.1", 9333), Handler).serve_forever()
+"""
+
+
+def test_an_index_that_the_software_breaks_is_disputed(
+    held: Execute, tmp_path: Path, scratch_image: ImageRef
+) -> None:
+    """Here a foreign server on its own relay, which can be broken by one request."""
+    options = {"server_port": 9333, "command": ["python3", "-c", FOREIGN]}
+    index = jobs.search(tmp_path / "data", image=scratch_image.id, data=None, options=options)
+    services = {"search": index, "user": jobs.user(tmp_path / "data")}
+    done = held("kills-the-index", claims=1, services=services)
+    assert done.verdict.name == "disputed", (done.verdict, logs(tmp_path, "kills-the-index"))
+    assert done.verdict.detail.startswith("the argument index ended while the run went on (exit code 9")
+    assert (done.verdict.blame, done.run_file) == ("none", done.run_file)
+
+
+def test_an_index_that_the_software_starves_is_disputed(
+    held: Execute, tmp_path: Path, scratch_image: ImageRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It still runs, but answers nobody any more: not even whoever looks after its health."""
+    monkeypatch.setattr(servers, "PATIENCE", 3.0)
+    starving = FOREIGN.replace('print("boom", flush=True); os._exit(9)', "__import__('time').sleep(600)")
+    starving = starving.replace("ThreadingHTTPServer", "HTTPServer")  # one request at a time
+    options = {"server_port": 9333, "command": ["python3", "-c", starving]}
+    index = jobs.search(tmp_path / "data", image=scratch_image.id, data=None, options=options)
+    services = {"search": index, "user": jobs.user(tmp_path / "data")}
+    done = held("kills-the-index", claims=1, services=services, answer_time=20.0)
+    assert done.verdict.name == "disputed", (done.verdict, logs(tmp_path, "kills-the-index"))
+    assert done.verdict.detail.startswith("the argument index stopped answering: exit code 3")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "words"),
+    [
+        ("search", "platform-error", "the argument index was ended from outside"),
+        ("relay", "platform-error", "the relay was ended from outside"),
+        ("user", "platform-error", "the simulated user ended while the run went on"),
+        ("driver", "platform-error", "the driver failed"),
+    ],
+)
+def test_a_part_of_ours_that_ends_in_the_middle(
+    held: Execute, engine: DockerEngine, attempt: str, tmp_path: Path, part: str, name: str, words: str
+) -> None:
+    """The engine says that it was told to end them: no software can do that, wherever it reaches."""
+    killed = threading.Event()
+    killer = threading.Thread(target=kill_part, args=(engine, f"{attempt}-hangs", part, killed))
+    killer.start()
+    done = held("hangs", claims=1, turns=2, answer_time=30.0)
+    killer.join()
+    assert killed.is_set()
+    assert (done.verdict.name, done.verdict.detail[: len(words)]) == (name, words), logs(tmp_path, "hangs")
+    assert done.verdict.blame != "participant"
+
+
+def kill_part(engine: DockerEngine, attempt: str, part: str, killed: threading.Event) -> None:
+    """Kill a container of ours as soon as the software of the attempt has been asked something."""
+    api = engine.clients.get()
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        found = {}
+        for one in api.containers(filters={"label": [f"proctor.attempt={attempt}"]}):
+            config = api.inspect_container(one["Id"])["Config"]
+            words = [*(config["Entrypoint"] or ()), *(config["Cmd"] or ())]
+            if f"sidecars.{part}" in words:
+                found[part] = one["Id"]
+            elif words[-1:] == ["hangs"]:
+                found["software"] = one["Id"]
+        if {"software", part} <= found.keys() and b"turn 1" in api.logs(found["software"], stderr=False):
+            api.kill(found[part])
+            killed.set()
+            return
+        time.sleep(0.2)
+
+
+def test_two_debates_on_one_claim_at_once(held: Execute, tmp_path: Path) -> None:
+    """The same claim under two ids and under one: debates that a stateless server cannot mix up."""
+    names = ("a", "b", "b")
+    text = "".join(json.dumps({"id": name, "claim": "Claim number 1 is right"}) + "\n" for name in names)
+    done = _with_claims(held, text)
+    assert (done.verdict.name, done.verdict.warnings) == ("ok", ()), logs(tmp_path, "good")
+    found = lines(tmp_path, "good", "simulations.jsonl")
+    assert [one["configuration"]["topic"]["id"] for one in (row["simulation"] for row in found)] == [*names]
+    assert len({digest_of_lines([row]) for row in found}) == 1
+    turns = lines(tmp_path, "good", "turns.jsonl")
+    assert [(turn["debate"], turn["turn"]) for turn in turns] == [(d, t) for d in (1, 2, 3) for t in (1, 2)]
+
+
+def test_a_user_that_cannot_start_is_our_failure(held: Execute, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "README").write_text("no arguments here")
+    services = {"user": replace(jobs.user(tmp_path / "data"), data=empty)}
+    done = held("good", services=services)
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform"), done.verdict
+    assert "simulated user" in done.verdict.detail
+
+
+def test_an_index_that_refuses_its_vectors_is_held_at_once(held: Execute, tmp_path: Path) -> None:
+    """As fast as it ends, with what it says; nobody tries again what would end the same way."""
+    services = {"search": jobs.search(tmp_path / "index"), "user": jobs.user(tmp_path / "data")}
+    np.save(tmp_path / "index" / "text_embedding.npy", np.zeros((3, 4), dtype=np.float16))
+    started = time.monotonic()
+    done = held("good", services=services)
+    assert time.monotonic() - started < 40, "not the two minutes that an index may take"
+    assert done.verdict.name == "platform-error"
+    assert done.verdict.detail.startswith("E402: the argument index cannot use what task.yaml gives it. ")
+    assert "text_embedding.npy: 3 rows, but there are 12 arguments" in done.verdict.detail
+    assert derive([AttemptFacts(1, "platform-error", done.verdict.detail)]).name == "held"
+
+
+def test_cancelling_in_the_middle(held: Execute, tmp_path: Path) -> None:
+    asked = threading.Event()
+    threading.Timer(6.0, asked.set).start()
+    started = time.monotonic()
+    done = held("hangs", asked.is_set, claims=1, answer_time=50.0)
+    assert done.verdict.name == "cancelled" and time.monotonic() - started < 30
+
+
+def test_a_judge(held: Execute, tmp_path: Path) -> None:
+    turn = {
+        "utterance": "u",
+        "systemResponse": {"utterance": "s", "response": {"content": "s", "arguments": []}},
+    }
+    debates = json.dumps({"simulation": {"userTurns": [turn, turn]}}) + "\n{}\n"
+    done = held("judge", services={}, debates=debates)
+    assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "judge"))
+    assert done.run_file == "evaluations.jsonl"
+    one, none = lines(tmp_path, "judge", "evaluations.jsonl")
+    assert none == {} and len(one["userTurnsEvaluations"]) == 2
+    assert one["userTurnsEvaluations"][1]["Manner"]["explanation"] == "/manner"
+    records = lines(tmp_path, "judge", "turns.jsonl")
+    assert len(records) == 4 * 3 and schemas.validate(records[0], "turn") == []
+
+
+@pytest.fixture
+def model(gateway_network: tuple[str, str]) -> Callable[..., OpenAIServer]:
+    """Makes an OpenAI-compatible server that a gateway can reach."""
+
+    def make(mode: str) -> OpenAIServer:
+        return OpenAIServer(mode, text="I still think that this claim holds.", host=gateway_network[1])
+
+    return make
+
+
+def asks_a_model(server: OpenAIServer, network: str, data: Path) -> dict[str, Service]:
+    """A simulated user that is a language model, and the gateway that it needs."""
+    options = {
+        "base_url": server.base_url, "models": ["test-model"], "calls": 100, "tokens": 1_000_000,
+        "network": network, "timeout": 5,
+    }  # fmt: skip
+    gateway = Service("gateway", options=options, limits=Limits(memory=512 * MIB))
+    user = jobs.user(data, options={"model": "base-user", "llm": {"model": "test-model"}})
+    return {"search": jobs.search(data), "user": user, "gateway": gateway}
+
+
+def test_a_user_that_is_a_language_model(
+    held: Execute, tmp_path: Path, model: Callable[..., OpenAIServer], gateway_network: tuple[str, str]
+) -> None:
+    with model("exact") as server:
+        services = asks_a_model(server, gateway_network[0], tmp_path / "data")
+        done = held("good", claims=1, turns=2, services=services)
+        assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "good"))
+        assert server.chats
+    (line,) = lines(tmp_path, "good", "simulations.jsonl")
+    assert "claim holds" in line["simulation"]["userTurns"][1]["utterance"]
+    staging = tmp_path / "staging" / "good"
+    assert {path.name for path in staging.iterdir()} == {"output", "logs", "calls.jsonl", "replies.jsonl"}
+    assert (staging / "logs" / "gateway.log").is_file()
+
+
+def test_a_language_model_that_fails_is_our_failure(
+    held: Execute, tmp_path: Path, model: Callable[..., OpenAIServer], gateway_network: tuple[str, str]
+) -> None:
+    with model("always-500") as server:
+        services = asks_a_model(server, gateway_network[0], tmp_path / "data")
+        done = held("good", claims=1, turns=2, services=services)
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform"), done.verdict
+    assert done.verdict.detail.startswith("the simulated user failed. "), logs(tmp_path, "good")
+
+
+def test_a_gateway_that_ends_in_the_middle_is_our_failure(
+    held: Execute,
+    engine: DockerEngine,
+    attempt: str,
+    tmp_path: Path,
+    model: Callable[..., OpenAIServer],
+    gateway_network: tuple[str, str],
+) -> None:
+    """The software cannot reach it: nobody disputes that, and it is tried again."""
+    killed = threading.Event()
+    killer = threading.Thread(target=kill_part, args=(engine, f"{attempt}-hangs", "gateway", killed))
+    with model("exact") as server:
+        services = asks_a_model(server, gateway_network[0], tmp_path / "data")
+        killer.start()
+        done = held("hangs", claims=1, turns=2, services=services, answer_time=30.0)
+        killer.join()
+    assert killed.is_set()
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform"), logs(tmp_path, "hangs")
+    assert done.verdict.detail.startswith("the gateway ended while the run went on. somebody had")
+    assert derive([AttemptFacts(1, "platform-error", done.verdict.detail)]).todo == "run"

@@ -1,0 +1,621 @@
+"""The interactive workflow on the scripted engine: which facts become which verdict, and what is kept."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.fake import Mounts
+from runner.execution.attempt import execute as pipeline_execute
+from runner.execution.workflows import workflow
+from runner.model.container import Exit
+from runner.model.errors import PlatformError, RunnerError
+from runner.model.limits import MIB, Limits
+from runner.model.outcome import AttemptFacts, derive
+from runner.model.service import Service
+from runner.records.archive import RunArchive
+from tests.worlds import interactive_jobs as jobs
+from tests.worlds.interactive_jobs import execute, make_job, said, stays, waits, writes
+
+
+def verdict(
+    tmp_path: Path, software: Any = waits, *, talk: dict[str, Any] | None = None, **parts: Any
+) -> Any:
+    job = make_job(tmp_path / "task", **(talk or {}))
+    return execute(job, jobs.engine(software, **parts), tmp_path / "staging")
+
+
+def test_a_good_run_leaves_everything(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "task")
+    engine = jobs.engine()
+    staging = tmp_path / "staging"
+    done = execute(job, engine, staging)
+    assert (done.verdict.name, done.verdict.warnings) == ("ok", ())
+    assert done.run_file == "simulations.jsonl"
+    assert set(done.collected.files) == {"simulations.jsonl", "turns.jsonl", "served.jsonl"}
+    assert {path.name for path in (staging / "output").iterdir()} == set(done.collected.files)
+    assert {path.name for path in (staging / "logs").iterdir()} == {
+        "stdout.log", "stderr.log", "driver.json",
+        "search.log", "watch.log", "user.log", "relay.log", "driver.log",
+    }  # fmt: skip
+    assert {path.name for path in staging.iterdir()} == {"output", "logs"}
+    assert done.exit is not None and done.exit.killed == "stop"
+    assert workflow("interactive") is not None
+
+
+def test_who_is_in_the_room(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "task")
+    engine = jobs.engine()
+    execute(job, engine, tmp_path / "staging")
+    specs = {spec.command[2] if spec.command else "software": spec for spec in engine.started}
+    assert list(specs) == [
+        "sidecars.user",
+        "sidecars.search",
+        "sidecars.watch",
+        "sidecars.relay",
+        "software",
+        "sidecars.driver",
+    ]
+    software = specs["software"]
+    # The software has no file of ours at all: no claims, no sockets, no output.
+    assert software.mounts == () and software.role == "software"
+    assert software.join is not None
+    assert all(spec.join is None for name, spec in specs.items() if name != "software")
+    assert all(
+        spec.role == "sidecar" and spec.network is None for n, spec in specs.items() if n != "software"
+    )
+    assert software.network is None
+    assert dict(software.env) == {
+        "PORT": "8080",
+        "ARGUMENTS_URL": "http://127.0.0.1:9200/arguments",
+        "ELASTICSEARCH_URL": "http://127.0.0.1:9200/arguments",
+        "ARGUMENTS_INDEX": "claimrev",
+    }
+    # Clients have a socket's volume read-only, and each hop is another volume.
+    writable = {name: [m.target for m in spec.mounts if not m.read_only] for name, spec in specs.items()}
+    assert writable == {
+        "sidecars.user": ["/user"],
+        "sidecars.search": ["/search", "/log"],
+        "sidecars.watch": [],
+        "sidecars.relay": ["/sock"],
+        "software": [],
+        "sidecars.driver": ["/out"],
+    }
+    assert {m.target for m in specs["sidecars.driver"].mounts} == {
+        "/inputs",
+        "/in",
+        "/out",
+        "/software",
+        "/user",
+    }
+    assert {m.target for m in specs["sidecars.relay"].mounts} == {"/sock", "/search"}
+    # All volumes are named before anything starts.
+    assert max(i for i, c in enumerate(engine.calls) if c in ("socket_volume", "output_volume")) < (
+        engine.calls.index("start")
+    )
+
+
+def test_what_the_driver_is_told(tmp_path: Path) -> None:
+    seen: dict[str, Any] = {}
+
+    def driver(mounts: Mounts) -> None:
+        seen.update(json.loads((mounts["/in"] / "driver.json").read_text()))
+        assert (mounts["/inputs"] / "claims.jsonl").is_file()
+        writes()(mounts)
+
+    verdict(tmp_path, driver=driver, talk={"concurrency": 7, "word_limit": 50, "seed": 3, "answer_bytes": 9})
+    import schemas
+
+    assert schemas.validate(seen, "driver") == []
+    assert (seen["mode"], seen["input"], seen["user"]["model"]) == (
+        "debate",
+        "/inputs/claims.jsonl",
+        "base-user",
+    )
+    assert (seen["concurrency"], seen["turns"], seen["seed"], seen["word_limit"]) == (7, 3, 3, 50)
+    assert (seen["answer_bytes"], seen["ready_seconds"], seen["deadline_seconds"]) == (9, 10.0, 60)
+
+
+def test_mode_judge_needs_neither_user_nor_index(tmp_path: Path) -> None:
+    def driver(mounts: Mounts) -> None:
+        (mounts["/out"] / "evaluations.jsonl").write_text("{}\n")
+        (mounts["/out"] / "turns.jsonl").write_text("")
+        (mounts["/out"] / "driver.json").write_text(json.dumps(said()))
+
+    job = make_job(tmp_path / "task", services={}, debates='{"simulation": {"userTurns": []}}\n')
+    done = execute(job, jobs.engine(driver=driver), tmp_path / "staging")
+    assert done.verdict.name == "ok" and done.run_file == "evaluations.jsonl"
+    assert set(done.collected.files) == {"evaluations.jsonl", "turns.jsonl"}
+
+
+def test_failed_answers_become_a_warning(tmp_path: Path) -> None:
+    done = verdict(tmp_path, driver=writes(failed=2))
+    assert done.verdict.name == "ok"
+    assert done.verdict.warnings == ("2 of 6 answers failed: status 1, timeout 1",)
+
+
+# -- the software's own failures ------------------------------------------------------------------------------
+
+
+def dies(code: int, **facts: Any) -> Any:
+    return lambda mounts: Exit(code=code, **facts)
+
+
+def never_ready(mounts: Mounts) -> None:
+    """A driver that gives up when the software's container has ended, or when its time is over."""
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end and not (mounts["/in"] / "software-ended").exists():
+        time.sleep(0.01)
+    (mounts["/out"] / "driver.json").write_text(
+        json.dumps(said(ready=False, ready_ms=None, debates=0, turns=0))
+    )
+
+
+@pytest.mark.parametrize(
+    ("software", "name", "detail"),
+    [
+        (waits, "unhealthy", "nothing listened on port 8080 within 10 s"),
+        (dies(0), "unhealthy", "it ended with exit code 0 before it listened on port 8080"),
+        (dies(3), "run-error", "exit code 3"),
+        (dies(139), "signal", "killed by signal 11"),
+        (dies(137, oom_killed=True), "memory-limit", "exit code 137; limit 256 MiB"),
+    ],
+)
+def test_never_ready(tmp_path: Path, software: Any, name: str, detail: str) -> None:
+    done = verdict(tmp_path, software, driver=never_ready)
+    assert (done.verdict.name, done.verdict.detail) == (name, detail)
+    assert done.verdict.blame == "participant" and done.run_file is None
+
+
+def test_an_unknown_command_is_a_run_error(tmp_path: Path) -> None:
+    done = verdict(tmp_path, lambda mounts: Exit(code=None, start_error="no such file"), driver=never_ready)
+    assert done.verdict.name == "run-error" and "no such file" in done.verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("end", "warning"),
+    [
+        (dies(1), "the server ended by itself during the run, with exit code 1"),
+        (dies(0), "the server ended by itself during the run, with exit code 0"),
+        (
+            dies(137, oom_killed=True),
+            "the server ended by itself during the run, with exit code 137 (memory)",
+        ),
+    ],
+)
+def test_a_server_that_dies_during_the_run_keeps_what_it_said(tmp_path: Path, end: Any, warning: str) -> None:
+    def driver(mounts: Mounts) -> None:
+        deadline = time.monotonic() + 5
+        while not (mounts["/in"] / "software-ended").exists():
+            assert time.monotonic() < deadline, "the driver was never told"
+            time.sleep(0.01)
+        writes()(mounts)
+
+    done = verdict(tmp_path, end, driver=driver)
+    assert (done.verdict.name, done.run_file) == ("ok", "simulations.jsonl")
+    assert done.verdict.warnings == (warning,)
+
+
+def test_a_worker_killed_for_memory_is_a_warning(tmp_path: Path) -> None:
+    def software(mounts: Mounts) -> Exit:
+        mounts.stopped.wait(30)
+        return Exit(code=143, oom_killed=True)
+
+    done = verdict(tmp_path, software)
+    assert done.verdict.name == "ok"
+    assert done.verdict.warnings == ("a child process was killed for memory while the main process went on",)
+
+
+# -- servers that the software can reach ----------------------------------------------------------------------
+
+
+def after(seconds: float, code: int, words: str = "", **facts: Any) -> Any:
+    def part(mounts: Mounts) -> Exit:
+        mounts.say("ready")
+        mounts.stopped.wait(seconds)
+        mounts.complain(words)
+        return Exit(code=code, **facts)
+
+    return part
+
+
+def slow_driver(mounts: Mounts) -> None:
+    if not mounts.stopped.wait(5):
+        writes()(mounts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "detail"),
+    [
+        (
+            {"search": after(0.6, 137, oom_killed=True)},
+            "the argument index ended while the run went on (out of memory)",
+        ),
+        (
+            {"search": after(0.6, 1, "Traceback\nValueError: \x1b[31mred")},
+            r"the argument index ended while the run went on (exit code 1. ValueError: \x1b[31mred)",
+        ),
+        ({"relay": after(0.6, 1, "relay: socat ended")}, "the relay ended while the run went on"),
+        (
+            {"watch": after(0.6, 3, "watch: no healthy answer for 30 s: it does not answer")},
+            "the argument index stopped answering: exit code 3. watch: no healthy answer for 30 s",
+        ),
+    ],
+)
+def test_a_broken_server_in_reach_is_disputed(tmp_path: Path, parts: Any, detail: str) -> None:
+    done = verdict(tmp_path, driver=slow_driver, **parts)
+    assert (done.verdict.name, done.verdict.blame) == ("disputed", "none")
+    assert done.verdict.detail.startswith(detail)
+
+
+def test_a_dispute_comes_before_what_else_broke(tmp_path: Path) -> None:
+    """The software takes the index with it when it goes, or the user dies beside it: still disputed."""
+    gone = after(0.6, 1)
+    done = verdict(
+        tmp_path,
+        lambda m: Exit(code=1) if not m.stopped.wait(0.6) else None,
+        search=gone,
+        user=gone,
+        driver=slow_driver,
+    )
+    assert done.verdict.name == "disputed"
+
+
+# -- our own failures -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (
+            {"user": after(0.6, 1, "boom"), "driver": slow_driver},
+            "the simulated user ended while the run went on. exit code 1. boom",
+        ),
+        (
+            {"driver": writes(failure={"part": "user", "message": "status 502"})},
+            "the simulated user failed. status 502",
+        ),
+        (
+            {"driver": writes(failure={"part": "input", "message": "claims.jsonl:1"})},
+            "E402: the driver cannot use what task.yaml gives it. claims.jsonl:1; mend the task's files, then runner evaluate",
+        ),
+        ({"driver": lambda m: Exit(code=1)}, "the driver failed. exit code 1"),
+        ({"driver": lambda m: Exit(code=137, oom_killed=True)}, "the driver failed. out of memory"),
+        ({"driver": writes({"ready": "perhaps"})}, "the driver failed. exit code 0"),
+        (
+            {"search": lambda m: Exit(code=1), "watch": lambda m: Exit(code=1)},
+            "the argument index did not start. It ended",
+        ),
+        ({"relay": lambda m: Exit(code=1)}, "the relay did not start. It ended"),
+    ],
+)
+def test_our_failures_are_not_the_softwares(tmp_path: Path, parts: Any, words: str) -> None:
+    done = verdict(tmp_path, **parts)
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
+    assert done.verdict.detail.startswith(words)
+
+
+def ends(code: int, words: str = "", **facts: Any) -> Any:
+    """A server of ours that ends before it is ready."""
+
+    def part(mounts: Mounts) -> Exit:
+        mounts.complain(words)
+        return Exit(code=code, **facts)
+
+    return part
+
+
+BAD = "error: /data/text.npy: 3 rows, but there are 12 arguments\n  Fix: one row an argument\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "words", "held"),
+    [
+        (
+            {"search": ends(4, BAD)},
+            "E402: the argument index cannot use what task.yaml gives it. error: /data/text.npy: 3 rows, but there are "
+            "12 arguments; Fix: one row an argument; mend the task's files, "
+            "then runner evaluate --run team.one.00000000.dev --force",
+            True,
+        ),
+        (
+            {"search": ends(1, "1\n2\n3\n4\n\n5\n\x1b[31mred\n")},
+            "the argument index did not start. It ended with exit code 1. 2; 3; 4; 5; \\x1b[31mred",
+            False,
+        ),
+        (
+            {"search": ends(137, oom_killed=True)},
+            "the argument index did not start. It ran out of memory",
+            False,
+        ),
+        (
+            {"user": ends(2, "error: /data: there is neither"), "search": stays},
+            "E402: the simulated user cannot use what task.yaml gives it. error: /data: there is neither; mend",
+            True,
+        ),
+        (
+            {"user": ends(1, "boom")},
+            "the simulated user did not start. It ended with exit code 1. boom",
+            False,
+        ),
+    ],
+)
+def test_a_server_that_ends_before_it_is_ready_is_noticed_at_once(
+    tmp_path: Path, parts: Any, words: str, held: bool
+) -> None:
+    """Though only the watch is waited for, which goes on looking. What would end so again is held at once."""
+    started = time.monotonic()
+    done = verdict(tmp_path, watch=waits, **parts)
+    assert time.monotonic() - started < 10
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
+    assert done.verdict.detail.startswith(words)
+    outcome = derive([AttemptFacts(1, "platform-error", done.verdict.detail)])
+    assert (outcome.name, outcome.todo) == (("held", "nothing") if held else ("pending", "run"))
+    assert not outcome.costs_quota
+
+
+def test_a_user_that_refuses_its_data_late_is_held_as_well(tmp_path: Path) -> None:
+    done = verdict(tmp_path, user=after(0.6, 2, "error: no arguments"), driver=slow_driver)
+    assert done.verdict.detail.startswith("E402: the simulated user cannot use what task.yaml gives it")
+
+
+def test_a_gateway_that_refuses_its_definition_is_held(tmp_path: Path) -> None:
+    parts = {"gateway": ends(2, "gateway: models is empty")}
+    done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
+    assert done.verdict.detail.startswith(
+        "E402: the gateway cannot use what task.yaml gives it. gateway: models"
+    )
+
+
+def test_what_a_foreign_index_means_by_its_exit_code_is_not_known(tmp_path: Path) -> None:
+    index = jobs.search(tmp_path / "data", image=jobs.identity("their/elastic"), data=None)
+    services = {"search": index, "user": jobs.user(tmp_path / "data")}
+    job = make_job(tmp_path / "task", services=services)
+    engine = jobs.engine()
+    engine.script["their/elastic"] = lambda mounts, _: Exit(code=4)
+    done = execute(job, engine, tmp_path / "staging")
+    assert done.verdict.detail.startswith("the argument index did not start. It ended with exit code 4")
+
+
+def asks_a_model(tmp_path: Path) -> dict[str, Any]:
+    """Services of a simulated user that is a language model."""
+    gateway = {
+        "base_url": "https://models.example.org/v1",
+        "models": ["m"],
+        "calls": 9,
+        "tokens": 9,
+        "key": "NO_KEY",
+    }
+    user = jobs.user(tmp_path / "data", options={"model": "base-user", "llm": {"model": "m"}})
+    return {
+        "search": jobs.search(tmp_path / "data"),
+        "user": user,
+        "gateway": Service("gateway", options=gateway, limits=Limits(memory=512 * MIB)),
+    }
+
+
+def refuses(code: str) -> Any:
+    """A gateway that refuses one of two questions."""
+
+    def gateway(mounts: Mounts) -> None:
+        lines = [{"status": 200, "cached": False}, {"status": 429, "code": code}]
+        (mounts["/log"] / "calls.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        stays(mounts)
+
+    return gateway
+
+
+@pytest.mark.parametrize(
+    ("code", "key", "words"),
+    [
+        ("unknown_reply", None, "E408: 1 of 2 questions to models have no kept reply"),
+        ("key_refused", "sk-x", "E408: the endpoint of services.gateway refuses the key: mend NO_KEY"),
+        ("budget_exceeded", "sk-x", "E409: the budget of services.gateway was used up after 1 calls"),
+    ],
+)
+@pytest.mark.parametrize("how", ["the user gives up", "the user goes on"])
+def test_what_the_gateway_refuses_is_the_organisers_to_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, key: str | None, words: str, how: str
+) -> None:
+    """Said by its cause, not as a failure of the user; and held at once, because a new try would end the same way."""
+    if key:
+        monkeypatch.setenv("NO_KEY", key)
+    failed = {"failure": {"part": "user", "message": "status 502"}} if "gives" in how else {}
+    parts = {"gateway": refuses(code), "driver": writes(**failed)}
+    done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
+    assert done.verdict.detail.startswith(words)
+    assert "runner evaluate --run team.one.00000000.dev --force" in done.verdict.detail
+    held = derive([AttemptFacts(1, "platform-error", done.verdict.detail)])
+    assert (held.name, held.todo, held.costs_quota) == ("held", "nothing", False)
+    assert derive([AttemptFacts(1, "platform-error", "the relay ended")]).todo == "run"
+
+
+def test_a_broken_index_is_disputed_whatever_the_gateway_says(tmp_path: Path) -> None:
+    """Else a software that breaks what it can reach would get another try when the organiser has paid."""
+    parts = {"gateway": refuses("budget_exceeded"), "search": after(0.6, 1), "driver": slow_driver}
+    done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
+    assert done.verdict.name == "disputed"
+
+
+def test_a_gateway_that_ends_is_our_failure(tmp_path: Path) -> None:
+    parts = {"gateway": after(0.6, 1, "boom"), "driver": slow_driver}
+    done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
+    assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
+    assert done.verdict.detail.startswith("the gateway ended while the run went on. exit code 1")
+
+
+def test_an_engine_without_the_gateways_network_says_nothing_about_the_run(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "task", services=asks_a_model(tmp_path))
+    engine = jobs.engine()
+    engine._faults["start"] = [PlatformError("this machine has no network bridge", code="E305")]
+    with pytest.raises(PlatformError) as caught:
+        execute(job, engine, tmp_path / "staging")
+    assert caught.value.code == "E305"
+
+
+def test_the_index_is_there_before_the_software(tmp_path: Path) -> None:
+    """And when it is not, no software is started that could be blamed for it."""
+    job = make_job(tmp_path / "task")
+    engine = jobs.engine(watch=lambda m: Exit(code=1))
+    execute(job, engine, tmp_path / "staging")
+    assert all(spec.role == "sidecar" for spec in engine.started)
+
+
+def test_an_engine_that_fails_is_a_platform_error(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "task")
+    engine = jobs.engine()
+    engine._faults["copy_in"] = [PlatformError("disk full")]
+    done = execute(job, engine, tmp_path / "staging")
+    assert done.verdict.name == "platform-error" and "disk full" in done.verdict.detail
+
+
+def test_an_engine_that_is_gone_says_nothing_about_the_run(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "task")
+    engine = jobs.engine()
+    engine._faults["session"] = [PlatformError("gone", code="E301")]
+    with pytest.raises(PlatformError, match="gone"):
+        execute(job, engine, tmp_path / "staging")
+
+
+def test_missing_inputs_are_the_organisers(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "task")
+    (job.dataset.inputs / "claims.jsonl").unlink()
+    with pytest.raises(RunnerError, match=r"claims\.jsonl of talk/dev is missing"):
+        execute(job, jobs.engine(), tmp_path / "staging")
+
+
+def test_a_driver_that_never_ends_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runner.execution.workflows.interactive.GRACE", 0.0)
+    monkeypatch.setattr("runner.execution.workflows.interactive.USER_READY", 0.0)
+    job = make_job(tmp_path / "task")
+    job = replace(job, limits=replace(job.limits, wall_clock=0.6))
+    done = execute(job, jobs.engine(driver=waits), tmp_path / "staging")
+    assert done.verdict.name == "platform-error" and "did not end" in done.verdict.detail
+
+
+# -- cancelling -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", ["before", "search", "relay", "driver"])
+def test_cancelling_works_in_every_phase(tmp_path: Path, phase: str) -> None:
+    asked = threading.Event()
+
+    def hangs(mounts: Mounts) -> None:
+        asked.set()
+        mounts.stopped.wait(30)
+
+    parts = {"search": {"watch": hangs}, "relay": {"relay": hangs}, "driver": {"driver": hangs}}.get(
+        phase, {}
+    )
+    if phase == "before":
+        asked.set()
+    job = make_job(tmp_path / "task")
+    started = time.monotonic()
+    done = execute(job, jobs.engine(**parts), tmp_path / "staging", asked.is_set)
+    assert done.verdict.name == "cancelled"
+    assert time.monotonic() - started < 8
+
+
+@pytest.mark.parametrize("phase", ["search", "driver"])
+def test_a_kill_from_another_process_is_a_cancellation(tmp_path: Path, phase: str) -> None:
+    asked = threading.Event()
+
+    def hangs(mounts: Mounts) -> None:
+        asked.set()
+        mounts.stopped.wait(30)
+
+    engine = jobs.engine(**{"watch" if phase == "search" else "driver": hangs})
+    requested = threading.Event()
+
+    def kill() -> None:
+        asked.wait(10)
+        requested.set()  # as runner cancel does: the request first
+        engine.kill("a-1")
+
+    other = threading.Thread(target=kill)
+    other.start()
+    done = execute(make_job(tmp_path / "task"), engine, tmp_path / "staging", requested.is_set)
+    other.join()
+    assert done.verdict.name == "cancelled"
+
+
+def test_a_run_is_not_cancelled_by_a_server_that_just_ended(tmp_path: Path) -> None:
+    """Cancelled a moment after the software went: it is still cancelled, not failed."""
+    gone = threading.Event()
+
+    def software(mounts: Mounts) -> Exit:
+        gone.set()
+        return Exit(code=1)
+
+    done = execute(
+        make_job(tmp_path / "task"), jobs.engine(software, driver=waits), tmp_path / "staging", gone.is_set
+    )
+    assert done.verdict.name == "cancelled"
+
+
+# -- a server that is not ours --------------------------------------------------------------------------------
+
+
+def test_a_foreign_index_gets_a_relay_of_its_own(tmp_path: Path) -> None:
+    service = jobs.search(
+        tmp_path / "data",
+        image=jobs.identity("their/elastic"),
+        options={"server_port": 9201, "env": {"discovery.type": "single-node"}, "writable": ["/data2"]},
+    )
+    job = make_job(tmp_path / "task", services={"search": service, "user": jobs.user(tmp_path / "data")})
+    engine = jobs.engine()
+    engine.script["their/elastic"] = lambda mounts, _: stays(mounts)
+    done = execute(job, engine, tmp_path / "staging")
+    assert done.verdict.name == "ok"
+    assert set(done.collected.files) == {"simulations.jsonl", "turns.jsonl"}
+    foreign, relay = engine.started[1:3]
+    assert foreign.image.id == jobs.identity("their/elastic") and foreign.command is None
+    assert foreign.env == {"discovery.type": "single-node"} and foreign.exceptions.writable == ("/data2",)
+    assert relay.join is not None
+    assert relay.command is not None
+    assert relay.command[2:] == (
+        "sidecars.relay", "--listen-socket", "/search/search.sock", "--to-port", "9201",
+    )  # fmt: skip
+
+
+# -- records ---------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_software_cannot_hand_in_records(tmp_path: Path) -> None:
+    """Only its run file is taken: nothing beside it could pass for what driver and index noted down."""
+    job = replace(make_job(tmp_path / "task"), workflow="batch", services={})
+
+    def software(mounts: Mounts) -> None:
+        for name in ("simulations.jsonl", "turns.jsonl", "served.jsonl", "driver.json", "replies.jsonl"):
+            (mounts["/tira-data/output"] / name).write_text("{}\n")
+
+    staging = tmp_path / "staging"
+    staging.mkdir()
+    done = workflow("batch")(job, jobs.engine(software), "a-1", staging, lambda: False)
+    assert (done.verdict.name, done.collected.files) == ("ok", ("simulations.jsonl",))
+    assert [path.name for path in (staging / "output").iterdir()] == ["simulations.jsonl"]
+
+
+# -- in the archive -------------------------------------------------------------------------------------------
+
+
+def test_an_attempt_is_sealed_with_everything(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "task")
+    archive = RunArchive(tmp_path / "archive")
+    attempt = pipeline_execute(job, jobs.engine(driver=writes(failed=2)), archive)
+    record = attempt.record()
+    assert record["verdict"]["name"] == "ok" and record["exit"]["killed"] == "stop"
+    assert record["output"]["file"] == "simulations.jsonl"
+    assert [file["name"] for file in record["output"]["files"]] == [
+        "served.jsonl",
+        "simulations.jsonl",
+        "turns.jsonl",
+    ]
+    assert (attempt.path / "logs" / "driver.json").is_file()

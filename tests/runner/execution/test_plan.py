@@ -1,0 +1,161 @@
+"""The plan: what is done, what is left alone, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from runner.execution.plan import Planned, Selection, Skipped, owner_of, plan
+from runner.model.container import Exit
+from runner.model.errors import PlatformError, RunnerError
+from runner.submissions.register import withdraw
+from tests.e2e.mini import Project
+from tests.runner.execution.test_pool import World
+
+TABLES = [{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    made = World(project)
+    yield made
+    made.close()
+
+
+def _planned(world: World, *, force: bool = False, **selection: str) -> dict[str, Planned]:
+    return {p.run.id: p for p in plan(world.desk(), Selection(**selection), force=force).work}
+
+
+def _skipped(world: World) -> dict[str, Skipped]:
+    return {s.run.id: s for s in plan(world.desk(), Selection()).skipped}
+
+
+def test_everything_that_is_registered_once(world: World) -> None:
+    runs = [world.hand_in("alpha"), world.hand_in("beta")]
+    assert list(_planned(world)) == runs, "in the order of registration"
+    assert {p.why for p in _planned(world).values()} == {"not executed yet"}
+    world.work()
+    assert _planned(world) == {}
+    assert {s.why for s in _skipped(world).values()} == {"scored"}
+    assert not any(s.blocked for s in _skipped(world).values())
+    assert {p.why for p in _planned(world, force=True).values()} == {"forced"}
+
+
+def test_selections(world: World, project: Project) -> None:
+    project.write_task(tables=TABLES)
+    project.write_task("other")
+    test = world.hand_in("alpha")
+    dev = test.removesuffix("test") + "dev"
+    beta = world.hand_in("beta", task="other")
+    assert set(_planned(world)) == {test, dev, beta}
+    assert set(_planned(world, dataset="dev")) == {dev}
+    assert set(_planned(world, team="beta")) == {beta}
+    assert set(_planned(world, task="mini")) == {test, dev}
+    assert set(_planned(world, submission=test.removesuffix(".test"))) == {test, dev}
+    assert set(_planned(world, run=dev)) == {dev}
+    assert _planned(world, task="mini", team="beta") == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"limits": {"memory": "65MiB"}}, "limits"),
+        ({"exceptions": {"alpha/one": {"writable": ["/cache"]}}}, "exceptions"),
+        ({"output": "other.txt"}, "digests.task"),
+    ],
+)
+def test_a_changed_lock_is_other_work_and_says_what_changed(
+    changes: dict[str, object], said: str, world: World, project: Project
+) -> None:
+    run = world.hand_in("alpha")
+    world.work()
+    project.write_task(**changes)
+    [planned] = _planned(world).values()
+    assert (planned.run.id, planned.step) == (run, "execute")
+    assert said in planned.why and "changed since" in planned.why
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"title": "Another title"},
+        {"description": "x"},
+        {"quota": {"submissions": 9}},
+        {"evaluator": {"limits": {"memory": "1GiB"}}},
+    ],
+)
+def test_what_changes_nothing_for_the_software_runs_nothing_again(
+    changes: dict[str, object], world: World, project: Project
+) -> None:
+    world.hand_in("alpha")
+    world.work()
+    project.write_task(**changes)
+    assert _planned(world) == {}
+
+
+def test_changed_inputs_are_other_work(world: World, project: Project) -> None:
+    world.hand_in("alpha")
+    world.work()
+    with (project.root / "tasks/mini/datasets/test/inputs/queries.jsonl").open("a") as file:
+        file.write('{"qid": "new", "query": "x"}\n')
+    [planned] = _planned(world).values()
+    assert "digests.view" in planned.why
+
+
+def test_held_cancelled_and_withdrawn_are_left_alone(world: World) -> None:
+    held = world.hand_in("alpha", "held", PlatformError("broken"))
+    world.work()
+    cancelled, gone = world.hand_in("alpha", "cancelled"), world.hand_in("alpha", "gone")
+    data = {
+        "task": "mini",
+        "run": cancelled,
+        "submission": cancelled.removesuffix(".test"),
+        "dataset": "test",
+        "scenario": "default",
+    }
+    world.store.commit("run-cancelled", data, actor="organiser")
+    assert withdraw(world.store, gone.removesuffix(".test"), "")
+    assert _planned(world) == {}
+    skipped = _skipped(world)
+    assert skipped[held].blocked and "held" in skipped[held].why and "--force" in skipped[held].why
+    assert "cancelled" in skipped[cancelled].why and not skipped[cancelled].blocked
+    assert skipped[gone].why == "withdrawn"
+    assert set(_planned(world, force=True)) == {held, cancelled}
+
+
+def test_attempts_are_capped_apart_from_quota(world: World, project: Project) -> None:
+    project.write_task(quota={"attempts": 2})
+    run = world.hand_in("alpha", "crash", Exit(code=1))
+    world.work()
+    world.work(plan(world.desk(), Selection(), force=True))
+    project.write_task(quota={"attempts": 2}, limits={"memory": "65MiB"})
+    assert _planned(world) == {}
+    assert "2 attempts" in _skipped(world)[run].why and _skipped(world)[run].blocked
+
+
+def test_a_task_or_dataset_that_is_gone(world: World, project: Project) -> None:
+    run = world.hand_in("alpha")
+    world.work()
+    (project.root / "tasks" / "mini" / "task.yaml").write_text("nonsense: 1\n")
+    assert _planned(world) == {} and _skipped(world)[run].blocked
+
+
+@pytest.mark.parametrize(
+    ("source", "team", "found"),
+    [("one", "alpha", ("alpha", "one")), ("alpha/one", "alpha", ("alpha", "one")), ("baselines/bm25", "alpha", ("baselines", "bm25")), ("beta/one", "alpha", None)],
+)  # fmt: skip
+def test_whose_runs_may_be_inputs(source: str, team: str, found: tuple[str, str] | None) -> None:
+    if found is not None:
+        assert owner_of(source, team) == found
+        return
+    with pytest.raises(RunnerError) as caught:
+        owner_of(source, team)
+    assert caught.value.code == "E207"
+
+
+def test_an_input_that_is_not_registered_blocks_only_its_own(world: World) -> None:
+    lonely = world.hand_in("alpha", "second", inputs={"x": "first"})
+    fine = world.hand_in("beta")
+    assert set(_planned(world)) == {fine}
+    assert "not registered" in _skipped(world)[lonely].why

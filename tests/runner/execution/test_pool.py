@@ -1,0 +1,412 @@
+"""The pool on the scripted engine: who is next, how many at once, and what happens when our side fails."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.fake import FAKE, FakeEngine, Mounts
+from runner.execution.attempt import Desk
+from runner.execution.plan import Desktop, Plan, Selection, plan
+from runner.execution.pool import Control, Moment, Pool
+from runner.model.container import Exit
+from runner.model.errors import PlatformError, RunnerError
+from runner.model.limits import GIB, MIB
+from runner.model.task import Task
+from runner.records.commit import adopt
+from runner.records.store.connect import Store, open_store
+from runner.records.store.queries import find_run
+from runner.submissions.load import load_submission
+from runner.submissions.pack import write
+from runner.submissions.register import register, registered
+from runner.tasks.load import load_tasks
+from tests.e2e.mini import Project
+
+EVALUATOR = "proctor/evaluator"
+RESULT = {
+    "schema_version": 1,
+    "status": "valid",
+    "evaluator": {"name": "fake", "version": "1"},
+    "measures": {m: {"value": 0.5, "topics": 3, "covered": 3, "interval": None} for m in ("ndcg_10", "p_10")},
+    "findings": {"error": 0, "defect": 0, "warning": 0, "codes": {}},
+    "run_tag": None,
+    "message": "",
+}
+
+
+def evaluator(mounts: Mounts, out: Path) -> None:
+    out.joinpath("result.json").write_text(json.dumps(RESULT))
+    for name in ("scores.jsonl", "findings.jsonl"):
+        out.joinpath(name).touch()
+
+
+def good(mounts: Mounts, out: Path) -> None:
+    out.joinpath("run.txt").write_text("1 Q0 d 1 1.0 tag\n")
+
+
+class World:
+    """A project, its store, and a scripted engine; softwares are scripts."""
+
+    def __init__(self, project: Project, **options: Any) -> None:
+        self.project = project
+        self.engine = FakeEngine({EVALUATOR: evaluator}, **options)
+        self.store: Store = open_store(project.config)
+        self.control = Control(project.home / "cancel")
+        self.told: list[Moment] = []
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        return load_tasks(self.project.config)[0]
+
+    def hand_in(
+        self, team: str, software: str = "one", script: Any = good, *, task: str = "mini", **keys: Any
+    ) -> str:
+        """Register a software; returns its run id on the hidden dataset."""
+        image = f"{team}/{software}"
+        self.engine.script[image] = script
+        self.project.software(software, team=team, image=image, task=task, **keys)
+        submission = load_submission(self.project.config, team, software)
+        target = self.project.home / "bundles" / f"{team}.{software}"
+        ref = self.engine.resolve(image)
+        bundle = write(submission, ref, target, engine=self.engine, check=None, with_archive=False)
+        register(self.project.config, self.store, self.engine, self.tasks, bundle.folder)
+        return f"{bundle.submission_id}.test"
+
+    def desk(self) -> Desktop:
+        bundles, errors = registered(self.project.config, self.store)
+        assert not errors
+        return Desktop(self.store, self.tasks, bundles)
+
+    def work(self, todo: Plan | None = None, **options: Any) -> Pool:
+        """Plan and run everything; returns the pool."""
+        adopt(self.store)
+        desk = self.desk()
+        desks = {
+            name: Desk.of(task, list(task.datasets.values()), self.engine, EVALUATOR)
+            for name, task in desk.tasks.items()
+        }
+        pool = Pool(self.engine, desk, desks, self.control, tell=self.told.append, **options)
+        self.done = pool.run(todo or plan(desk, Selection()))
+        return pool
+
+    def outcome(self, run: str) -> Any:
+        return find_run(self.store, run, self.tasks.values()).outcome
+
+    def executed(self) -> list[str]:
+        """team.software in the order in which they were started."""
+        return [m.run.id.rsplit(".", 2)[0] for m in self.told if m.kind == "started" and m.step == "execute"]
+
+    def close(self) -> None:
+        self.store.close()
+        self.engine.close()
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    made = World(project)
+    yield made
+    made.close()
+
+
+class Gauge:
+    """Counts how many scripts run at once."""
+
+    def __init__(self, seconds: float = 0.15) -> None:
+        self.now = self.most = 0
+        self.seconds = seconds
+        self.lock = threading.Lock()
+
+    def __call__(self, mounts: Mounts, out: Path) -> None:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(self.seconds)
+        with self.lock:
+            self.now -= 1
+        good(mounts, out)
+
+
+def test_teams_take_turns(world: World) -> None:
+    """The first team to hand in five softwares does not make the others wait for all of them."""
+    for n in range(4):
+        world.hand_in("early", f"s{n}")
+    world.hand_in("late", "s0")
+    world.hand_in("later", "s0")
+    world.work(jobs=1)
+    assert world.executed() == [
+        "early.s0",
+        "late.s0",
+        "later.s0",
+        "early.s1",
+        "early.s2",
+        "early.s3",
+    ]
+    assert {run.outcome.name for run in world.done.values()} == {"scored"}
+
+
+def test_a_run_is_evaluated_before_the_next_one_starts(world: World) -> None:
+    for n in range(3):
+        world.hand_in("alpha", f"s{n}")
+    world.work(jobs=1)
+    assert [m.step for m in world.told if m.kind == "started"] == ["execute", "evaluate"] * 3
+
+
+@pytest.mark.parametrize(
+    ("jobs", "cpus", "memory", "most"),
+    [(1, 8, GIB, 1), (3, 8, 32 * GIB, 3), (8, 2, 32 * GIB, 2), (8, 8, int(200 * MIB / 0.9) + 1, 3)],
+)
+def test_bounded_by_jobs_processors_and_memory(
+    jobs: int, cpus: int, memory: int, most: int, project: Project
+) -> None:
+    # The evaluator asks for little, so that the softwares are what fills the machine.
+    project.write_task(evaluator={"limits": {"memory": "1MiB", "cpus": 0.01}})
+    world = World(project, info=replace(FAKE, cpus=cpus, memory=memory))
+    gauge = Gauge()
+    for n in range(6):
+        world.hand_in("alpha", f"s{n}", gauge)
+    world.work(jobs=jobs)
+    assert gauge.most == most
+    world.close()
+
+
+def test_a_machine_that_is_too_small_says_so(project: Project) -> None:
+    project.write_task("large", limits={"memory": "8GiB"})
+    world = World(project, info=replace(FAKE, memory=4 * GIB))
+    run = world.hand_in("alpha", "big", task="large")
+    fine = world.hand_in("alpha", "small")
+    pool = world.work()
+    assert list(pool.failed) == [run]
+    assert [m.run.id for m in world.told if m.kind == "blocked"] == [run]
+    assert "less memory" in next(m.text for m in world.told if m.kind == "blocked")
+    assert world.outcome(fine).name == "scored"
+    assert world.outcome(run).name == "pending"
+    world.close()
+
+
+def _broken(times: int) -> list[BaseException]:
+    return [PlatformError("the disk is full", why="No space left.") for _ in range(times)]
+
+
+@pytest.mark.parametrize(("faults", "name", "attempts"), [(1, "scored", 2), (2, "scored", 3), (3, "held", 3)])
+def test_our_failures_are_tried_again_twice(faults: int, name: str, attempts: int, project: Project) -> None:
+    world = World(project, faults={"session": _broken(faults)})
+    run = world.hand_in("alpha")
+    world.work()
+    assert world.outcome(run).name == name
+    assert len(world.store.archive.attempts("mini", run)) == attempts
+    assert not world.outcome(run).costs_quota or name == "scored"
+    if name == "held":
+        assert world.outcome(run).blame == "platform" and "disk is full" in world.outcome(run).reason
+        assert plan(world.desk(), Selection()).work == (), "held runs wait for the organiser"
+        assert plan(world.desk(), Selection(), force=True).work
+    world.close()
+
+
+def test_the_softwares_failures_are_never_repeated(world: World) -> None:
+    runs = {
+        world.hand_in("alpha", "crash", Exit(code=3)): "run-error",
+        world.hand_in("alpha", "oom", Exit(code=137, oom_killed=True)): "memory-limit",
+        world.hand_in("alpha", "silent", Exit(code=0)): "no-output",
+    }
+    world.work()
+    for run, verdict in runs.items():
+        outcome = world.outcome(run)
+        assert (outcome.name, outcome.verdict, outcome.blame) == ("failed", verdict, "participant")
+        assert outcome.costs_quota and not outcome.ranked and outcome.listed
+        assert len(world.store.archive.attempts("mini", run)) == 1
+
+
+def test_an_engine_that_is_gone_stops_everything_and_uses_up_no_try(project: Project) -> None:
+    gone = PlatformError("no container engine answers", code="E301")
+    world = World(project)
+    runs = [world.hand_in("alpha", f"s{n}") for n in range(3)]
+    world.engine._faults["session"] = [gone]
+    with pytest.raises(RunnerError) as caught:
+        world.work(jobs=1)
+    assert caught.value.code == "E301" and caught.value.exit_code == 3
+    assert all(world.store.archive.attempts("mini", run) == [] for run in runs)
+    assert not any(p.is_dir() for p in world.store.archive.tmp.iterdir())
+    world.control = Control(project.home / "cancel")
+    world.work()
+    assert {world.outcome(run).name for run in runs} == {"scored"}
+    assert all(len(world.store.archive.attempts("mini", run)) == 1 for run in runs)
+    world.close()
+
+
+def test_an_engine_that_goes_during_an_evaluation(project: Project) -> None:
+    world = World(project)
+    run = world.hand_in("alpha")
+
+    def leaves(mounts: Mounts, out: Path) -> None:
+        good(mounts, out)
+        world.engine._faults["data_volume"] = [PlatformError("no container engine answers", code="E301")]
+
+    world.engine.script["alpha/one"] = leaves
+    with pytest.raises(RunnerError, match="no container engine"):
+        world.work(jobs=1)
+    [attempt] = world.store.archive.attempts("mini", run)
+    assert attempt.evaluations() == []
+    world.control = Control(project.home / "cancel")
+    world.work()
+    assert world.outcome(run).name == "scored"
+    assert len(world.store.archive.attempts("mini", run)) == 1, "what was sealed was not lost"
+    world.close()
+
+
+def test_a_defect_of_ours_is_said_and_stops_nobody_else(world: World) -> None:
+    broken = world.hand_in("alpha", "one", lambda mounts, out: 1 // 0)
+    fine = world.hand_in("beta", "two")
+    world.work()
+    assert world.outcome(broken).name == "pending", "it is not the software's fault and costs nothing"
+    assert world.outcome(fine).name == "scored"
+    [why] = [m.text for m in world.told if m.kind == "blocked"]
+    assert "E308" in why and "ZeroDivisionError" in why
+
+
+def test_stopping_leaves_nothing_half_done(world: World) -> None:
+    begun = threading.Event()
+
+    def sleeps(mounts: Mounts, out: Path) -> None:
+        begun.set()
+        mounts.stopped.wait(20)
+
+    slow, waiting = world.hand_in("alpha", "slow", sleeps), world.hand_in("beta")
+    stopper = threading.Thread(target=lambda: begun.wait(10) and world.control.stop.set())
+    stopper.start()
+    with pytest.raises(KeyboardInterrupt):
+        world.work(jobs=1)
+    stopper.join()
+    assert world.store.archive.attempts("mini", slow) == []
+    assert world.outcome(slow).name == world.outcome(waiting).name == "pending"
+    assert not any(p.is_dir() for p in world.store.archive.tmp.iterdir())
+
+
+def test_one_run_can_be_cancelled(world: World) -> None:
+    begun = threading.Event()
+
+    def sleeps(mounts: Mounts, out: Path) -> None:
+        begun.set()
+        mounts.stopped.wait(20)
+
+    slow, other = world.hand_in("alpha", "slow", sleeps), world.hand_in("beta")
+    canceller = threading.Thread(target=lambda: begun.wait(10) and world.control.request(slow))
+    canceller.start()
+    world.work(jobs=1)
+    canceller.join()
+    assert world.outcome(slow).name == "cancelled" and not world.outcome(slow).costs_quota
+    assert world.outcome(other).name == "scored"
+    # An old request does not hit a new start.
+    world.engine.script["alpha/slow"] = good
+    world.control.request(slow)
+    world.work(plan(world.desk(), Selection(run=slow), force=True))
+    assert world.outcome(slow).name == "scored"
+
+
+def test_an_input_is_run_first_and_given_to_the_next_stage(world: World) -> None:
+    seen: list[str] = []
+
+    def second(mounts: Mounts, out: Path) -> None:
+        folder = next(path for target, path in mounts.items() if target.endswith("input-run"))
+        seen.append(folder.joinpath("run.txt").read_text())
+        good(mounts, out)
+
+    first = world.hand_in("alpha", "first", Gauge(0.3))
+    late = world.hand_in("alpha", "second", second, inputs={"ranking": "first"})
+    world.work(jobs=4)
+    assert seen == ["1 Q0 d 1 1.0 tag\n"]
+    assert world.outcome(first).name == world.outcome(late).name == "scored"
+    assert plan(world.desk(), Selection()).work == ()
+
+
+def test_a_stage_whose_input_failed_is_not_run(world: World) -> None:
+    world.hand_in("alpha", "first", Exit(code=1))
+    late = world.hand_in("alpha", "second", good, inputs={"ranking": "first"})
+    pool = world.work()
+    assert list(pool.failed) == [late]
+    assert world.outcome(late).name == "pending"
+
+
+def test_stages_that_wait_for_each_other_end(world: World) -> None:
+    a = world.hand_in("alpha", "a", inputs={"x": "b"})
+    b = world.hand_in("alpha", "b", inputs={"x": "a"})
+    pool = world.work()
+    assert set(pool.failed) == {a, b}
+    assert any("wait" in m.text for m in world.told if m.kind == "blocked")
+
+
+BOTH = [{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
+
+
+class Crowd:
+    """Which kinds of data are being looked at, at every moment that something begins."""
+
+    def __init__(self) -> None:
+        self.now: list[str] = []
+        self.seen: list[frozenset[str]] = []
+        self.order: list[str] = []
+        self.lock = threading.Lock()
+
+    def __call__(self, mounts: Mounts, out: Path) -> None:
+        topics = next(path for path in mounts.values() if (path / "queries.jsonl").is_file())
+        kind = "public" if "dev-" in (topics / "queries.jsonl").read_text() else "blinded"
+        with self.lock:
+            self.now.append(kind)
+            self.order.append(kind)
+            self.seen.append(frozenset(self.now))
+        time.sleep(0.1)
+        with self.lock:
+            self.now.remove(kind)
+        (evaluator if mounts.spec.role == "evaluator" else good)(mounts, out)
+
+
+def test_public_runs_first_and_never_beside_blinded_ones(project: Project) -> None:
+    project.write_task(tables=BOTH)
+    world, crowd = World(project), Crowd()
+    world.engine.script[EVALUATOR] = crowd
+    for n in range(3):
+        world.hand_in(f"team{n}", script=crowd, datasets=["test", "dev"])
+    world.work(jobs=4)
+    assert {run.outcome.name for run in world.done.values()} == {"scored"}
+    assert set(crowd.seen) == {frozenset({"public"}), frozenset({"blinded"})}
+    # Evaluations too: the evaluator of a blinded run reads truths, and shares layers with softwares.
+    assert crowd.order == ["public"] * 6 + ["blinded"] * 6
+    assert world.engine.calls.count("evict") == 1, "that it works is tried once before the first blinded run"
+    world.close()
+
+
+@pytest.mark.parametrize("engine_for", ["public", "blinded"])
+def test_an_engine_for_one_kind_leaves_the_others_to_another(project: Project, engine_for: Any) -> None:
+    project.write_task(tables=BOTH)
+    world, crowd = World(project, engine_for=engine_for), Crowd()
+    world.engine.script[EVALUATOR] = crowd
+    run = world.hand_in("alpha", script=crowd, datasets=["test", "dev"])
+    todo = plan(replace(world.desk(), engine_for=engine_for), Selection())
+    left = {"public": run, "blinded": run.removesuffix("test") + "dev"}[engine_for]
+    assert [(s.run.id, s.elsewhere) for s in todo.skipped] == [(left, True)]
+    assert "RUNNER_ENGINE_FOR" in todo.skipped[0].why
+    pool = world.work(todo)
+    assert pool.failed == {} and set(crowd.order) == {engine_for}
+    assert "evict" not in world.engine.calls
+    # Planned all the same (by a process that was told otherwise), it is refused before anything starts.
+    pool = world.work(plan(world.desk(), Selection()))
+    assert list(pool.failed) == [left] and set(crowd.order) == {engine_for}
+    assert world.outcome(left).name == "pending"
+    world.close()
+
+
+def test_without_eviction_no_blinded_run_and_no_attempt_spent(project: Project) -> None:
+    from runner.engines.turns import cannot_evict
+
+    world = World(project, faults={"evict": [cannot_evict("no"), cannot_evict("no")]})
+    run = world.hand_in("alpha")
+    pool = world.work()
+    assert "two-engines.md" in pool.failed[run].why
+    assert world.outcome(run).name == "pending" and world.store.archive.attempts("mini", run) == []
+    world.close()

@@ -1,0 +1,225 @@
+"""Uploaded run files: what a list of files means, and what a bundle says of each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.base import Engine
+from runner.execution.lock import make_job, uploads_for
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.submissions import bundle as bundles
+from runner.submissions import load as submissions
+from runner.submissions import pack as packing
+from runner.submissions.bundle import registration
+from runner.tasks.load import load_task
+from tests.worlds.definitions import project, told, write_submission, write_task
+
+SCENARIOS = [{"id": "default"}, {"id": "other"}]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    made = project(tmp_path / "root")
+    write_task(made, uploads=True, scenarios=SCENARIOS)
+    return made
+
+
+def handed_in(config: Config, run: Any, software: str = "runs", **keys: Any) -> Path:
+    """Write a submission with these run files, and the files."""
+    data = {"task": "toy", "run": run, **keys}
+    folder = write_submission(config, json.dumps(data), "alpha", software, dockerfile=False)
+    for entry in [run] if isinstance(run, str) else run:
+        path = folder / (entry if isinstance(entry, str) else entry["file"])
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"dev-1 Q0 d1 1 1 {path.stem[:9]}\n")
+    return folder
+
+
+def found(config: Config, software: str | None = None) -> dict[str, list[tuple[str, str, str]]]:
+    """Software -> its files and cells."""
+    some, errors = submissions.find_submissions(config, "alpha", software)
+    assert not errors, [told(e) for e in errors]
+    return {
+        s.software: [(r.path.relative_to(s.folder).as_posix(), r.dataset, r.scenario) for r in s.run]
+        for s in some
+    }
+
+
+def refused(config: Config, code: str) -> str:
+    some, errors = submissions.find_submissions(config, "alpha")
+    assert not some and [e.code for e in errors] == [code], [told(e) for e in errors]
+    return told(errors[0])
+
+
+def test_one_software_with_a_file_for_each_cell(config: Config) -> None:
+    handed_in(
+        config,
+        [{"file": "a.txt", "dataset": "dev"}, {"file": "b.txt", "dataset": "test", "scenario": "other"}],
+    )
+    assert found(config) == {"runs": [("a.txt", "dev", "default"), ("b.txt", "test", "other")]}
+    [one], _ = submissions.find_submissions(config)
+    assert one.scenarios == ("default", "other") and one.tag == "runs"
+
+
+def test_several_files_for_one_cell_are_several_softwares(config: Config) -> None:
+    handed_in(
+        config,
+        ["Dense Run.txt", "sub/bm25.run.txt", "übung.txt.gz", "---.txt", "dense-run.txt"],
+        datasets=["dev"],
+    )
+    assert found(config) == {
+        "dense-run": [("Dense Run.txt", "dev", "default")],
+        "bm25-run": [("sub/bm25.run.txt", "dev", "default")],
+        "bung": [("übung.txt.gz", "dev", "default")],
+        "software-4": [("---.txt", "dev", "default")],
+        "software-5": [("dense-run.txt", "dev", "default")],
+    }
+    assert list(found(config, "bm25-run")) == ["bm25-run"]
+    assert len(found(config, "runs")) == 5
+
+
+def test_files_of_one_name_in_several_cells_belong_together(config: Config) -> None:
+    entries = [{"file": f"{d}/{n}.txt", "dataset": d} for n in ("x", "y") for d in ("dev", "test")]
+    handed_in(config, entries)
+    assert found(config) == {
+        "x": [("dev/x.txt", "dev", "default"), ("test/x.txt", "test", "default")],
+        "y": [("dev/y.txt", "dev", "default"), ("test/y.txt", "test", "default")],
+    }
+
+
+def test_names_decide_where_they_are_given(config: Config) -> None:
+    handed_in(
+        config,
+        [
+            {"file": "a.txt", "dataset": "dev", "name": "mine"},
+            {"file": "b.txt", "dataset": "test", "name": "mine"},
+            {"file": "c.txt", "dataset": "dev"},
+        ],
+    )
+    assert found(config) == {
+        "mine": [("a.txt", "dev", "default"), ("b.txt", "test", "default")],
+        "runs": [("c.txt", "dev", "default")],
+    }
+
+
+def test_more_files_at_the_end_change_no_name(config: Config) -> None:
+    files = ["a.txt", "!.txt", "b.txt", "?.txt", "a.run"]
+    names = []
+    for n in range(2, len(files) + 1):
+        handed_in(config, files[:n], f"list-{n}", datasets=["dev"])
+        names.append(list(found(config, f"list-{n}")))
+    assert names[-1] == ["a", "software-2", "b", "software-4", "software-5"]
+    assert all(names[-1][: len(some)] == some for some in names)
+
+
+@pytest.mark.parametrize(
+    ("run", "keys", "code", "expected"),
+    [
+        ("a.txt", {}, "E207", "does not say which dataset it answers"),
+        (["a.txt"], {"datasets": ["dev", "test"]}, "E207", "one of: dev, test"),
+        ([{"file": "a.txt", "dataset": "tset"}], {}, "E207", 'no dataset "tset". Fix: Did you mean "test"?'),
+        ([{"file": "a.txt", "dataset": "dev", "scenario": "o"}], {}, "E207", 'no scenario "o"'),
+        ([{"file": "a.txt", "dataset": "dev", "name": "../x"}], {}, "E201", '"name" is "../x", which is not a name'),
+        ([{"file": "a.txt", "dataset": "dev", "name": "x"}, {"file": "b.txt", "dataset": "dev", "name": "x"}], {},
+         "E201", 'two run files of "x" are for dev in default'),
+        ([{"file": "a.txt", "data": "dev"}], {}, "E201", 'unknown key "data"'),
+        ([{"dataset": "dev"}], {}, "E201", 'lacks the key "file"'),
+        ([3], {}, "E201", "must be text or a mapping"),
+        ("a.txt", {"image": "x"}, "E201", "exactly one of image, build, run"),
+        ("a.txt", {"datasets": ["nope"]}, "E207", 'no dataset "nope"'),
+    ],
+)  # fmt: skip
+def test_what_is_refused(config: Config, run: Any, keys: dict[str, Any], code: str, expected: str) -> None:
+    folder = write_submission(config, json.dumps({"task": "toy", "run": run, **keys}), dockerfile=False)
+    for name in ("a.txt", "b.txt"):
+        (folder / name).touch()
+    assert expected in refused(config, code)
+
+
+@pytest.mark.parametrize("name", ["../../../x", "/etc/passwd", "link"])
+def test_no_file_from_outside(config: Config, name: str) -> None:
+    text = json.dumps({"task": "toy", "run": [{"file": name, "dataset": "dev"}]})
+    folder = write_submission(config, text, dockerfile=False)
+    (folder / "link").symlink_to("/etc/passwd")
+    assert "the run file" in refused(config, "E202")
+
+
+def test_the_only_dataset_and_scenario_need_not_be_named(config: Config) -> None:
+    one = {"id": "dev", "visibility": "public"}
+    write_task(config, "single", data=False, uploads=True, datasets=[one], scenarios=[{"id": "odd"}],
+               tables=[{"id": "m", "cells": [{"dataset": "dev", "scenario": "odd"}], "rank_by": "ap"}])  # fmt: skip
+    handed_in(config, "a.txt", task="single")
+    assert found(config) == {"runs": [("a.txt", "dev", "odd")]}
+
+
+def test_two_folders_cannot_give_one_name(config: Config) -> None:
+    handed_in(config, ["dense.txt", "b.txt"], datasets=["dev"])
+    write_submission(config, "task: toy\nimage: x\n", "alpha", "dense", dockerfile=False)
+    some, errors = submissions.find_submissions(config, "alpha")
+    assert sorted(s.software for s in some) == ["b", "dense"]
+    assert [e.code for e in errors] == ["E201"] and "two softwares of alpha are called dense" in errors[
+        0
+    ].what
+
+
+def test_software_is_still_taken_beside_run_files(config: Config) -> None:
+    write_submission(config, "task: toy\nimage: x\ndatasets: [test]\n")
+    [one], errors = submissions.find_submissions(config, "alpha")
+    assert not errors and one.datasets == ("test",) and one.run == ()
+
+
+# --- bundles ---------------------------------------------------------------------------------------------
+
+
+def packed(config: Config, tmp_path: Path, software: str = "runs") -> bundles.Bundle:
+    [one], _ = submissions.find_submissions(config, "alpha", software)
+    engine: Engine = None  # type: ignore[assignment]  # nothing is built for a run file
+    return packing.write(one, None, tmp_path / "bundle", engine=engine, check=None, with_archive=True)
+
+
+def test_a_bundle_says_what_each_file_is_for(config: Config, tmp_path: Path) -> None:
+    entries = [{"file": f"{d}/run.txt", "dataset": d} for d in ("dev", "test")]
+    folder = handed_in(config, entries)
+    made = packed(config, tmp_path)
+    assert [(r["file"], r["dataset"], r["scenario"]) for r in made.data["runs"]] == [
+        ("dev.default", "dev", "default"),
+        ("test.default", "test", "default"),
+    ]
+    assert made.cells == [("dev", "default"), ("test", "default")]
+    assert uploads_for(made, "test", "default") == (made.folder / "runs/test.default",)
+    event = registration(made)
+    assert event["workflow"] == "upload" and event["cells"] == [["dev", "default"], ["test", "default"]]
+    (folder / "dev/run.txt").write_text("dev-1 Q0 d1 1 2 x\n")
+    assert packed(config, tmp_path).submission_id != made.submission_id, "other content is another submission"
+
+
+def test_a_job_gets_the_file_of_its_cell_and_no_other(config: Config, tmp_path: Path) -> None:
+    handed_in(
+        config,
+        [{"file": "a.txt", "dataset": "dev"}, {"file": "b.txt", "dataset": "test", "scenario": "other"}],
+    )
+    made, task = packed(config, tmp_path), load_task(config, "toy")
+    job = make_job(made, task, task.datasets["test"], "other", own_profile=True)
+    assert (job.workflow, [p.name for p in job.uploads]) == ("upload", ["b.txt"])
+    assert job.lock["digests"]["uploads"] == [made.data["runs"][1]["sha256"]]
+    with pytest.raises(RunnerError) as caught:
+        make_job(made, task, task.datasets["test"], "default", own_profile=True)
+    assert caught.value.code == "E207"
+
+
+def test_a_file_that_was_exchanged_after_packing_is_seen(config: Config, tmp_path: Path) -> None:
+    handed_in(config, [{"file": "a.txt", "dataset": "dev"}])
+    made = packed(config, tmp_path)
+    path = made.folder / "runs/a.txt"
+    path.write_text(path.read_text().replace("d1", "d2"))
+    manifest = json.loads((made.folder / "manifest.json").read_text())
+    manifest["files"]["runs/a.txt"]["sha256"] = bundles.file_sha256(path)
+    (made.folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(RunnerError) as caught:
+        bundles.read_bundle(made.folder)
+    assert "is not what bundle.json says" in told(caught.value)

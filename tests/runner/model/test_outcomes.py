@@ -1,0 +1,163 @@
+"""Outcomes: what became of a run, from verdicts, evaluations and events (design.md 7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.model.outcome import TRIES, AttemptFacts, EvaluationFacts, derive
+from runner.model.verdict import TABLE
+
+VALID = EvaluationFacts(1, "valid", final=True)
+INVALID = EvaluationFacts(1, "invalid", final=True, errors=3)
+BROKEN = EvaluationFacts(1, "error", message="exit code 7")
+
+
+def attempt(
+    verdict: str = "ok", *evaluations: EvaluationFacts, number: int = 1, seq: int = 10
+) -> AttemptFacts:
+    return AttemptFacts(number, verdict, f"detail of {verdict}", seq, evaluations)
+
+
+def summary(*attempts: AttemptFacts, **events: object) -> tuple[str, bool, bool, bool, str, str]:
+    o = derive(attempts, **events)  # type: ignore[arg-type]
+    return o.name, o.ranked, o.costs_quota, o.listed, o.blame, o.todo
+
+
+def test_nothing_yet_is_pending() -> None:
+    assert summary() == ("pending", False, False, False, "none", "run")
+    assert summary(attempt("ok")) == ("pending", False, False, False, "none", "evaluate")
+
+
+def test_valid_is_scored_and_invalid_is_listed() -> None:
+    assert summary(attempt("ok", VALID)) == ("scored", True, True, False, "none", "nothing")
+    assert summary(attempt("ok", INVALID)) == ("invalid", False, True, True, "participant", "nothing")
+    invalid = derive([attempt("ok", INVALID)])
+    # Everybody may read what it says, so a count belongs into the reason.
+    assert "3 errors" in invalid.reason and not any(c.isdigit() for c in invalid.says)
+
+
+NOT_THEIRS = {"ok", "platform-error", "killed-outside", "cancelled", "disputed"}
+
+
+@pytest.mark.parametrize("verdict", sorted(set(TABLE) - NOT_THEIRS))
+def test_the_participants_verdicts_fail_cost_and_are_listed(verdict: str) -> None:
+    outcome = derive([attempt(verdict)])
+    assert (outcome.name, outcome.blame, outcome.verdict) == ("failed", "participant", verdict)
+    assert outcome.costs_quota and outcome.listed and not outcome.ranked
+    assert outcome.says == TABLE[verdict].says
+    assert outcome.next == TABLE[verdict].next
+
+
+def test_platform_errors_are_tried_again_twice_then_held_and_never_cost() -> None:
+    broken = [attempt("platform-error", number=n) for n in range(1, TRIES + 2)]
+    for n in range(1, TRIES):
+        assert summary(*broken[:n]) == ("pending", False, False, False, "platform", "run")
+    for n in (TRIES, TRIES + 1):
+        assert summary(*broken[:n]) == ("held", False, False, True, "platform", "nothing")
+
+
+def test_a_disputed_run_is_held_at_once_and_never_tried_again_by_itself() -> None:
+    held = ("held", False, False, True, "none", "nothing")
+    assert summary(attempt("disputed")) == held
+    outcome = derive([attempt("disputed")])
+    assert outcome.verdict == "disputed" and outcome.reason == "disputed: detail of disputed"
+    assert "a server of ours that the software can reach" in outcome.says.lower()
+    assert "runner evaluate --force" in outcome.next
+    # Neither a failure of ours nor a cancelled attempt after it opens it again; the organiser's new try does.
+    for later in ("platform-error", "cancelled"):
+        assert summary(attempt("disputed"), attempt(later, number=2)) == held
+    assert summary(attempt("disputed"), attempt("ok", VALID, number=2))[0] == "scored"
+    assert summary(attempt("ok", VALID), attempt("disputed", number=2)) == held
+
+
+def test_a_kill_from_outside_is_held_costs_nothing_and_never_displaces_what_was_known() -> None:
+    held = ("held", False, False, True, "platform", "nothing")
+    killed = attempt("killed-outside", number=2)
+    assert summary(attempt("killed-outside")) == held
+    outcome = derive([attempt("killed-outside")])
+    assert outcome.reason == "killed-outside: detail of killed-outside"
+    assert outcome.says.startswith("The run waits for the organiser: the software was ended from outside")
+    assert summary(attempt("ok", VALID), killed)[0] == "scored"
+    assert summary(attempt("run-error"), killed)[:3] == ("failed", False, True)
+    assert summary(attempt("disputed"), killed)[0] == "held"
+    # The organiser's own new try decides anew, whatever becomes of it.
+    assert summary(attempt("killed-outside"), attempt("ok", VALID, number=2))[0] == "scored"
+    assert summary(attempt("killed-outside"), attempt("platform-error", number=2))[0] == "pending"
+
+
+def test_evaluator_errors_are_tried_again_twice_then_held() -> None:
+    assert summary(attempt("ok", BROKEN)) == ("pending", False, False, False, "platform", "evaluate")
+    assert summary(attempt("ok", BROKEN, BROKEN))[0] == "pending"
+    assert summary(attempt("ok", BROKEN, BROKEN, BROKEN)) == (
+        "held",
+        False,
+        False,
+        True,
+        "platform",
+        "nothing",
+    )
+
+
+def test_an_error_that_would_come_again_is_held_at_once() -> None:
+    final = EvaluationFacts(1, "error", final=True, message="killed at its limit")
+    assert summary(attempt("ok", final))[0] == "held"
+
+
+def test_a_failure_of_ours_never_displaces_what_was_settled() -> None:
+    good = attempt("ok", VALID)
+    for later in ("platform-error", "cancelled"):
+        outcome = derive([good, attempt(later, number=2)])
+        assert (outcome.name, outcome.attempt) == ("scored", 1)
+    outcome = derive([attempt("ok", VALID, EvaluationFacts(2, "error", final=True))])
+    assert (outcome.name, outcome.evaluation) == ("scored", 1)
+
+
+def test_the_latest_settled_attempt_and_evaluation_decide() -> None:
+    outcome = derive([attempt("ok", VALID), attempt("time-limit", number=2)])
+    assert (outcome.name, outcome.attempt) == ("failed", 2)
+    outcome = derive([attempt("time-limit"), attempt("ok", INVALID, EvaluationFacts(2, "valid"), number=2)])
+    assert (outcome.name, outcome.attempt, outcome.evaluation) == ("scored", 2, 2)
+
+
+def test_cancelled_until_it_is_started_again() -> None:
+    assert summary(cancelled_seq=5) == ("cancelled", False, False, False, "none", "nothing")
+    assert summary(attempt("cancelled"))[0] == "cancelled"
+    assert summary(attempt("platform-error", seq=10), cancelled_seq=11)[0] == "cancelled"
+    assert summary(attempt("platform-error", seq=12), cancelled_seq=11)[0] == "pending"
+    assert summary(attempt("ok", VALID), cancelled_seq=11)[0] == "scored"
+
+
+def test_running_hides_what_was_and_costs_nothing_yet() -> None:
+    assert summary(running=True)[0] == "running"
+    assert summary(attempt("platform-error"), running=True) == (
+        "running",
+        False,
+        False,
+        False,
+        "none",
+        "nothing",
+    )
+
+
+def test_withdrawn_is_neither_ranked_nor_listed() -> None:
+    when = "2026-01-01T00:00:00Z"
+    assert summary(withdrawn=when) == ("withdrawn", False, False, False, "none", "nothing")
+    assert summary(attempt("platform-error"), withdrawn=when)[2] is False
+
+
+def test_withdrawing_does_not_give_back_a_score_that_was_seen() -> None:
+    when = "2026-01-01T00:00:00Z"
+    assert summary(attempt("ok", VALID), withdrawn=when) == (
+        "withdrawn",
+        False,
+        True,
+        False,
+        "none",
+        "nothing",
+    )
+
+
+def test_says_is_a_fixed_sentence_without_the_participants_words() -> None:
+    evil = AttemptFacts(1, "no-output", "EVIL is not usable: a link", 1)
+    assert "EVIL" not in derive([evil]).says
+    assert "EVIL" in derive([evil]).reason

@@ -1,0 +1,367 @@
+"""The store: f(events, archive), and nothing else."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from runner.model.clock import FixedClock
+from runner.model.errors import RunnerError
+from runner.model.run import QuotaUse
+from runner.model.task import Cell, Quota, Task
+from runner.records.store import connect, queries
+from runner.records.store.migrations import HEAD
+from runner.views.audience import ORGANISER
+from runner.views.leaderboard.export import FORMATS, export
+from runner.views.leaderboard.rounds import board, freeze
+from runner.views.leaderboard.table import build
+from tests.worlds import records
+from tests.worlds.records import TASK, World
+
+ROOT = Path(__file__).parents[3]
+
+
+def busy(world: World) -> None:
+    """A bit of everything."""
+    world.scored("baselines", "bm25", mean=0.5)
+    world.scored("alpha", "x", mean=0.7, tag="=1+1")
+    old = world.register("beta", "y")
+    world.commit("submission-withdrawn", submission=old, reason="mistake")
+    bad = world.register("beta", "y", version=2)
+    world.attempt(bad, verdict="platform-error", detail="disk full")
+    world.attempt(bad, verdict="run-error", detail="exit code 3")
+    broken = world.register("gamma", "z")
+    attempt = world.attempt(broken)
+    world.evaluation(attempt, status="error", message="exit code 9")
+    world.evaluation(attempt, status="invalid", codes={"F012": ("error", 2), "F020": ("warning", 1)})
+    cancelled = world.register("delta", "w")
+    world.commit(
+        "run-cancelled",
+        task=TASK,
+        run=f"{cancelled}.test",
+        submission=cancelled,
+        dataset="test",
+        scenario="default",
+    )
+    world.commit("quota-extended", task=TASK, team="beta", submissions=2)
+    world.commit("dataset-published", task=TASK, dataset="test")
+    world.commit("deadline-extended", task=TASK, team="beta", until="2026-02-01 23:59 AoE")
+    world.commit(
+        "labels-imported", task=TASK, dataset="test", file="labels/labels.jsonl", sha256="0" * 64, count=7
+    )
+    freeze(world.config, world.store, in_rounds(), "final", clock=FixedClock(world.clock.at), anyway=True)
+
+
+def in_rounds() -> Task:
+    """The toy task with a round that was over soon."""
+    rounds = [{"id": "final", "at": "2026-01-05 23:59 UTC"}]
+    return replace(records.task(), definition={"rounds": rounds})
+
+
+def dump(world: World) -> list[str]:
+    """Every row of the store as SQL."""
+    with sqlite3.connect(world.config.database) as connection:
+        return list(connection.iterdump())
+
+
+def exports(world: World) -> dict[str, str]:
+    table = build(world.store, records.task(), "main", ORGANISER)
+    frozen = board(world.store, in_rounds(), "final", None, ORGANISER)
+    return {name: export(table, name) + export(frozen, name) for name in FORMATS}
+
+
+def test_rebuilding_gives_the_same_rows_and_byte_identical_exports(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    busy(world)
+    rows, before = dump(world), exports(world)
+    position = connect.rebuild(world.config)
+    assert position == world.store.log.end()
+    assert exports(world) == before  # through the connection that was open all the time
+    assert dump(world) == rows
+    world.store.close()
+    for path in world.config.home.glob("store.sqlite*"):
+        path.unlink()
+    world.store = connect.open_store(world.config)
+    assert exports(world) == before
+    assert not list(world.config.home.glob("*.rebuild-*"))
+
+
+def test_rebuilding_replaces_a_damaged_database(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    busy(world)
+    before = exports(world)
+    world.store.close()
+    world.config.database.write_bytes(b"this is not a database, it only looks like one" * 100)
+    with pytest.raises(RunnerError) as caught:
+        connect.open_store(world.config)
+    assert caught.value.code == "E306"
+    assert "rebuild" in caught.value.fix
+    connect.rebuild(world.config)
+    world.store = connect.open_store(world.config)
+    assert exports(world) == before
+
+
+def test_a_store_behind_the_log_catches_up_when_it_is_opened(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    world.scored("alpha", "x")
+    world.store.close()
+    # As after a crash between the two: the event is in the log, the store never heard of it.
+    world.store.log.append(
+        "submission-registered",
+        {"submission": "beta.y.00000000", "task": TASK, "team": "beta", "software": "y"},
+        actor="organiser",
+    )
+    with connect.open_store(world.config) as store:
+        assert [s.team for s in queries.submissions(store)] == ["alpha", "beta"]
+
+
+def test_applying_twice_or_late_changes_nothing(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    world.scored("alpha", "x")
+    rows = dump(world)
+    for event in world.store.log:
+        world.store.apply(event)
+    assert dump(world) == rows
+
+
+def test_two_processes_worth_of_stores_commit_side_by_side(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    others = [connect.open_store(world.config) for _ in range(2)]
+
+    def work(store: connect.Store, name: str) -> None:
+        for n in range(10):
+            data = {"submission": f"{name}.s{n}.0", "task": TASK, "team": name, "software": f"s{n}"}
+            store.commit("submission-registered", data, actor="organiser")
+
+    threads = [threading.Thread(target=work, args=(s, f"team{i}")) for i, s in enumerate(others)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(queries.submissions(world.store)) == 20
+    assert world.store.catch_up().seq == 20
+
+
+def test_a_shorter_log_is_noticed(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    world.scored("alpha", "x")
+    lines = world.config.events.read_bytes().splitlines(keepends=True)
+    world.store.close()
+    world.config.events.write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(RunnerError) as caught:
+        connect.open_store(world.config)
+    assert caught.value.code == "E307"
+    with pytest.raises(RunnerError) as caught:
+        connect.rebuild(world.config)
+    assert caught.value.code == "E307"
+    connect.rebuild(world.config, accept_loss=True)
+    connect.open_store(world.config).close()
+
+
+def test_log_and_archive_that_contradict_each_other_are_e307(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    submission = world.register("alpha", "x")
+    attempt = world.attempt(submission, commit=False)
+    rows = dump(world)
+    wrong = [
+        ("attempt-committed", {"task": TASK, "run": attempt.run_id, "attempt": 1, "manifest": "0" * 64}),
+        ("attempt-committed", {"task": TASK, "run": attempt.run_id, "attempt": 2, "manifest": "0" * 64}),
+        ("attempt-committed", {"task": TASK}),
+        ("submission-withdrawn", {"submission": "nobody"}),
+        ("submission-registered", {"submission": submission, "task": TASK, "team": "alpha", "software": "x"}),
+    ]
+    before = world.config.events.read_bytes()
+    for kind, data in wrong:
+        with pytest.raises(RunnerError) as caught:
+            world.store.commit(kind, data, actor="organiser")
+        assert caught.value.code == "E307", kind
+        assert dump(world) == rows
+        world.config.events.write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("result.json", b"[]"),
+        ("result.json", b'{"status": "valid"}'),
+        ("result.json", b'{"status": "invalid", "measures": {}, "findings": {}}'),
+        ("scores.jsonl", b"not json\n"),
+        ("scores.jsonl", b'{"measure": "ndcg", "topic": "1", "value": NaN}\n'),
+        ("scores.jsonl", b'{"measure": "ndcg", "topic": "1", "value": 1e999}\n'),
+        ("scores.jsonl", b'{"measure": "ndcg", "topic": "\\ud800", "value": 1}\n'),
+        ("scores.jsonl", b'{"measure": "ndcg", "topic": "1", "value": 1}\n' * 2),
+        ("scores.jsonl", b'{"measure": "ndcg", "topic": "1", "value": true}\n'),
+        ("scores.jsonl", b'{"topic": "1"}\n'),
+    ],
+)
+def test_a_result_that_cannot_be_read_is_an_error_and_never_stops_the_store(
+    tmp_path: Path, file: str, content: bytes
+) -> None:
+    world = World.make(tmp_path)
+    attempt = world.attempt(world.register("alpha", "x"))
+    staging = world.archive.begin_evaluation(attempt)
+    (staging.path / "result.json").write_text(
+        json.dumps(
+            {
+                "status": "valid",
+                "evaluator": {},
+                "measures": {"ndcg": {"value": 1, "topics": 1, "covered": 1}},
+                "findings": {"error": 0, "defect": 0, "warning": 0, "codes": {}},
+            }
+        )
+    )
+    (staging.path / file).write_bytes(content)
+    record = {
+        "run_id": attempt.run_id,
+        "attempt": 1,
+        "evaluation": 1,
+        "status": "valid",
+        "started": "",
+        "finished": "",
+        "exit": {"code": 0},
+    }
+    world.commit_evaluation(world.archive.add_evaluation(attempt, staging, record))
+    run = queries.find_run(world.store, attempt.run_id)
+    assert run.outcome.name == "held"
+    assert queries.measures(world.store, run) == {}
+    world.scored("beta", "y")  # the store goes on
+
+
+def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.config import Config
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    from runner.records.store.tables import metadata
+
+    world = World.make(tmp_path)
+    with world.store.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    settings = Config()
+    settings.set_main_option("script_location", str(Path(connect.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(settings).get_current_head() == HEAD
+
+
+def test_a_store_of_a_newer_program_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    world.store.close()
+    with sqlite3.connect(world.config.database) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(RunnerError) as caught:
+        connect.open_store(world.config)
+    assert caught.value.code == "E306"
+    connect.rebuild(world.config)
+    connect.open_store(world.config).close()
+
+
+def test_other_rules_fill_the_store_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World.make(tmp_path)
+    world.scored("alpha", "x")
+    world.store.close()
+    with sqlite3.connect(world.config.database) as connection:
+        connection.execute("UPDATE submissions SET tag = 'as the old rules had it'")
+    monkeypatch.setattr(connect, "RULES", "next")
+    with connect.open_store(world.config) as store:
+        assert queries.submissions(store)[0].tag == "x"
+
+
+def test_sqlite_runs_in_wal_mode_with_foreign_keys(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    with world.store.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+
+
+def test_opening_a_store_that_is_up_to_date_imports_nothing_heavy(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    world.scored("alpha", "x", topics=3)
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom runner.model.config import Config\n"
+        "from runner.records.store.connect import open_store\nassert 'sqlalchemy' not in sys.modules\n"
+        f"home = Path({str(tmp_path)!r})\nopen_store(Config(home, home / 'home', None)).close()\n"
+        "print(*({'alembic', 'pandas', 'numpy', 'scipy', 'jsonschema', 'docker'} & set(sys.modules)))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert result.stdout.strip() == ""
+
+
+def test_runs_lists_what_is_still_to_do_and_what_is_running(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    task = records.task(cells=(Cell("test"), Cell("dev")))
+    submission = world.register("alpha", "x")
+    world.attempt(submission)
+    found = {r.id: r.outcome for r in queries.runs(world.store, [task])}
+    assert {id: (o.name, o.todo) for id, o in found.items()} == {
+        f"{submission}.test": ("pending", "evaluate"),
+        f"{submission}.dev": ("pending", "run"),
+    }
+    running = queries.runs(world.store, [task], running={f"{submission}.dev"})
+    assert [r.outcome.name for r in running] == ["pending", "running"]
+    assert queries.runs(world.store, [task], team="nobody") == []
+    assert len(queries.runs(world.store, [task], submission=submission)) == 2
+    with pytest.raises(RunnerError) as caught:
+        queries.find_run(world.store, "no.such.run")
+    assert caught.value.code == "E102"
+
+
+def test_detail_gives_the_attempt_that_decides_or_the_one_asked_for(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    submission = world.register("alpha", "x")
+    world.attempt(submission, verdict="run-error", detail="exit code 1")
+    world.evaluation(world.attempt(submission), {"ndcg": {"1": 0.5, "2": 1.0}, "rr": {"1": 1.0, "2": 0.0}})
+    run = f"{submission}.test"
+    detail = queries.detail(world.store, run)
+    assert detail.attempt is not None
+    assert detail.attempt.number == 2
+    assert detail.measures["ndcg"].value == 0.75
+    assert detail.topics == {"ndcg": {"1": 0.5, "2": 1.0}, "rr": {"1": 1.0, "2": 0.0}}
+    first = queries.detail(world.store, f"{run}#1")
+    assert first.record["verdict"]["name"] == "run-error"
+    assert first.measures == {}
+    with pytest.raises(RunnerError) as caught:
+        queries.detail(world.store, f"{run}#7")
+    assert caught.value.code == "E102"
+    # What is no number of an attempt is not taken for one, also when Python would call it a digit.
+    for odd in ("²", "9" * 5000, "-1"):
+        assert queries.detail(world.store, f"{run}#{odd}").attempt == detail.attempt
+
+
+def test_quota_counts_what_costs_and_what_still_may(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    task = records.task(quota=Quota(submissions=5, teams={"beta": 9}))
+    assert queries.quota(world.store, task, "alpha") == QuotaUse(5, 0, 0)
+    world.scored("alpha", "x", version=1)
+    world.attempt(world.register("alpha", "x", version=2), verdict="time-limit")
+    held = world.register("alpha", "x", version=3)
+    assert queries.quota(world.store, task, "alpha") == QuotaUse(5, 2, 1)
+    for _ in range(3):
+        world.attempt(held, verdict="platform-error")
+    use = queries.quota(world.store, task, "alpha")
+    assert (use.used, use.open, use.left) == (2, 0, 3)
+    world.commit("quota-extended", task=TASK, team="alpha", submissions=4)
+    assert queries.quota(world.store, task, "alpha").limit == 9
+    assert queries.quota(world.store, task, "beta").limit == 9
+    assert queries.quota(world.store, replace(task, id="other"), "alpha").used == 0
+
+
+def test_a_settled_lock_is_found(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    submission = world.register("alpha", "x")
+    attempt = world.attempt(submission, verdict="platform-error")
+    lock = attempt.record(check=False)["lock_digest"]
+    assert queries.settled_lock(world.store, lock) is None
+    world.attempt(submission)
+    found = queries.settled_lock(world.store, lock)
+    assert found is not None
+    assert found.id == attempt.run_id
+    assert queries.settled_lock(world.store, "0" * 64) is None

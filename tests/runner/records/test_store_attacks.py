@@ -1,0 +1,390 @@
+"""Attacks on what is recorded: each is found and named by ``store verify``, and nothing is printed over a damaged log."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import schemas
+from runner.model.errors import RunnerError
+from runner.records.commit import adopt
+from runner.records.store import connect
+from runner.records.store.verify import verify
+from tests.e2e.mini import Project, Said, call
+from tests.runner.records.test_store import busy
+from tests.worlds import records
+from tests.worlds.records import TASK, World
+
+ROUNDS = [{"id": "final", "at": "2026-01-05 23:59 UTC"}]
+
+
+@dataclass
+class Place:
+    """A data directory in which a bit of everything happened, with the project that it belongs to."""
+
+    world: World
+    project: Project
+    run: str  # a scored one
+
+    @property
+    def events(self) -> Path:
+        return self.world.config.events
+
+    @property
+    def attempt(self) -> Path:
+        return self.world.config.archive / TASK / self.run / "attempts" / "1"
+
+    def lines(self) -> list[bytes]:
+        return self.events.read_bytes().splitlines(keepends=True)
+
+    def keep(self, lines: list[bytes]) -> None:
+        self.events.write_bytes(b"".join(lines))
+
+    def sql(self, command: str, *values: object) -> None:
+        with sqlite3.connect(self.world.config.database) as connection:
+            assert connection.execute(command, values).rowcount > 0, "the attack hit nothing"
+
+    def problems(self, *heads: str) -> list[str]:
+        return [str(p) for p in verify(self.world.config, heads).problems]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project of :class:`Place`, made once."""
+    root = tmp_path_factory.mktemp("template") / "project"
+    world = World.make(root)
+    busy(world)
+    world.store.close()
+    measures = [
+        {"id": "ndcg", "measure": "nDCG@10", "truths": "qrels.txt"},
+        {"id": "rr", "measure": "RR", "truths": "qrels.txt"},
+    ]
+    table = {"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg"}
+    project = Project(root, world.config.home, root.parent / "truths")
+    project.write_task(TASK, measures=measures, tables=[table], rounds=ROUNDS)
+    return root.parent
+
+
+@pytest.fixture
+def place(template: Path, tmp_path: Path) -> Place:
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+    world = World.make(tmp_path / "project")
+    world.store.close()
+    project = Project(world.config.root, world.config.home, tmp_path / "truths")
+    run = next(r for _, r in world.archive.runs() if r.startswith("alpha.x."))
+    return Place(world, project, run)
+
+
+def every_reader(place: Place, tmp_path: Path) -> list[tuple[str, ...]]:
+    return [
+        ("runs",),
+        ("runs", "--json", "--as", "team:alpha"),
+        ("leaderboard", TASK),
+        ("leaderboard", TASK, "--format", "csv"),
+        ("leaderboard", TASK, "--round", "final", "--json"),
+        ("show", place.run),
+        ("logs", place.run),
+        ("export", place.run, str(tmp_path / "exported")),
+        ("round", "list"),
+    ]
+
+
+def all_refuse(place: Place, tmp_path: Path, *, all_of_them: bool = False) -> None:
+    """No command prints anything; without ``all_of_them``, one is called and the door that all go through is tried."""
+    with pytest.raises(RunnerError) as caught:
+        connect.open_store(place.world.config)
+    assert caught.value.code == "E307"
+    for command in every_reader(place, tmp_path)[: None if all_of_them else 1]:
+        said = call(place.project, *command, expect=3)
+        assert "E307" in said.err and said.out == "", command
+    assert not (tmp_path / "exported").exists()
+
+
+def test_the_readers_read_a_store_that_is_sound(place: Place, tmp_path: Path) -> None:
+    for command in every_reader(place, tmp_path):
+        call(place.project, *command)
+    assert place.problems() == []
+    said = call(place.project, "store", "verify")
+    assert "all hashes match" in said.err
+    assert json.loads(place.lines()[-1])["hash"] in said.err
+
+
+def test_a_deleted_log(place: Place, tmp_path: Path) -> None:
+    place.events.unlink()
+    text = "\n".join(place.problems())
+    assert "the database: remembers event" in text and "ends at event 0" in text
+    assert "snapshots/toy/final.json: remembers event" in text
+    assert f"archive/toy/{'.'.join(place.run.split('.')[:3])}: has runs" in text
+    said = call(place.project, "store", "verify", expect=3)
+    assert "E307" in said.err
+    all_refuse(place, tmp_path)
+    # Also when nothing but the archive and the rounds remembers it.
+    for file in place.world.config.home.glob("store.sqlite*"):
+        file.unlink()
+    assert place.problems()
+    all_refuse(place, tmp_path)
+    with pytest.raises(RunnerError) as caught:
+        connect.rebuild(place.world.config)
+    assert caught.value.code == "E307" and caught.value.problems
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_cut_lines(place: Place, tmp_path: Path, count: int) -> None:
+    lines = place.lines()
+    place.keep(lines[:-count])
+    assert any(f"remembers event {len(lines)} " in p for p in place.problems())
+    all_refuse(place, tmp_path)
+    with pytest.raises(RunnerError) as caught:
+        connect.rebuild(place.world.config)
+    assert caught.value.code == "E307"
+    # A rebuild that was refused left everything as it was.
+    place.keep(lines)
+    assert place.problems() == []
+
+
+def test_lines_cut_off_while_the_store_is_open_are_not_written_over(place: Place) -> None:
+    lines = place.lines()
+    with connect.open_store(place.world.config) as store:
+        place.keep(lines[:-1])
+        with pytest.raises(RunnerError) as caught:
+            store.commit(
+                "quota-extended", {"task": TASK, "team": "beta", "submissions": 1}, actor="organiser"
+            )
+    assert caught.value.code == "E307"
+    assert place.lines() == lines[:-1]
+
+
+@pytest.mark.parametrize("more", [b'{"actor":"runner","da', b"{", b'{"x": 1}'])
+def test_a_torn_write_after_a_crash_is_mended_as_ever(place: Place, more: bytes) -> None:
+    before = len(place.lines())
+    with place.events.open("ab") as log:
+        log.write(more)
+    assert place.problems() == []
+    call(place.project, "runs")
+    with connect.open_store(place.world.config) as store:
+        store.commit("quota-extended", {"task": TASK, "team": "beta", "submissions": 1}, actor="organiser")
+    assert len(place.lines()) == before + 1
+    assert place.problems() == []
+
+
+def test_half_of_an_acknowledged_line_is_no_torn_write(place: Place, tmp_path: Path) -> None:
+    place.events.write_bytes(place.events.read_bytes()[:-40])
+    assert any("the database: remembers event" in p for p in place.problems())
+    all_refuse(place, tmp_path)
+
+
+def flip(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.97])
+def test_a_flipped_byte(place: Place, tmp_path: Path, part: float) -> None:
+    data = place.events.read_bytes()
+    at = int(len(data) * part)
+    place.events.write_bytes(flip(data, at))
+    number = data[:at].count(b"\n") + 1
+    assert any(f"events.jsonl:{number}:" in p for p in place.problems())
+    all_refuse(place, tmp_path, all_of_them=part == 0.3)
+
+
+def test_no_flipped_byte_stays_unseen(place: Place) -> None:
+    """Each 97th byte of the log, one after the other, by the check that every command makes."""
+    data = place.events.read_bytes()
+    for at in range(0, len(data), 97):
+        place.events.write_bytes(flip(data, at))
+        with pytest.raises(RunnerError) as caught:
+            connect.open_store(place.world.config).close()
+        assert caught.value.code == "E307", at
+    place.events.write_bytes(data)
+    connect.open_store(place.world.config).close()
+
+
+def rechained(lines: list[bytes], change: Callable[[dict[str, Any]], None], at: int) -> list[bytes]:
+    """The log with one event changed and every hash behind it made to fit."""
+    events = [json.loads(line) for line in lines]
+    change(events[at])
+    before = events[at - 1]["hash"] if at else ""
+    for event in events[at:]:
+        event["prev"] = before
+        del event["hash"]
+        event["hash"] = before = schemas.digest(event)
+    return [schemas.canonical(event) + b"\n" for event in events]
+
+
+def test_a_log_written_anew_with_hashes_that_fit(place: Place, tmp_path: Path) -> None:
+    lines = place.lines()
+    receipt = json.loads(lines[0])["hash"]
+
+    def forge(event: dict[str, Any]) -> None:
+        event["data"]["description"] = "another one"
+
+    place.keep(rechained(lines, forge, 0))
+    text = "\n".join(place.problems())
+    assert "has another event" in text
+    assert "snapshots/toy/final.json" in text
+    all_refuse(place, tmp_path)
+    # Who changes the database and the rounds too is caught by whoever kept a receipt.
+    for file in place.world.config.home.glob("store.sqlite*"):
+        file.unlink()
+    assert any(receipt[:12] in p for p in place.problems(receipt))
+    said = call(place.project, "store", "verify", "--head", receipt, expect=3)
+    assert "is not on the chain" in said.err
+
+
+def test_heads_that_are_on_the_chain_and_what_is_no_head(place: Place) -> None:
+    hashes = [json.loads(line)["hash"] for line in place.lines()]
+    assert place.problems(*hashes) == []
+    assert place.problems(hashes[3][:12]) == []
+    assert place.problems("0" * 64) != []
+    call(place.project, "store", "verify", "--head", hashes[-1])
+    for wrong in ("", "xyz", "abc", hashes[0][:11], hashes[0].upper(), "--" + hashes[0]):
+        assert "E101" in call(place.project, "store", "verify", f"--head={wrong}", expect=2).err
+
+
+FORGED = {
+    "scores": ("UPDATE measures SET value = 0.99 WHERE run LIKE 'alpha.x.%' AND measure = 'ndcg'", "measures of"),
+    "one topic": ("UPDATE topic_scores SET value = 1 WHERE run LIKE 'alpha.x.%' AND topic = '7' AND measure = 'rr'", "topic_scores of"),
+    "a failure undone": ("UPDATE attempts SET verdict = 'ok' WHERE verdict = 'run-error'", "attempts of"),
+    "an invalid run": ("UPDATE evaluations SET status = 'valid' WHERE status = 'invalid'", "evaluations of"),
+    "a withdrawal": ("UPDATE submissions SET withdrawn = NULL WHERE withdrawn IS NOT NULL", "submissions beta"),
+    "a run taken out": ("DELETE FROM topic_scores WHERE run LIKE 'alpha.x.%'", "is not in the database"),
+    "a publication": ("DELETE FROM publications", "publications toy"),
+    "quota": ("UPDATE extensions SET submissions = 50", "extensions"),
+    "a deadline": ("UPDATE deadlines SET until = '2027-01-01 23:59 UTC'", "deadlines"),
+    "a round": ("UPDATE rounds SET frozen = '2026-01-01T00:00:00Z'", "rounds toy"),
+    "a finding": ("DELETE FROM findings WHERE code = 'F012'", "findings of"),
+    "an added team": ("INSERT INTO extensions (seq, task, team, submissions) VALUES (999, 'toy', 'mallory', 99)", "neither in the log"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_rows_of_the_database(place: Place, name: str) -> None:
+    command, expected = FORGED[name]
+    place.sql(command)
+    problems = place.problems()
+    assert problems and all("database" in p for p in problems)
+    assert any(expected in p for p in problems), problems
+    connect.rebuild(place.world.config)
+    assert place.problems() == []
+
+
+def test_everything_at_once(place: Place) -> None:
+    place.sql(FORGED["scores"][0])
+    place.sql(FORGED["a withdrawal"][0])
+    scores = place.attempt / "evaluations" / "1" / "scores.jsonl"
+    scores.chmod(0o644)
+    scores.write_bytes(flip(scores.read_bytes(), 30))
+    data = place.events.read_bytes()
+    place.events.write_bytes(flip(data, len(data) // 2))
+    said = call(place.project, "store", "verify", "--json", expect=3)
+    found = " | ".join(f"{p['where']}: {p['what']}" for p in said.json["problems"])
+    for part in ("measures of", "submissions beta", "scores.jsonl: was changed", "events.jsonl:"):
+        assert part in found
+
+
+def test_a_deleted_evaluation(place: Place) -> None:
+    folder = place.attempt / "evaluations"
+    folder.chmod(0o755)
+    (folder / "1").chmod(0o755)
+    shutil.rmtree(folder / "1")
+    (problem,) = place.problems()
+    assert "evaluations/1: is missing, but event" in problem
+
+
+def test_an_added_evaluation_and_attempt(place: Place) -> None:
+    world = place.world
+    world.store = connect.open_store(world.config)
+    attempt = world.archive.attempts(TASK, place.run)[0]
+    world.evaluation(attempt, {"ndcg": {"1": 1.0}, "rr": {"1": 1.0}}, commit=False)
+    problems = place.problems()
+    assert len(problems) == 1 and "evaluations/2: is in the archive, but no event names it" in problems[0]
+    assert adopt(world.store) == 1  # it may come from a command that was killed
+    assert place.problems() == []
+    world.store.close()
+
+
+def test_a_swapped_archive(place: Place, tmp_path: Path) -> None:
+    """Files of another run, with a manifest that fits them."""
+    world = World.make(tmp_path / "other")
+    world.scored("alpha", "x", mean=0.99)
+    other = world.config.archive / TASK / place.run
+    target = place.world.config.archive / TASK / place.run
+    for folder in [target, *target.rglob("*")]:
+        if folder.is_dir():
+            folder.chmod(0o755)
+    shutil.rmtree(target)
+    shutil.copytree(other, target)
+    problems = place.problems()
+    assert sum("is not what event" in p for p in problems) >= 1, problems
+    said = call(place.project, "export", place.run, str(tmp_path / "out"), expect=3)
+    assert "E307" in said.err
+
+
+def test_a_damaged_database_and_a_missing_one(place: Place) -> None:
+    for file in place.world.config.home.glob("store.sqlite*"):
+        file.unlink()
+    found = verify(place.world.config)
+    assert found.problems == () and "no database" in found.notes[0]
+    place.world.config.database.write_bytes(b"no database, though it looks like one" * 200)
+    assert any("the database" in p for p in place.problems())
+
+
+def test_a_loss_that_was_accepted_is_written_down(place: Place) -> None:
+    lines = place.lines()
+    place.keep(lines[:-3])
+    said = call(place.project, "store", "rebuild", expect=3)
+    assert "E307" in said.err and "--accept-loss" in said.err
+    call(place.project, "store", "rebuild", "--accept-loss")
+    last = json.loads(place.lines()[-1])
+    assert last["type"] == "loss-accepted"
+    assert json.loads(lines[-1])["hash"] in json.dumps(last["data"])
+    call(place.project, "runs")
+    # The frozen round of that time is still named: nobody vouches for it any more.
+    assert all("final" in p for p in place.problems())
+
+
+def test_runs_of_unknown_submissions_never_get_into_the_log(place: Place) -> None:
+    """A log that lost a registration: taking over its runs would leave an event that nothing can apply."""
+    world = place.world
+    world.store = connect.open_store(world.config)
+    submission = "zeta.new.00000000"
+    staging = world.archive.begin(TASK, f"{submission}.test")
+    records.fill_attempt(world.archive, staging, submission)
+    before = place.lines()
+    assert adopt(world.store) == 0
+    assert place.lines() == before
+    assert any("zeta.new.00000000: has runs" in p for p in place.problems())
+    world.store.close()
+
+
+def test_an_older_store_is_filled_anew_only_from_a_log_that_holds_what_it_knew(place: Place) -> None:
+    place.sql("UPDATE meta SET value = '1' WHERE key = 'rules'")
+    place.sql("DELETE FROM meta WHERE key = 'prefix'")
+    lines = place.lines()
+    place.keep(lines[:-1])
+    with pytest.raises(RunnerError) as caught:
+        connect.open_store(place.world.config)
+    assert caught.value.code == "E307"
+    place.keep(rechained(lines, lambda event: event.update(actor="mallory"), len(lines) - 2))
+    with pytest.raises(RunnerError) as caught:
+        connect.open_store(place.world.config)
+    assert caught.value.code == "E307"
+    place.keep(lines)
+    connect.open_store(place.world.config).close()
+    assert place.problems() == []
+
+
+def test_a_round_says_where_the_log_stood(place: Place) -> None:
+    said: Said = call(place.project, "round", "show", TASK, "final", "--json")
+    head = said.json["snapshot"]["events"]["hash"]
+    assert place.problems(head) == []
+    assert head in call(place.project, "round", "show", TASK, "final").out
+    again = call(place.project, "round", "freeze", TASK, "final", "--json")
+    assert again.json["head"]["hash"] == json.loads(place.lines()[-1])["hash"]

@@ -1,0 +1,104 @@
+"""Bundles that nobody packed with our tools: what is in them is decided by whoever wrote bundle.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import schemas
+from runner.engines.base import Engine
+from runner.model.errors import RunnerError
+from runner.submissions.bundle import Bundle
+from runner.submissions.load import SubmissionFile
+from runner.submissions.pack import image_of
+from runner.submissions.register import _task_of
+from runner.tasks.load import load_task
+from tests.worlds.definitions import project, write_task
+
+HONEST: dict[str, Any] = {
+    "schema_version": 1,
+    "team": "mine",
+    "software": "dense",
+    "task": "mini",
+    "scenarios": ["default"],
+    "image": {
+        "id": "sha256:" + "0" * 64,
+        "repo_digest": "localhost:5000/x@sha256:" + "1" * 64,
+        "archive": None,
+    },
+    "runs": [],
+    "command": ["python3", "main.py", "--query=a b\n\u00e9"],
+    "tag": "dense",
+    "description": "",
+    "method": "automatic",
+    "inputs": {"first": "baselines/bm25", "second": "sparse"},
+    "check": None,
+    "packed": "2026-01-31T12:00:00Z",
+}
+UPLOAD = {"file": "run.txt", "dataset": "dev", "scenario": "default", "sha256": "2" * 64}
+
+
+def test_an_honest_one_is_fine() -> None:
+    assert not schemas.validate(HONEST, "bundle")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scenarios": ["default"] * 2},
+        {"scenarios": [f"s{n}" for n in range(60_000)]},
+        {"runs": ["run.txt"]},
+        {"runs": [UPLOAD, UPLOAD]},
+        {"runs": [UPLOAD | {"dataset": "../dev"}]},
+        {"runs": [UPLOAD | {"sha256": None}]},
+        {"datasets": ["../dev"]},
+        {"command": "true\0"},
+        {"command": ["true", "a\0b"]},
+        {"command": ["x"] * 1001},
+        {"command": ["x" * 20_001]},
+        {"inputs": {f"i{n}": "x" for n in range(21)}},
+        {"inputs": {"../up\x1b[2J": "x"}},
+        {"inputs": {"up": "../../x"}},
+        {"image": {"id": "sha256:" + "0" * 64, "repo_digest": "registry.example/x:latest"}},
+        {"image": {"id": "sha256:" + "0" * 64, "repo_digest": "x\x1b[2J@sha256:" + "1" * 64}},
+        {"check": {"verdict": "x" * 41, "status": None, "dataset": "dev", "scores": {}}},
+    ],
+)
+def test_beyond_what_a_submission_may_say(change: dict[str, Any]) -> None:
+    assert schemas.validate(HONEST | change, "bundle")
+
+
+@pytest.mark.parametrize(("workflow", "runs", "fits"), [
+    ("batch", [], True), ("batch", [UPLOAD], False), ("upload", [UPLOAD], True), ("upload", [], False),
+    ("both", [], True), ("both", [UPLOAD], True),
+    ("both", [UPLOAD | {"dataset": "other"}], False), ("both", [UPLOAD | {"scenario": "other"}], False),
+])  # fmt: skip
+def test_a_run_file_is_no_way_around_the_sandbox(
+    tmp_path: Path, workflow: str, runs: list[dict[str, str]], fits: bool
+) -> None:
+    """Whoever has seen hidden data could hand in a run made elsewhere where the task asks for software."""
+    image = None if runs else HONEST["image"]
+    bundle = Bundle(Path("bundle"), HONEST | {"runs": runs, "image": image}, "0" * 64)
+    config = project(tmp_path / "root")
+    how = {"uploads": True} if workflow == "both" else {"workflow": workflow}
+    write_task(config, "mini", data=False, **how)
+    task = load_task(config, "mini")
+    if fits:
+        assert _task_of(bundle, {"mini": task}) is task
+        return
+    with pytest.raises(RunnerError) as caught:
+        _task_of(bundle, {"mini": task})
+    assert caught.value.code == "E207"
+
+
+@pytest.mark.parametrize("registry", ["", "docker.io/"])
+def test_the_image_of_another_submission_cannot_be_handed_in(tmp_path: Path, registry: str) -> None:
+    name = f"{registry}proctor-submissions/mini:other.dense.0a1b2c3d"
+    mine = SubmissionFile("mine", "copy", "mini", Path("mine"), image=name)
+    engine = cast(Engine, SimpleNamespace(resolve=lambda _: pytest.fail("it was looked for")))
+    with pytest.raises(RunnerError) as caught:
+        image_of(project(tmp_path), engine, mine)
+    assert caught.value.code == "E212"

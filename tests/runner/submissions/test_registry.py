@@ -1,0 +1,221 @@
+"""Registration: hashes, image and quota are checked before anything is kept, and it happens once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.model.errors import PlatformError, RunnerError
+from runner.records.store.queries import submissions
+from runner.submissions.bundle import Bundle, read_bundle
+from runner.submissions.load import load_submission
+from runner.submissions.pack import write
+from runner.submissions.register import Receipt, home_of, register, registered, withdraw
+from tests.e2e.mini import Project
+from tests.runner.execution.test_pool import World, good
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    project.write_task(quota={"submissions": 2, "teams": {"small": 1, "none": 0}})
+    made = World(project)
+    yield made
+    made.close()
+
+
+def _bundle(world: World, team: str, software: str, *, archive: bool = False, **keys: Any) -> Bundle:
+    world.engine.script.setdefault(f"{team}/{software}", good)
+    world.project.software(software, team=team, image=f"{team}/{software}", **keys)
+    submission = load_submission(world.project.config, team, software)
+    image = world.engine.resolve(f"{team}/{software}")
+    to = world.project.home / "bundles" / f"{team}.{software}"
+    return write(submission, image, to, engine=world.engine, check=None, with_archive=archive)
+
+
+def _register(world: World, bundle: Bundle) -> Receipt:
+    return register(world.project.config, world.store, world.engine, world.tasks, bundle.folder)
+
+
+def _kept(world: World) -> list[str]:
+    return sorted(p.name for p in world.project.config.registered.glob("*"))
+
+
+def _refused(world: World, bundle: Bundle, code: str) -> RunnerError:
+    before, events = _kept(world), len(list(world.store.log))
+    with pytest.raises(RunnerError) as caught:
+        _register(world, bundle)
+    assert caught.value.code == code
+    assert _kept(world) == before and len(list(world.store.log)) == events
+    return caught.value
+
+
+def test_it_happens_once(world: World) -> None:
+    bundle = _bundle(world, "alpha", "one")
+    first = _register(world, bundle)
+    assert first.new and first.submission == bundle.submission_id and first.quota.left == 1
+    again = _register(world, bundle)
+    assert not again.new and again.quota.left == 1
+    assert len(submissions(world.store)) == 1
+    kept = home_of(world.project.config, first.submission)
+    assert read_bundle(kept).digest == bundle.digest
+    found, errors = registered(world.project.config, world.store)
+    assert list(found) == [first.submission] and not errors
+    # Packing it again changes the time and nothing else: still the same submission.
+    assert not _register(world, _bundle(world, "alpha", "one")).new
+
+
+def test_the_quota_holds_at_the_edge(world: World) -> None:
+    _refused(world, _bundle(world, "none", "one"), "E206")
+    assert _register(world, _bundle(world, "small", "one")).quota.left == 0
+    error = _refused(world, _bundle(world, "small", "two"), "E206")
+    assert "1 are still to be run" in error.why
+    # The same bundle again is no new one; a withdrawn one that never ran gives its place back.
+    assert not _register(world, _bundle(world, "small", "one")).new
+    withdraw(world.store, submissions(world.store, team="small")[0].id, "")
+    assert _register(world, _bundle(world, "small", "two")).new
+
+
+def test_two_at_once_do_not_both_get_the_last_place(world: World) -> None:
+    bundles = [_bundle(world, "small", f"s{n}") for n in range(4)]
+    results: list[object] = []
+    start = threading.Barrier(len(bundles))
+
+    def work(bundle: Bundle) -> None:
+        from runner.records.store.connect import open_store
+
+        with open_store(world.project.config) as store:
+            start.wait()
+            try:
+                results.append(
+                    register(world.project.config, store, world.engine, world.tasks, bundle.folder)
+                )
+            except RunnerError as error:
+                results.append(error.code)
+
+    threads = [threading.Thread(target=work, args=(b,)) for b in bundles]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(r for r in results if isinstance(r, str)) == ["E206"] * 3
+    assert len(results) == 4 and len(_kept(world)) == 1
+
+
+def test_what_runs_failed_on_our_side_costs_nothing(world: World) -> None:
+    world.engine.script["small/one"] = PlatformError("broken")
+    world.hand_in("small", "one", PlatformError("broken"))
+    world.work()
+    [run] = world.done.values()
+    assert run.outcome.name == "held"
+    receipt = _register(world, _bundle(world, "small", "one"))
+    assert receipt.quota.used == 0
+
+
+def test_the_image_must_be_there(world: World) -> None:
+    bare = _bundle(world, "alpha", "bare")
+    carried = _bundle(world, "alpha", "carried", archive=True)
+    script = dict(world.engine.script)
+    world.engine.script.clear()
+    error = _refused(world, bare, "E204")
+    assert "--to" in error.fix
+    _refused(world, carried, "E204")
+    world.engine.script.update(script)
+    assert _register(world, carried).new
+
+
+def test_whose_bundle_it_is(world: World, tmp_path: Path) -> None:
+    """A bundle takes the place of the team that it says: the organiser can say whom it is from."""
+    bundle = _bundle(world, "alpha", "one", archive=True)
+    config = world.project.config
+
+    def refused(folder: Path, team: str | None) -> str:
+        with pytest.raises(RunnerError) as caught:
+            register(config, world.store, world.engine, world.tasks, folder, team=team)
+        return caught.value.code
+
+    assert refused(bundle.folder, "beta") == "E213"
+    assert refused(bundle.folder, "../beta") == refused(bundle.folder, "") == "E208"
+    assert register(config, world.store, world.engine, world.tasks, bundle.folder, team="alpha").new
+    # What is packed here may be one of the organiser's baselines; nothing may have the platform's names.
+    for team in ("baselines", "organiser", "public"):
+        here = _bundle(world, team, "one", archive=True)
+        away = tmp_path / team
+        shutil.copytree(here.folder, away)
+        assert refused(away, None) == refused(away, team) == "E213"
+        if team == "baselines":
+            assert _register(world, here).new
+        else:
+            assert refused(here.folder, None) == "E213"
+
+
+def test_what_the_engine_holds_is_no_answer_to_a_bundle_from_elsewhere(world: World, tmp_path: Path) -> None:
+    here = _bundle(world, "alpha", "one")
+    away = tmp_path / "away"
+    shutil.copytree(here.folder, away)
+    with pytest.raises(RunnerError) as caught:
+        register(world.project.config, world.store, world.engine, world.tasks, away)
+    assert caught.value.code == "E204" and "--to" in caught.value.fix
+    assert _register(world, here).new
+
+
+def test_an_id_is_not_the_whole_digest(world: World) -> None:
+    """Whoever finds another bundle whose digest begins alike cannot put another image in its place."""
+    bundle = _bundle(world, "alpha", "one")
+    assert _register(world, bundle).new
+    kept = home_of(world.project.config, bundle.submission_id) / "bundle.json"
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"description": "another one"}))
+    _refused(world, bundle, "E205")
+
+
+def test_it_must_fit_a_task(world: World) -> None:
+    bundle = _bundle(world, "alpha", "one")
+    with pytest.raises(RunnerError) as caught:
+        register(world.project.config, world.store, world.engine, {}, bundle.folder)
+    assert caught.value.code == "E102"
+    world.project.write_task(scenarios=[{"id": "other"}], tables=[{"id": "main", "cells": [{"dataset": "test", "scenario": "other"}], "rank_by": "p_10"}])  # fmt: skip
+    _refused(world, bundle, "E207")
+
+
+def test_a_failure_in_the_middle_leaves_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    bundle = _bundle(world, "alpha", "one")
+    monkeypatch.setattr(shutil, "copytree", fails)
+    with pytest.raises(OSError, match="No space"):
+        _register(world, bundle)
+    monkeypatch.undo()
+    assert _kept(world) == [] and submissions(world.store) == []
+    assert _register(world, bundle).new
+
+
+def test_killed_before_it_was_recorded(world: World) -> None:
+    """A copy without an event is no registration; the next one replaces it."""
+    bundle = _bundle(world, "alpha", "one")
+    left = home_of(world.project.config, bundle.submission_id)
+    left.mkdir(parents=True)
+    (left / "junk").write_text("x")
+    assert submissions(world.store) == []
+    assert _register(world, bundle).new
+    assert not (left / "junk").exists()
+
+
+def test_a_kept_bundle_that_was_damaged_is_named_and_skipped(world: World) -> None:
+    a, b = (_register(world, _bundle(world, "alpha", n)).submission for n in ("a", "b"))
+    path = home_of(world.project.config, a) / "bundle.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "command": ["other"]}))
+    found, errors = registered(world.project.config, world.store)
+    assert list(found) == [b] and [e.code for e in errors] == ["E307"]
+    path.unlink()
+    os.mkfifo(path)
+    found, errors = registered(world.project.config, world.store)
+    assert list(found) == [b] and [e.code for e in errors] == ["E205"]

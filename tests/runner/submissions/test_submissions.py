@@ -1,0 +1,211 @@
+"""Loading submissions: what is read, what is refused, and that paths never leave the folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.submissions import load as submissions
+from tests.worlds.definitions import project, told, write_submission, write_task
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    config = project(tmp_path / "root")
+    write_task(config, data=False)
+    return config
+
+
+def refused(config: Config, code: str, team: str = "alpha", software: str = "one") -> str:
+    with pytest.raises(RunnerError) as caught:
+        submissions.load_submission(config, team, software)
+    assert caught.value.code == code, told(caught.value)
+    return told(caught.value)
+
+
+def test_a_build(config: Config) -> None:
+    folder = write_submission(config, "task: toy\nbuild: {args: {A: b}}\n")
+    found = submissions.load_submission(config, "alpha", "one")
+    assert found.build == submissions.Build(folder, "Dockerfile", False, {"A": "b"})
+    assert (found.image, found.run, found.command, found.tag, found.scenarios) == (
+        None,
+        (),
+        None,
+        "one",
+        ("default",),
+    )
+
+
+def test_an_image_with_a_command(config: Config) -> None:
+    write_submission(
+        config, "task: toy\nimage: org/x:1\ncommand: [/run, '$inputDataset']\ntag: T.1\nmethod: manual\n"
+    )
+    found = submissions.load_submission(config, "alpha", "one")
+    assert (found.image, found.command, found.tag, found.method) == (
+        "org/x:1",
+        ("/run", "$inputDataset"),
+        "T.1",
+        "manual",
+    )
+
+
+def test_run_files(config: Config) -> None:
+    write_task(config, "uploads", data=False, workflow="upload")
+    text = "task: uploads\nrun: [{file: a.txt, dataset: dev}, {file: sub/b.txt, dataset: test}]\n"
+    folder = write_submission(config, text)
+    (folder / "sub").mkdir()
+    (folder / "a.txt").touch()
+    (folder / "sub/b.txt").touch()
+    assert submissions.load_submission(config, "alpha", "one").run == (
+        submissions.Upload(folder / "a.txt", "dev", "default"),
+        submissions.Upload(folder / "sub/b.txt", "test", "default"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "expected"),
+    [
+        ("task: toy\n", "E201", "exactly one of image, build, run"),
+        ("task: toy\nimage: -x\n", "E201", "not the name of an image"),
+        ("task: toy\nimage: x\nimage: y\n", "E201", "twice"),
+        ("task: toy\nimage: x\ncommand: [rm, 1]\n", "E201", "submission.yaml:3: entry 2"),
+        ("task: tyo\nimage: x\n", "E207", 'there is no task "tyo". Fix: Did you mean "toy"?'),
+        ("task: toy\nimage: x\nscenarios: [other]\n", "E207", 'has no scenario "other"'),
+        ("task: toy\nrun: submission.yaml\n", "E207", "takes software, not run files"),
+        ("task: toy\nbuild: {context: ..}\n", "E202", "build context"),
+        ("task: toy\nbuild: {context: sub}\n", "E201", '"sub" is not a folder'),
+        ("task: toy\nbuild: {dockerfile: ../Dockerfile}\n", "E202", "the Dockerfile"),
+        ("task: toy\nbuild: {dockerfile: none}\n", "E201", '"none" does not exist'),
+        ("task: toy\nrun: ../../../x\n", "E202", "the run file"),
+        ("task: toy\nrun: /etc/passwd\n", "E202", "the run file"),
+        ("task: toy\nbuild: {context: /}\n", "E202", "build context"),
+        ("task: toy\nrun: missing\n", "E201", "does not exist"),
+        ("task: toy\nrun: .\n", "E201", "not a regular file"),
+        ("not yaml: : :\n", "E201", "is not YAML"),
+        ("", "E201", "is empty"),
+    ],
+)
+def test_what_is_refused(config: Config, text: str, code: str, expected: str) -> None:
+    write_submission(config, text)
+    found = refused(config, code)
+    assert expected in found
+    assert "submissions/alpha/one/submission.yaml" in found
+
+
+def test_all_problems_come_at_once(config: Config) -> None:
+    write_submission(config, "task: tyo\nrun: ../x\ntag: a b\nmethd: manual\n")
+    found = refused(config, "E202")
+    assert [line.split(":")[1] for line in found.splitlines() if line.startswith("submissions/")] == [
+        "1",
+        "2",
+        "3",
+        "4",
+    ]
+
+
+def test_links_that_leave_the_folder_are_refused_and_not_read(config: Config, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "Dockerfile").write_text("FROM hush-hush\n")
+    folder = write_submission(config, "task: toy\nbuild: {context: away}\n")
+    (folder / "away").symlink_to(secret)
+    assert "hush" not in refused(config, "E202")
+    (folder / "submission.yaml").write_text("task: toy\nbuild: {dockerfile: away/Dockerfile}\n")
+    assert "hush" not in refused(config, "E202")
+    (folder / "run.txt").symlink_to(secret / "Dockerfile")
+    (folder / "submission.yaml").write_text("task: toy\nrun: run.txt\n")
+    refused(config, "E202")
+    (folder / "submission.yaml").unlink()
+    (folder / "submission.yaml").symlink_to(secret / "Dockerfile")
+    assert "hush" not in refused(config, "E202")
+
+
+def test_a_team_s_folder_that_is_a_link_to_elsewhere_is_refused(config: Config, tmp_path: Path) -> None:
+    (tmp_path / "outside/one").mkdir(parents=True)
+    (tmp_path / "outside/one/submission.yaml").write_text("task: toy\nimage: x\n")
+    (config.submissions / "alpha").symlink_to(tmp_path / "outside")
+    refused(config, "E202")
+
+
+def test_special_files_are_no_run_files(config: Config) -> None:
+    folder = write_submission(config, "task: toy\nrun: pipe\n")
+    os.mkfifo(folder / "pipe")
+    assert "not a regular file" in refused(config, "E201")
+    (folder / "submission.yaml").unlink()
+    os.mkfifo(folder / "submission.yaml")
+    assert "not a regular file" in refused(config, "E201")
+
+
+def test_run_files_are_wanted_where_the_task_takes_uploads(config: Config) -> None:
+    write_task(config, "uploads", data=False, workflow="upload")
+    write_submission(config, "task: uploads\nimage: x\n")
+    assert "takes run files" in refused(config, "E207")
+
+
+@pytest.mark.parametrize(
+    ("team", "software"),
+    [
+        ("Alpha", "one"),
+        ("alpha", "../one"),
+        ("\x1b[2J", "x"),
+        ("a" * 41, "x"),
+        ("", "x"),
+        ("-a", "x"),
+        ("a\n", "x"),
+    ],
+)
+def test_what_is_not_a_name(config: Config, team: str, software: str) -> None:
+    found = refused(config, "E208", team, software)
+    assert found.replace("\n", "").isprintable()
+
+
+def test_missing_ones_are_named_with_near_ones(config: Config) -> None:
+    write_submission(config, "task: toy\nimage: x\n")
+    assert 'Did you mean "alpha"?' in refused(config, "E102", "alhpa")
+    assert "known: one" in refused(config, "E102", "alpha", "three")
+
+
+def test_one_bad_submission_never_stops_the_others(config: Config) -> None:
+    write_submission(config, "task: toy\nimage: x\n")
+    write_submission(config, "\x00", software="bad")
+    write_submission(config, "task: toy\nimage: x\n", team="Hostile\x1b[2J")
+    write_submission(config, "task: toy\nimage: x\n", team="beta")
+    (config.submissions / "README.md").write_text("x")
+    (config.submissions / "beta" / "notes").mkdir()
+    found, errors = submissions.find_submissions(config)
+    assert [(s.team, s.software) for s in found] == [("alpha", "one"), ("beta", "one")]
+    assert sorted(e.code for e in errors) == ["E201", "E208"]
+    assert [s.team for s in submissions.find_submissions(config, "beta")[0]] == ["beta"]
+    assert [e.code for e in submissions.find_submissions(config, "gamma")[1]] == ["E102"]
+    assert [e.code for e in submissions.find_submissions(config, "beta", "two")[1]] == ["E102"]
+
+
+def test_a_broken_task_is_not_the_team_s_fault(config: Config) -> None:
+    write_task(config, "broken", text="x: [\n")
+    write_submission(config, "task: broken\nimage: x\n")
+    assert submissions.load_submission(config, "alpha", "one").task == "broken"
+    assert submissions.find_submissions(config)[1] == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.one_of(st.text(max_size=120), st.dictionaries(
+    st.sampled_from(["task", "image", "build", "run", "command", "scenarios", "inputs", "tag"]),
+    st.recursive(st.none() | st.booleans() | st.integers() | st.sampled_from(["toy", "x", "..", "a\0b", "~", "/"]) | st.text(max_size=6),
+                 lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["context", "dockerfile", "args", "x"]), inner, max_size=3), max_leaves=6),
+    max_size=6).map(repr)))  # fmt: skip
+def test_anything_is_loaded_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    config = project(tmp_path_factory.mktemp("fuzz") / "root")
+    write_task(config, data=False)
+    write_submission(config, "x")
+    (config.submissions / "alpha/one/submission.yaml").write_bytes(text.encode("utf-8", "surrogatepass"))
+    try:
+        submissions.load_submission(config, "alpha", "one")
+    except RunnerError as error:
+        assert told(error).replace("\n", "").isprintable()
+        assert error.code in ("E201", "E202", "E207")

@@ -1,0 +1,96 @@
+"""A new task works at once, is the same everywhere, and is never half there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.tasks import compose, scaffold
+from runner.tasks import load as tasks
+from tests.worlds.definitions import project
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return project(tmp_path / "root")
+
+
+def test_a_new_task_is_right(config: Config) -> None:
+    folder = scaffold.new_task(config, "mine")
+    task = tasks.load_task(config, "mine")
+    assert tasks.task_problems(task, config) == []
+    assert compose.outdated({"mine": task}) == []
+    assert "synthetic" in (folder / "README.md").read_text()
+    assert [d.visibility for d in task.datasets.values()] == ["public", "blinded"]
+    assert [p.name for p in config.tasks.iterdir()] == ["mine"]
+
+
+def test_topics_and_judgments_belong_together(config: Config) -> None:
+    folder = scaffold.new_task(config, "mine")
+    seen: set[str] = set()
+    for dataset in ("dev", "test"):
+        topics = {
+            line.split('"')[3]
+            for line in (folder / f"datasets/{dataset}/inputs/queries.jsonl").read_text().splitlines()
+        }
+        judged = [
+            line.split()
+            for line in (folder / f"datasets/{dataset}/truths/qrels.txt").read_text().splitlines()
+        ]
+        assert {row[0] for row in judged} == topics
+        assert {row[0] for row in judged if row[3] == "1"} == topics
+        assert not topics & seen
+        seen |= topics
+
+
+def test_the_same_name_gives_the_same_files(config: Config, tmp_path: Path) -> None:
+    other = project(tmp_path / "other")
+    first, second = scaffold.new_task(config, "mine"), scaffold.new_task(other, "mine")
+    assert tasks.files_digest(tasks.folder_files(first)) == tasks.files_digest(tasks.folder_files(second))
+
+
+def test_an_existing_folder_is_left_alone(config: Config) -> None:
+    (config.tasks / "mine").mkdir()
+    (config.tasks / "mine" / "keep").write_text("x")
+    with pytest.raises(RunnerError, match="exists already"):
+        scaffold.new_task(config, "mine")
+    assert [p.name for p in (config.tasks / "mine").iterdir()] == ["keep"]
+    (config.tasks / "dangling").symlink_to("nowhere")
+    with pytest.raises(RunnerError, match="exists already"):
+        scaffold.new_task(config, "dangling")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "code"),
+    [
+        ("Mine", "adhoc", "E208"),
+        ("../x", "adhoc", "E208"),
+        ("", "adhoc", "E208"),
+        ("mine", "none", "E101"),
+        ("mine", "\x1b[2J", "E101"),
+    ],
+)
+def test_bad_names_and_kinds(config: Config, name: str, kind: str, code: str) -> None:
+    with pytest.raises(RunnerError) as caught:
+        scaffold.new_task(config, name, kind)
+    assert caught.value.code == code
+    assert caught.value.what.isprintable()
+    assert list(config.tasks.iterdir()) == []
+
+
+def test_nothing_is_left_when_it_fails(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: tasks.Task) -> bool:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(compose, "write", broken)
+    with pytest.raises(OSError):
+        scaffold.new_task(config, "mine")
+    assert list(config.tasks.iterdir()) == []
+
+
+def test_the_first_task_of_a_new_project(tmp_path: Path) -> None:
+    fresh = Config(root=tmp_path / "fresh", home=tmp_path / "home", truths=None)
+    assert (scaffold.new_task(fresh, "mine") / "task.yaml").is_file()

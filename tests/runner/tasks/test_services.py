@@ -1,0 +1,462 @@
+"""Interaction, services and several workflows in task.yaml: what is read, what is refused, what they change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.execution.job import Job
+from runner.execution.lock import make_job
+from runner.execution.pool import room_of
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.model.limits import GIB, MIB, Limits
+from runner.model.service import Interaction
+from runner.model.task import Task
+from runner.submissions.bundle import Bundle, bundle_digest, describe
+from runner.submissions.load import load_submission
+from runner.tasks.files import task_problems, work_digest
+from runner.tasks.load import load_task
+from runner.tasks.services import (
+    DRIVER_LIMITS,
+    RELAY_LIMITS,
+    gateway_key,
+    gateway_ready,
+    room_limits,
+    service_digest,
+    services_of_run,
+)
+from tests.worlds import definitions
+from tests.worlds.definitions import told
+
+GATEWAY: dict[str, Any] = {
+    "base_url": "https://models.example.org/v1",
+    "key": "EXAMPLE_KEY",
+    "models": ["small-1", "large-1"],
+    "calls": 100,
+    "tokens": 1000,
+}
+SERVICES: dict[str, Any] = {
+    "search": {"data": "services/arguments", "limits": {"memory": "1GiB"}},
+    "user": {"model": "any-user", "data": "services/arguments"},
+}
+DEBATE: dict[str, Any] = {
+    "workflow": "interactive",
+    "output": "simulations.jsonl",
+    "interaction": {"mode": "debate", "ready": "90s", "answer": {"time": "20s", "bytes": "64KiB"}, "seed": 2025},
+    "services": SERVICES,
+}  # fmt: skip
+
+
+def with_gateway(**changes: Any) -> dict[str, Any]:
+    """A batch task whose evaluator asks models."""
+    gateway = {key: value for key, value in {**GATEWAY, **changes}.items() if value is not None}
+    return {"evaluator": {"gateway": True}, "services": {"gateway": gateway}}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return definitions.project(tmp_path)
+
+
+def write(config: Config, changes: Mapping[str, Any], *, files: bool = True) -> Path:
+    """A task with ``changes``, and the files that its driver and services read."""
+    folder = definitions.write_task(config, **changes)
+    if files:
+        for dataset in ("dev", "test"):
+            for name in ("claims.jsonl", "debates.jsonl"):
+                (folder / f"datasets/{dataset}/inputs/{name}").write_text('{"id": "1", "claim": "x"}\n')
+        (folder / "services/arguments").mkdir(parents=True)
+        (folder / "services/arguments/arguments.jsonl").write_text('{"id": "1.1", "text": "x"}\n')
+    return folder
+
+
+def refused(config: Config, changes: Mapping[str, Any]) -> str:
+    """Everything that is said of a definition that cannot be used."""
+    write(config, changes)
+    with pytest.raises(RunnerError) as caught:
+        load_task(config, "toy")
+    assert caught.value.code == "E401"
+    return told(caught.value)
+
+
+def changed(base: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """``base`` with the key at ``a.b.c`` set, or removed (None)."""
+    made = deepcopy(dict(base))
+    *above, last = path.split(".")
+    at = made
+    for key in above:
+        at = at.setdefault(key, {})
+    if value is None:
+        del at[last]
+    else:
+        at[last] = value
+    return made
+
+
+# --- what is read ------------------------------------------------------------------------------------------
+
+
+def test_a_debate_is_read_with_its_defaults(config: Config) -> None:
+    folder = write(config, DEBATE)
+    task = load_task(config, "toy")
+    assert (task.workflow, task.workflows) == ("interactive", ("interactive",))
+    assert task.interaction == Interaction(
+        "debate", ready=90.0, answer_time=20.0, answer_bytes=65536, seed=2025
+    )
+    assert task.interaction.input == "claims.jsonl"
+    assert list(task.services) == ["search", "user"]
+    search = task.services["search"]
+    assert (search.data, search.image, search.limits.memory) == (folder / "services/arguments", None, GIB)
+    assert task.needs_sidecars and task.evaluation_gateway is None
+    assert task_problems(task, config) == []
+
+
+def test_a_batch_task_has_none_of_it(config: Config) -> None:
+    write(config, {})
+    task = load_task(config, "toy")
+    assert (task.workflows, task.interaction, dict(task.services)) == (("batch",), None, {})
+    assert not task.needs_sidecars
+
+
+def test_the_gateway_of_an_evaluator(config: Config) -> None:
+    write(config, with_gateway(cost=2.5, price={"input": 0.15, "output": 0.6}))
+    task = load_task(config, "toy")
+    gateway = task.evaluation_gateway
+    assert gateway is not None and gateway.options["models"] == ["small-1", "large-1"]
+    assert task.needs_sidecars and task_problems(task, config) == []
+
+
+def test_a_foreign_index(config: Config) -> None:
+    image = f"elasticsearch@sha256:{'0' * 64}"
+    search = {
+        "image": image, "server_port": 9200, "env": {"discovery.type": "single-node"},
+        "command": ["elasticsearch", "-Ecluster.name=a b"], "health": "/_cluster/health?timeout=1s",
+    }  # fmt: skip
+    write(config, changed(DEBATE, "services.search", search))
+    task = load_task(config, "toy")
+    assert (task.services["search"].image, task.services["search"].data) == (image, None)
+    assert task.services["search"].options["health"] == "/_cluster/health?timeout=1s"
+    assert task.services["search"].options["command"] == ["elasticsearch", "-Ecluster.name=a b"]
+    assert task_problems(task, config) == []
+
+
+# --- what is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("interaction", None, "needs to be told how it is talked to"),
+        ("output", None, "write output: simulations.jsonl"),
+        ("output", "run.txt", "writes simulations.jsonl"),
+        ("interaction.mode", "chat", "must be one of debate, judge"),
+        ("interaction.mode", None, 'lacks the key "mode"'),
+        ("interaction.port", 80, "at least 1024"),
+        ("interaction.concurrency", 0, "at least 1"),
+        ("interaction.turns", 1000, "at most 50"),
+        ("workflow", "batch", "but the workflow is not interactive"),
+        ("workflow", ["interactive", "batch"], "no batch form"),
+        ("workflow", ["interactive", "upload"], "must be one of batch, interactive"),
+        ("workflow", [], "workflow"),
+        ("workflow", "talk", "a list of `batch` and `interactive`"),
+        ("services.user", None, "needs a simulated user"),
+        ("services.user.data", None, 'lacks the key "data"'),
+        ("services.user.data", "../elsewhere", "not inside the task's folder"),
+        ("services.search.data", None, "needs the arguments that are in it"),
+        ("services.search.data", "/etc", "a relative path"),
+        ("services.search.port", 8080, "the software's own port is the same"),
+        ("services.search.server_port", 9300, "another server than ours"),
+        ("services.search.command", ["x"], "command is for another server than ours"),
+        ("services.search.health", "/", "health is for another server than ours"),
+        ("services.search.health", "healthz", "a path such as /_cluster/health"),
+        ("services.search.health", "/a\r\nHost: b", "a path such as /_cluster/health"),
+        ("services.search.command", "elasticsearch", '"command" must be a list'),
+        ("services.search.image", "elasticsearch:8", "named by its digest"),
+        ("services.search.prefix", "arguments", "a path such as /arguments"),
+        ("services.search.limits", {"memory": "0MiB"}, "more than nothing"),
+        ("services.other", {}, "other"),
+        ("services.user.llm", {"model": "small-1"}, "there is no gateway"),
+        ("services.gateway", GATEWAY, "nothing uses the gateway"),
+        ("evaluator", {"gateway": True}, "there is no gateway"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_wrong_debate_is_refused(config: Config, path: str, value: Any, says: str) -> None:
+    assert says in refused(config, changed(DEBATE, path, value))
+
+
+def test_all_problems_come_at_once(config: Config) -> None:
+    wrong = changed(changed(DEBATE, "output", "run.txt"), "services.search.port", 8080)
+    text = refused(config, changed(wrong, "services.user.data", "../x"))
+    assert "writes simulations.jsonl" in text and "own port" in text and "not inside" in text
+
+
+def test_a_judge_has_no_simulated_user(config: Config) -> None:
+    judge = {"workflow": ["interactive", "batch"], "interaction": {"mode": "judge"}, "output": "evaluations.jsonl"}  # fmt: skip
+    text = refused(config, {**judge, "services": {"user": SERVICES["user"]}})
+    assert "for mode debate only" in text
+    assert "only interactive software can reach an index" in refused_again(config, {"services": SERVICES})
+
+
+def refused_again(config: Config, changes: Mapping[str, Any]) -> str:
+    import shutil
+
+    shutil.rmtree(config.tasks / "toy")
+    return refused(config, changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"base_url": "https://user:hunter2@models.example.org/v1"}, "holds credentials"),
+        ({"base_url": "https://hunter2@models.example.org/v1"}, "holds credentials"),
+        ({"base_url": "https://models.example.org/v1?key=hunter2"}, "query or fragment"),
+        ({"base_url": "https://models.example.org:99999/v1"}, "not an address"),
+        ({"base_url": "https:///v1"}, "names no host"),
+        ({"base_url": "http://models.example.org/v1"}, "could be read on the way"),
+        ({"base_url": "ftp://models.example.org"}, "starts with https"),
+        ({"key": "sk-hunter2hunter2hunter2"}, "not the name of an environment variable"),
+        ({"key": "hunter2"}, "not the name of an environment variable"),
+        ({"models": []}, "models"),
+        ({"models": ["a b"]}, "the name of a model"),
+        ({"calls": None}, 'lacks the key "calls"'),
+        ({"tokens": None}, 'lacks the key "tokens"'),
+        ({"calls": 0}, "at least 1"),
+        ({"cost": 5.0}, "without prices"),
+        ({"network": "a b"}, "the name of a network"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_wrong_gateway_is_refused_and_no_secret_repeated(
+    config: Config, changes: dict[str, Any], says: str
+) -> None:
+    text = refused(config, with_gateway(**changes))
+    assert says in text
+    assert "hunter2" not in text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:8000/v1",
+        "http://localhost/v1",
+        "http://10.1.2.3:1/v1",
+        "http://[::1]:80/v1",
+        "http://llm.internal/v1",
+    ],
+)
+def test_an_endpoint_in_a_network_of_ones_own_may_be_http(config: Config, url: str) -> None:
+    write(config, with_gateway(base_url=url))
+    assert load_task(config, "toy").services["gateway"].options["base_url"] == url
+
+
+def test_the_users_model_must_be_one_of_the_gateways(config: Config) -> None:
+    services = {
+        **SERVICES,
+        "gateway": GATEWAY,
+        "user": {**SERVICES["user"], "llm": {"model": "small-2", "prompts": "prompts"}},
+    }
+    text = refused(config, {**DEBATE, "services": services})
+    assert 'does not allow "small-2"' in text and "small-1" in text
+
+
+def test_truths_must_not_lie_in_the_data_of_a_service(config: Config) -> None:
+    for place in ("datasets/dev/truths", "datasets/dev", "datasets/dev/truths/deeper"):
+        wrong = changed(DEBATE, "services.search.data", place)
+        assert "lie in one another" in (refused if place.endswith("dev/truths") else refused_again)(
+            config, wrong
+        )
+
+
+def test_the_files_of_services_are_looked_at(config: Config) -> None:
+    folder = write(config, DEBATE)
+    data = folder / "services/arguments"
+    (data / "arguments.jsonl").rename(data / "other.jsonl")
+    (folder / "datasets/dev/inputs/claims.jsonl").unlink()
+    found = "\n".join(str(p) for p in task_problems(load_task(config, "toy"), config))
+    assert "the data of search hold no arguments.jsonl" in found
+    assert "the data of user hold no arguments.jsonl" in found
+    assert 'what is seen of "dev" holds no claims.jsonl' in found
+    (data / "other.jsonl").unlink()
+    data.rmdir()
+    found = "\n".join(str(p) for p in task_problems(load_task(config, "toy"), config))
+    assert "data of the service search" in found
+
+
+def test_a_copy_of_truths_among_the_data_of_a_service_is_a_leak(config: Config) -> None:
+    folder = write(config, DEBATE)
+    (folder / "services/arguments/help.txt").write_text("test-1 0 d1 1\n")
+    found = "\n".join(str(p) for p in task_problems(load_task(config, "toy"), config))
+    assert "also among the data of the service search, as help.txt" in found
+
+
+def test_a_view_that_hides_the_drivers_file_is_found(config: Config) -> None:
+    scenarios = [{"id": "default", "files": ["documents.jsonl"]}, {"id": "all"}]
+    write(config, {**DEBATE, "scenarios": scenarios})
+    found = "\n".join(str(p) for p in task_problems(load_task(config, "toy"), config))
+    assert 'what is seen of "dev" holds no claims.jsonl' in found and "line" not in found
+
+
+# --- identity ----------------------------------------------------------------------------------------------
+
+
+def test_a_services_digest_covers_its_files_and_options(config: Config) -> None:
+    folder = write(config, DEBATE)
+    task = load_task(config, "toy")
+    before = {name: service_digest(one) for name, one in task.services.items()}
+    assert before["search"] != before["user"]
+    assert service_digest(replace(task.services["search"], limits=Limits())) == before["search"]
+    (folder / "services/arguments/arguments.jsonl").write_text('{"id": "1.1", "text": "xyz"}\n')
+    after = {name: service_digest(one) for name, one in task.services.items()}
+    assert all(before[name] != after[name] for name in before)
+
+
+def test_the_gateways_identity_is_its_models_alone(config: Config) -> None:
+    write(config, with_gateway())
+    gateway = load_task(config, "toy").services["gateway"]
+    other = {**gateway.options, "base_url": "http://127.0.0.1:1/v1", "calls": 1, "network": "host"}
+    assert service_digest(replace(gateway, options=other)) == service_digest(gateway)
+    assert service_digest(replace(gateway, options={**other, "models": ["x"]})) != service_digest(gateway)
+
+
+def test_the_key_is_read_from_the_environment_and_only_there(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(config, with_gateway())
+    gateway = load_task(config, "toy").services["gateway"]
+    monkeypatch.delenv("EXAMPLE_KEY", raising=False)
+    assert gateway_key(gateway) is None and not gateway_ready(gateway)
+    monkeypatch.setenv("EXAMPLE_KEY", "hunter2")
+    assert gateway_key(gateway) == "hunter2" and gateway_ready(gateway)
+    assert "hunter2" not in repr(gateway)
+    open_ = replace(gateway, options={k: v for k, v in gateway.options.items() if k != "key"})
+    assert gateway_key(open_) is None and gateway_ready(open_)
+
+
+# --- submissions, jobs and locks -----------------------------------------------------------------------------
+
+IMAGE = {"id": "sha256:" + "1" * 64, "repo_digest": None, "platform": "linux/amd64", "archive": None}
+SIDECARS = "sha256:" + "2" * 64
+
+
+def job(task: Task, *, sidecars: str | None = SIDECARS, **more: Any) -> Job:
+    """The job of a software of ``task``, as its bundle says."""
+    data = {
+        "schema_version": 1, "team": "alpha", "software": "one", "task": "toy", "scenarios": ["default"],
+        "image": IMAGE, "runs": [], "command": None, "tag": "one", "description": "", "method": "automatic",
+        "inputs": {}, "check": None, "packed": "2026-01-01T00:00:00Z", **more,
+    }  # fmt: skip
+    bundle = Bundle(Path("nowhere"), data, bundle_digest(data))
+    dataset = task.datasets["test"]
+    return make_job(bundle, task, dataset, "default", own_profile=True, sidecars=sidecars, replies=Path("r"))
+
+
+def test_a_submission_chooses_its_workflow(config: Config) -> None:
+    judge = {"workflow": ["interactive", "batch"], "interaction": {"mode": "judge"}, "output": "evaluations.jsonl"}  # fmt: skip
+    write(config, judge)
+    definitions.write_submission(config, "task: toy\nbuild: {}\nworkflow: batch\n")
+    definitions.write_submission(config, "task: toy\nbuild: {}\n", software="two")
+    task = load_task(config, "toy")
+    one, two = (load_submission(config, "alpha", name) for name in ("one", "two"))
+    assert (one.workflow, two.workflow) == ("batch", None)
+    assert describe(one, None)["workflow"] == "batch" and "workflow" not in describe(two, None)
+    batch, server = job(task, workflow="batch"), job(task)
+    assert (batch.workflow, server.workflow) == ("batch", "interactive")
+    assert batch.sidecars is None and "sidecars" not in batch.lock
+    assert server.sidecars == SIDECARS and server.env["PORT"] == "8080"
+    assert "inputDataset" in batch.env and "inputDataset" not in server.env
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("build: {}\nworkflow: interactive\n", 'has no workflow "interactive"'),
+        ("build: {}\nworkflow: upload\n", "must be one of batch, interactive"),
+        ("run: run.txt\nworkflow: batch\n", "run files are taken as they are"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused(config: Config, text: str, says: str) -> None:
+    write(config, {"uploads": True})
+    folder = definitions.write_submission(config, f"task: toy\n{text}")
+    (folder / "run.txt").write_text("x")
+    with pytest.raises(RunnerError) as caught:
+        load_submission(config, "alpha", "one")
+    assert says in told(caught.value)
+
+
+def test_a_bundle_whose_workflow_is_not_offered_any_more(config: Config) -> None:
+    write(config, {})
+    with pytest.raises(RunnerError) as caught:
+        job(load_task(config, "toy"), workflow="interactive")
+    assert caught.value.code == "E207"
+
+
+def test_the_lock_of_a_server_pins_what_it_talks_to(config: Config) -> None:
+    folder = write(config, DEBATE)
+    task = load_task(config, "toy")
+    made = job(task)
+    assert made.env["ARGUMENTS_URL"] == made.env["ELASTICSEARCH_URL"] == "http://127.0.0.1:9200/arguments"
+    assert made.env["ARGUMENTS_INDEX"] == "claimrev"
+    assert set(made.services) == {"search", "user"} and made.replies is None
+    assert made.lock["sidecars"] == SIDECARS and made.lock["interaction"]["seed"] == 2025
+    assert job(task).lock_digest == made.lock_digest
+    assert job(task, sidecars="sha256:" + "3" * 64).lock_digest != made.lock_digest
+    (folder / "services/arguments/arguments.jsonl").write_text('{"id": "1.1", "text": "y"}\n')
+    assert job(task).lock_digest != made.lock_digest
+    json.dumps(made.lock)
+
+
+def test_budget_and_address_of_the_gateway_are_not_the_work(config: Config) -> None:
+    user = {**SERVICES["user"], "llm": {"model": "small-1"}}
+    write(config, {**DEBATE, "services": {"user": user, "gateway": GATEWAY}})
+    task = load_task(config, "toy")
+    made = job(task)
+    assert set(made.services) == {"user", "gateway"} and made.replies == Path("r")
+    gateway = task.services["gateway"]
+    cheaper = replace(gateway, options={**gateway.options, "calls": 1, "base_url": "http://other.example"})
+    same = replace(task, services={**task.services, "gateway": cheaper})
+    assert job(same).lock_digest == made.lock_digest
+    assert "models.example.org" not in json.dumps(made.lock)
+
+
+def test_other_locks_are_what_they_were(config: Config) -> None:
+    """A batch task that learns of a second workflow or of a gateway starts none of its runs again."""
+    write(config, {"output": "evaluations.jsonl"})
+    task = load_task(config, "toy")
+    before = job(task)
+    both = replace(task, workflow="interactive", workflows=("interactive", "batch"), interaction=Interaction("judge"))  # fmt: skip
+    assert work_digest(both, "batch") == work_digest(task)
+    assert job(both, workflow="batch").lock["digests"] == before.lock["digests"]
+    assert set(before.lock) == set(job(both, workflow="batch").lock)
+
+
+def test_memory_of_the_whole_room_is_planned_with(config: Config) -> None:
+    write(config, DEBATE)
+    task = load_task(config, "toy")
+    alone = task.limits
+    room = room_of(task, None, "execute")
+    assert room == alone  # of an unknown bundle nothing is known
+    bundle = Bundle(Path("nowhere"), {"runs": []}, "")
+    room = room_of(task, bundle, "execute")
+    beside = sum(one.limits.memory for one in task.services.values()) + 64 * MIB  # what watches the index
+    assert room.memory == alone.memory + beside + DRIVER_LIMITS.memory + RELAY_LIMITS.memory
+    assert (room.cpus, room.pids) == (alone.cpus, alone.pids)
+    uploaded = Bundle(Path("nowhere"), {"runs": [{}]}, "")
+    assert room_of(task, uploaded, "execute") == alone
+    assert room_of(task, bundle, "evaluate") == task.evaluator_limits
+    assert room_limits(Limits(memory=MIB), {}, interactive=False) == Limits(memory=MIB)
+
+
+def test_the_gateway_is_part_of_a_run_only_for_a_user_that_is_a_model(config: Config) -> None:
+    plain = {**DEBATE, **with_gateway(), "services": {**SERVICES, "gateway": GATEWAY}}
+    write(config, plain)
+    task = load_task(config, "toy")
+    assert set(services_of_run(task.services)) == {"search", "user"}
+    assert room_of(task, None, "evaluate").memory == task.evaluator_limits.memory + 512 * MIB

@@ -1,0 +1,326 @@
+"""Loading tasks: what is read, what is refused with file and line, and the checks of the data files."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import schemas
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.model.limits import GIB, MIB, Exceptions, Limits
+from runner.tasks import load as tasks
+from tests.worlds.definitions import definition, project, told, write_task
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return project(tmp_path / "root")
+
+
+def refused(config: Config, code: str, name: str = "toy") -> str:
+    with pytest.raises(RunnerError) as caught:
+        tasks.load_task(config, name)
+    assert caught.value.code == code, told(caught.value)
+    return told(caught.value)
+
+
+def test_a_task_with_defaults(config: Config) -> None:
+    folder = write_task(config)
+    task = tasks.load_task(config, "toy")
+    assert task.limits == Limits()
+    assert task.evaluator_limits == tasks.EVALUATOR_LIMITS
+    assert task.datasets["dev"].inputs == folder / "datasets/dev/inputs"
+    assert task.datasets["dev"].scores == "public"
+    assert task.tables["main"].measures == ("ap", "ndcg_10")
+    assert task.tables["main"].cells == (tasks.Cell("test", "default"),)
+    assert list(task.scenarios) == ["default"]
+    assert task.digest == schemas.digest(task.definition)
+    assert task.public_dataset() is task.datasets["dev"]
+    assert tasks.task_problems(task, config) == []
+
+
+def test_everything_given_is_read(config: Config) -> None:
+    write_task(
+        config, workflow="upload", output="out.txt", score_precision="double",
+        limits={"memory": "1.5GiB", "wall_clock": "2min", "log": 4096, "cpus": 2, "gpus": 1, "tmp_exec": True,
+                "loopback": False},
+        evaluator={"image": "org/eval@sha256:" + "0" * 64, "limits": {"memory": "1GB"}},
+        quota={"submissions": 3, "attempts": 4, "teams": {"alpha": 9}},
+        severities={"F012": "defect"},
+        exceptions={"alpha/one": {"writable": ["/root/.cache"], "writable_bytes": "8MiB", "root": True}},
+        models=[{"path": "models/m", "target": "/models/m", "digest": "sha256:" + "1" * 64}],
+        scenarios=[{"id": "default"}, {"id": "queries", "files": ["queries.*"]}],
+    )  # fmt: skip
+    task = tasks.load_task(config, "toy")
+    assert task.limits == Limits(
+        memory=1536 * MIB, wall_clock=120.0, log=4096, cpus=2.0, gpus=1, tmp_exec=True, loopback=False
+    )
+    assert task.evaluator_limits.memory == 10**9
+    assert task.quota == tasks.Quota(3, 4, {"alpha": 9})
+    assert task.exceptions == {"alpha/one": Exceptions(("/root/.cache",), 8 * MIB, True)}
+    assert task.models[0].path == task.folder / "models/m"
+    assert task.scenarios["queries"].files == ("queries.*",)
+    assert (task.workflow, task.output, task.score_precision) == ("upload", "out.txt", "double")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"id": "other"}, 'id is "other", but the folder is "toy"'),
+        ({"datasets": [{"id": "dev", "visibility": "public"}, {"id": "test", "visibility": "public"}, {"id": "dev", "visibility": "public"}]}, '"dev" is in datasets twice'),
+        ({"measures": [{"id": "ap", "measure": "AP", "truths": "q"}] * 2}, '"ap" is in measures twice'),
+        ({"tables": [{"id": "m", "cells": [{"dataset": "test"}], "rank_by": "app"}]}, 'there is no measure "app". Fix: Did you mean "ap"?'),
+        ({"tables": [{"id": "m", "cells": [{"dataset": "text"}], "rank_by": "ap"}]}, 'there is no dataset "text". Fix: Did you mean "test"?'),
+        ({"tables": [{"id": "m", "cells": [{"dataset": "test", "scenario": "s"}], "rank_by": "ap"}]}, 'there is no scenario "s"'),
+        ({"tables": [{"id": "m", "cells": [{"dataset": "test"}], "rank_by": "ap", "measures": ["x"]}]}, 'there is no measure "x"'),
+        ({"scenarios": [{"id": "a"}]}, 'there is no scenario "default"'),
+        ({"datasets": [{"id": "test", "visibility": "public", "inputs": "../../submissions"}]}, "not inside the task's folder"),
+        ({"datasets": [{"id": "test", "visibility": "public", "inputs": "/etc"}]}, "not a relative path"),
+        ({"datasets": [{"id": "test", "visibility": "public", "topics": "../truths/qrels.txt"}]}, "leaves the inputs"),
+        ({"measures": [{"id": "ap", "measure": "AP", "truths": "../../q"}]}, "leaves the truths"),
+        ({"limits": {"memory": "0MiB"}}, '"memory" must be more than nothing'),
+        ({"limits": {"wall_clock": "0.0 s"}}, '"wall_clock" must be more than nothing'),
+        ({"limits": {"wall_clock": "12:30"}}, "not a duration"),
+        ({"limits": {"memroy": "1GiB"}}, 'Did you mean "memory"?'),
+        ({"kind": "adhok"}, 'there is no kind "adhok"'),
+        ({"output": "../run.txt"}, "not a plain file name"),
+        ({"severities": {"F1": "error"}}, "not a finding code"),
+        ({"severities": {"F001": "fatal"}}, "must be one of error, defect, warning, ignore"),
+        ({"exceptions": {"alpha/one": {"writable": ["/truths/x"]}}}, "a place of the platform's own"),
+        ({"exceptions": {"alpha/one": {"writable": ["/cache/../proc"]}}}, "a place of the platform's own"),
+        ({"exceptions": {"alpha": {}}}, "not team/software"),
+        ({"models": [{"path": "../m", "target": "/m", "digest": "sha256:" + "0" * 64}]}, "not inside the task's folder"),
+        ({"quota": {"teams": {"Not a name": 3}}}, "not a name"),
+        ({"title": None}, 'lacks the key "title"'),
+        ({"schema_version": 2}, '"schema_version" must be 1'),
+    ],
+)  # fmt: skip
+def test_a_wrong_definition_is_refused_in_words(
+    config: Config, changes: dict[str, Any], expected: str
+) -> None:
+    write_task(config, text=schemas.canonical(definition(**changes)).decode())
+    found = refused(config, "E401")
+    assert expected in found
+    assert "tasks/toy/task.yaml:1: " in found
+
+
+def test_all_problems_come_at_once_with_their_lines(config: Config) -> None:
+    write_task(config, text=(
+        "schema_version: 1\nid: toy\ntitle: 3\nkind: adhoc\ndemo: yes\n"
+        "datasets:\n  - {id: dev, visibility: hidden}\n"
+        "measures:\n  - {id: ap, measure: AP, truths: q}\n"
+        "tables:\n  - id: main\n    cells: [{dataset: tset}]\n    rank_by: app\n"
+    ))  # fmt: skip
+    found = refused(config, "E401")
+    places = [line.split(": ")[0] for line in found.splitlines() if line.startswith("tasks/toy/")]
+    assert places == [f"tasks/toy/task.yaml:{n}" for n in (3, 5, 7, 12, 13)]
+
+
+def test_what_is_no_yaml_has_its_own_code(config: Config) -> None:
+    write_task(config, text="a: b: c\n")
+    assert "tasks/toy/task.yaml:1: " in refused(config, "E405")
+
+
+def test_an_unknown_task_is_named_with_a_near_one(config: Config) -> None:
+    write_task(config)
+    assert 'Did you mean "toy"?' in refused(config, "E102", "tyo")
+    assert "\x1b" not in refused(config, "E102", "\x1b[2J/../../etc")
+
+
+def test_one_bad_task_never_stops_the_others(config: Config) -> None:
+    write_task(config)
+    write_task(config, "bad", text="- x\n")
+    write_task(config, "worse", text="\x00")
+    (config.tasks / ".hidden").mkdir()
+    (config.tasks / "no-task").mkdir()
+    found, errors = tasks.load_tasks(config)
+    assert list(found) == ["toy"]
+    assert [e.code for e in errors] == ["E401", "E405"]
+
+
+def hidden(**changes: Any) -> dict[str, Any]:
+    rows = [{"id": "dev", "visibility": "public"}, {"id": "test", "visibility": "blinded", **changes}]
+    return {"demo": None, "datasets": rows}
+
+
+def test_truths_of_a_blinded_dataset_lie_outside(tmp_path: Path) -> None:
+    config = project(tmp_path / "root", truths=tmp_path / "truths")
+    write_task(config, **hidden())
+    task = tasks.load_task(config, "toy")
+    assert task.datasets["test"].truths == tmp_path / "truths/toy/test"
+    assert task.datasets["test"].scores == "organiser"
+    problems = tasks.task_problems(task, config)
+    assert len(problems) == 1 and "$RUNNER_TRUTHS/toy/test" in str(problems[0])
+    assert tasks.task_problems(task, config, ["dev"]) == []
+    (tmp_path / "truths/toy/test").mkdir(parents=True)
+    (tmp_path / "truths/toy/test/qrels.txt").write_text("t1 0 d1 1\n")
+    assert tasks.task_problems(task, config) == []
+
+
+def test_truths_of_a_blinded_dataset_in_the_tree_are_refused(config: Config) -> None:
+    write_task(config, **hidden(truths="datasets/test/truths"))
+    assert "lie in the tree that participants get" in refused(config, "E403")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"truths": "datasets/test/inputs"},
+        {"truths": "datasets/test/inputs/t"},
+        {"truths": "datasets/dev/inputs"},
+        {"truths": "datasets/test"},
+    ],
+)
+def test_truths_inside_inputs_are_refused(config: Config, changes: dict[str, str]) -> None:
+    rows = [{"id": "dev", "visibility": "public"}, {"id": "test", "visibility": "blinded", **changes}]
+    write_task(config, datasets=rows)
+    assert "lie in one another" in refused(config, "E403")
+
+
+def test_truths_reached_through_a_link_are_refused(config: Config) -> None:
+    folder = write_task(config)
+    (folder / "alias").symlink_to("datasets/test/inputs")
+    text = definition(datasets=[{"id": "test", "visibility": "blinded", "truths": "alias"}])
+    (folder / "task.yaml").write_text(schemas.canonical(text).decode())
+    assert "lie in one another" in refused(config, "E403")
+
+
+def test_a_folder_that_leaves_by_a_link_is_refused(config: Config, tmp_path: Path) -> None:
+    folder = write_task(config, datasets=[{"id": "test", "visibility": "public", "inputs": "link"}])
+    (folder / "link").symlink_to(tmp_path)
+    assert "not inside the task's folder" in refused(config, "E401")
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("link")
+    assert "not inside the task's folder" in refused(config, "E401")
+
+
+def test_truths_folder_within_the_project_is_refused(tmp_path: Path) -> None:
+    config = project(tmp_path / "root", truths=tmp_path / "root" / "truths")
+    write_task(config, **hidden())
+    assert "RUNNER_TRUTHS" in refused(config, "E403")
+
+
+def test_unset_truths_within_the_project_are_refused_by_the_deep_check(config: Config) -> None:
+    write_task(config, **hidden())
+    task = tasks.load_task(config, "toy")
+    truths = task.datasets["test"].truths
+    truths.mkdir(parents=True)
+    (truths / "qrels.txt").write_text("x\n")
+    with pytest.raises(RunnerError) as caught:
+        tasks.check_task(task, config)
+    assert caught.value.code == "E403"
+
+
+def test_a_copy_of_the_truths_among_the_inputs_is_found(config: Config) -> None:
+    folder = write_task(config)
+    qrels = (folder / "datasets/test/truths/qrels.txt").read_bytes()
+    (folder / "datasets/dev/inputs/notes.bin").write_bytes(qrels)
+    with pytest.raises(RunnerError) as caught:
+        tasks.check_task(tasks.load_task(config, "toy"), config)
+    assert caught.value.code == "E403"
+    assert "notes.bin" in told(caught.value)
+
+
+def test_deep_problems_are_listed_at_once(config: Config) -> None:
+    folder = write_task(
+        config, scenarios=[{"id": "default", "files": ["*.xml"]}],
+        measures=[{"id": "ap", "measure": "AP", "truths": "qrel.txt"}],
+        models=[{"path": "m", "target": "/m", "digest": "sha256:" + "0" * 64}, {"path": "n", "target": "/n", "digest": "sha256:" + "0" * 64}],
+        tables=[{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ap", "baseline": "baselines/none"}],
+        datasets=[{"id": "dev", "visibility": "public", "topics": "topics.xml"}, {"id": "test", "visibility": "blinded"}],
+    )  # fmt: skip
+    (folder / "m").mkdir()
+    (folder / "m" / "weights").write_text("x")
+    (folder / "datasets/test/inputs/link").symlink_to("queries.jsonl")
+    task = tasks.load_task(config, "toy")
+    text = "\n".join(str(p) for p in tasks.task_problems(task, config))
+    for expected in ('"topics.xml" is not among the inputs', 'Did you mean "qrels.txt"?', "fits no input", "link is not a regular file",
+                     tasks.model_digest(task.models[0]), "the folder n is missing", 'no software "baselines/none"'):  # fmt: skip
+        assert expected in text, (expected, text)
+    with pytest.raises(RunnerError) as caught:
+        tasks.check_task(task, config)
+    assert caught.value.code == "E402"
+
+
+def test_views_hold_what_the_patterns_say(config: Config) -> None:
+    folder = write_task(config)
+    inputs = folder / "datasets/dev/inputs"
+    (inputs / "deep/er").mkdir(parents=True)
+    (inputs / "deep/er/a.txt").write_text("x")
+    (inputs / "deep/b.txt").write_text("x")
+    dataset = tasks.load_task(config, "toy").datasets["dev"]
+
+    def names(*patterns: str) -> list[str]:
+        return [str(name) for name, _ in tasks.view_files(dataset, tasks.Scenario("s", patterns))]
+
+    assert names("*.jsonl") == ["documents.jsonl", "queries.jsonl"]
+    assert names("*") == ["documents.jsonl", "queries.jsonl"]
+    assert names("deep/*") == ["deep/b.txt"]
+    assert names("deep/**") == names("**/*.txt") == ["deep/b.txt", "deep/er/a.txt"]
+    assert len(tasks.view_files(dataset)) == len(names("**")) == 4
+    assert tasks.view_files(dataset)[0] == (PurePosixPath("deep/b.txt"), inputs / "deep/b.txt")
+
+
+def test_digests_follow_names_and_contents_only(config: Config) -> None:
+    folder = write_task(config)
+    dataset = tasks.load_task(config, "toy").datasets["dev"]
+    first, truths = tasks.inputs_digest(dataset), tasks.truths_digest(dataset)
+    file = folder / "datasets/dev/inputs/documents.jsonl"
+    os.utime(file, (1, 1))
+    assert tasks.inputs_digest(dataset) == first
+    text = file.read_text()
+    file.write_text(text.replace("d1", "d2"))
+    assert tasks.inputs_digest(dataset) != first
+    file.write_text(text)
+    assert tasks.inputs_digest(dataset) == first
+    file.rename(file.with_name("other.jsonl"))
+    assert tasks.inputs_digest(dataset) != first
+    assert tasks.truths_digest(dataset) == truths
+    view = tasks.Scenario("s", ("queries.jsonl",))
+    assert tasks.inputs_digest(dataset, view) == tasks.files_digest(tasks.view_files(dataset, view)) != first
+
+
+def test_missing_data_are_an_error_only_where_they_are_needed(config: Config) -> None:
+    write_task(config, data=False)
+    task = tasks.load_task(config, "toy")
+    with pytest.raises(RunnerError) as caught:
+        tasks.inputs_digest(task.datasets["dev"])
+    assert caught.value.code == "E402"
+
+
+def test_titles_and_tables_do_not_change_the_work(config: Config) -> None:
+    folder = write_task(config)
+    before = tasks.load_task(config, "toy")
+    (folder / "task.yaml").write_text(schemas.canonical(definition(title="Other")).decode())
+    after = tasks.load_task(config, "toy")
+    assert before.digest != after.digest
+    assert tasks.work_digest(before) == tasks.work_digest(after)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("64MiB", 64 * MIB), ("2GB", 2 * 10**9), ("1.5 GiB", 3 * GIB // 2), ("10kB", 10000), ("7B", 7), (9, 9)],
+)
+def test_sizes(text: int | str, size: int) -> None:
+    assert tasks.parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("10min", 600), ("1.5h", 5400), ("2 d", 172800), (3, 3), (0.5, 0.5)]
+)
+def test_durations(text: float | str, seconds: float) -> None:
+    assert tasks.parse_duration(text) == seconds
+
+
+@given(st.text(max_size=12))
+def test_other_amounts_are_value_errors(text: str) -> None:
+    for parse in (tasks.parse_size, tasks.parse_duration):
+        with suppress(ValueError):
+            assert parse(text) > 0

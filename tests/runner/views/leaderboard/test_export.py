@@ -1,0 +1,244 @@
+"""The formats of a leaderboard, with hostile tags in all of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import schemas
+from runner.model.errors import RunnerError
+from runner.records.store import queries
+from runner.views.audience import ORGANISER, PUBLIC, Audience, redact_run
+from runner.views.leaderboard.export import FORMATS, export, print_table, to_prototext
+from runner.views.leaderboard.rows import LeaderboardTable
+from runner.views.leaderboard.table import build
+from tests.worlds import records
+from tests.worlds.records import World, with_scores
+
+EVIL = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "@SUM(1)",
+    "-2+3",
+    "\x1b[31mred\x07",
+    "a\nb,c\td\r",
+    "x | y | [link](https://evil.example) `code` **b** @alice",
+    "\\input{/etc/passwd} $x$ %& #_^~ {}",
+    "\u202egnirts",
+    "]]>&amp;<!--",
+]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> LeaderboardTable:
+    world = World.make(tmp_path_factory.mktemp("world"))
+    world.scored("baselines", "bm25", mean=0.5)
+    world.scored("good", "x", mean=0.8)
+    for n, tag in enumerate(EVIL):
+        world.scored("evil", f"s{n}", tag=tag, topics=30)
+    for n, tag in enumerate(EVIL):
+        world.attempt(
+            world.register("worse", f"s{n}", tag=tag), verdict="no-output", detail=f"{tag} is not there"
+        )
+    return build(world.store, records.task(), "main", ORGANISER)
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_no_format_lets_control_characters_through(table: LeaderboardTable, format: str) -> None:
+    text = export(table, format)
+    assert text.endswith("\n")
+    assert [c for c in set(text) if c != "\n" and not c.isprintable()] == []
+
+
+def test_plain_text_has_one_line_a_row(table: LeaderboardTable) -> None:
+    lines = export(table, "table").splitlines()
+    assert sum("evil/s" in line for line in lines) == len(EVIL)
+    assert sum("worse/s" in line for line in lines) == len(EVIL)
+    assert any(line.split()[:3] == ["1", "good/x", "x"] and "†" in line for line in lines)
+    legend = next(line for line in lines if line.startswith("†"))
+    assert "randomisation" in legend and "Holm" in legend and "0.05" in legend and "n = 30" in legend
+
+
+def test_json_keeps_its_schema_and_full_precision(table: LeaderboardTable) -> None:
+    data = json.loads(export(table, "json"))
+    assert schemas.validate(data, "leaderboard") == []
+    assert data["rows"][0]["team"] == "good"
+    assert data["rows"][0]["scores"]["ndcg"]["mean"] == table.rows[0].values["ndcg"].mean
+    assert data["rows"][0]["comparison"]["mark"] == "better"
+    assert data["significance"]["correction"] == "Holm"
+
+
+def test_csv_starts_no_formula_and_parses_back(table: LeaderboardTable) -> None:
+    rows = list(csv.DictReader(io.StringIO(export(table, "csv"))))
+    assert len(rows) == 2 + 2 * len(EVIL)
+    for row in rows:
+        for name in ("team", "software", "tag", "reason", "method", "blame"):
+            assert row[name][:1] not in tuple("=+-@\t\r"), row[name]
+        assert None not in row
+    assert float(rows[0]["ndcg"]) == table.rows[0].values["ndcg"].mean
+    assert {r["outcome"] for r in rows} == {"scored", "failed"}
+
+
+def test_markdown_cells_stay_cells(table: LeaderboardTable) -> None:
+    lines = [line for line in export(table, "markdown").splitlines() if line.startswith("|")]
+    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in lines}
+    assert len(widths) == 2  # the ranked and the unranked table
+    text = export(table, "markdown")
+    assert "<script" not in text and "<img" not in text and "](http" not in text and " @alice" not in text
+
+
+def test_latex_has_no_command_of_a_participant(table: LeaderboardTable) -> None:
+    text = export(table, "latex")
+    assert "\\input" not in text
+    assert "\\textbackslash{}input\\{/etc/passwd\\} \\$x\\$" in text
+    commands = set(re.findall(r"\\[a-zA-Z]+", text))
+    assert commands <= {
+        *(
+            f"\\{c}"
+            for c in ("usepackage", "begin", "end", "centering", "caption", "label", "textbf", "dagger")
+        ),
+        *(f"\\{c}" for c in ("ddagger", "toprule", "midrule", "bottomrule", "ldots", "downarrow", "approx")),
+        *(
+            f"\\{c}"
+            for c in ("textbackslash", "textasciicircum", "textasciitilde", "textless", "textgreater")
+        ),
+        *(f"\\{c}" for c in ("textbar", "textquotedbl")),
+    }
+    assert text.count("\\textbf{") == len(table.columns)
+    assert "$^{\\dagger}$" in text
+    for word in ("Holm", "randomisation", "alpha = 0.05", "n = 30"):
+        assert word in text
+    body = text.split("\\midrule")[1].split("\\bottomrule")[0].strip().splitlines()
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {6}
+
+
+class Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta",):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_html_is_one_closed_page_that_fetches_nothing(table: LeaderboardTable) -> None:
+    page = Page()
+    page.feed(export(table, "html"))
+    assert page.open == []
+    names = {tag for tag, _ in page.tags}
+    assert names <= {
+        *("html", "head", "meta", "title", "style", "body", "main", "h1", "div", "table", "caption"),
+        *("thead", "tbody", "tr", "th", "td", "ul", "li"),
+    }
+    for _, attributes in page.tags:
+        assert not {"src", "href", "onerror", "onclick"} & set(attributes)
+    assert sum(1 for tag, a in page.tags if tag == "th" and a.get("scope") == "row") == 2 + 2 * len(EVIL)
+    assert any(a.get("http-equiv") == "Content-Security-Policy" for _, a in page.tags)
+    assert sum(tag == "caption" for tag, _ in page.tags) == 2
+
+
+def test_exports_say_no_time_of_their_own_and_are_repeatable(table: LeaderboardTable) -> None:
+    for format in FORMATS:
+        assert export(table, format) == export(table, format)
+
+
+def test_an_empty_leaderboard_exports_everywhere(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    table = build(world.store, records.task(), "main", PUBLIC)
+    for format in FORMATS:
+        assert export(table, format)
+    assert "Nothing is ranked yet." in export(table, "table")
+    assert schemas.validate(json.loads(export(table, "json")), "leaderboard") == []
+
+
+def test_an_unknown_format_names_the_known_ones(table: LeaderboardTable) -> None:
+    with pytest.raises(RunnerError) as caught:
+        export(table, "xlsx")
+    assert caught.value.code == "E101"
+    assert "latex" in caught.value.fix
+
+
+class Stream(io.StringIO):
+    def __init__(self, tty: bool) -> None:
+        super().__init__()
+        self.tty = tty
+
+    def isatty(self) -> bool:
+        return self.tty
+
+
+def test_colour_and_lines_only_on_a_terminal(
+    table: LeaderboardTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "80")
+    pipe, terminal, quiet = Stream(False), Stream(True), Stream(True)
+    print_table(table, pipe)
+    print_table(table, terminal)
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_table(table, quiet)
+    assert pipe.getvalue() == export(table, "table")
+    assert "\x1b" not in quiet.getvalue() and "─" not in quiet.getvalue()
+    assert "\x1b[" in terminal.getvalue()
+    assert "\x1b[31mred" not in terminal.getvalue()
+    assert "good/x" in terminal.getvalue() and "nDCG@10" in terminal.getvalue()
+
+
+def test_prototext_keeps_keys_and_values(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    world.pinned = False  # names that the evaluation keeps come first: tests/runner/records/test_stale.py
+    submission = world.scored("a", "x", scores={"1": 0.25, "2": 0.63})
+    detail = queries.detail(world.store, f"{submission}.test")
+    task = records.task()
+    names = {m.id: m.measure for m in task.measures.values()}
+    view = redact_run(detail, Audience("team", "a"), task.datasets["test"])
+    assert to_prototext(view, names) == (
+        'measure{\n  key: "nDCG@10"\n  value: "0.44"\n}\nmeasure{\n  key: "RR"\n  value: "0.44"\n}\n'
+    )
+    assert 'key: "ndcg"' in to_prototext(view, {"ndcg": "same", "rr": "same"})
+    assert to_prototext(view, {"ndcg": 'a"\n\\'}).splitlines()[1] == '  key: "a\\"\\\\x0a\\\\"'
+    perfect = queries.detail(world.store, f"{world.scored('a', 'y', scores={'1': 1, '2': 1})}.test")
+    text = to_prototext(redact_run(perfect, Audience("team", "a"), task.datasets["test"]), names)
+    assert 'key: "nDCG@10"\n  value: "1.0"\n' in text
+    closed = with_scores(task, "test", "organiser").datasets["test"]
+    with pytest.raises(RunnerError) as caught:
+        to_prototext(redact_run(detail, Audience("team", "a"), closed))
+    assert caught.value.code == "E103"
+
+
+@pytest.mark.parametrize("color", [True, False])
+@pytest.mark.parametrize("width", [60, 80, 120, 400])
+def test_a_terminal_gets_whole_columns(
+    table: LeaderboardTable, width: int, color: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What does not fit is left out by name; numbers and names are never cut."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    stream = Stream(True)
+    print_table(table, stream, color=color)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).splitlines()
+    if color:
+        assert max(map(len, lines)) <= width
+    ranked = [line for line in lines if line.split()[1:2] == ["good/x"]]
+    assert len(ranked) == 1 and len(ranked[0]) <= width and "…" not in ranked[0]
+    assert f"{table.rows[0].values['ndcg'].mean:.4f}" in ranked[0]
+    assert f"{table.rows[0].covered}/30" in ranked[0]  # coverage stays beside the score
+    assert any("Too narrow for" in line for line in lines) == (width < 400)
+
+
+def test_html_breaks_no_names(table: LeaderboardTable) -> None:
+    assert "anywhere" not in export(table, "html")

@@ -1,0 +1,105 @@
+"""The statistics against independent implementations."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from runner.views.leaderboard.significance import EXACT_UP_TO, flips, holm, paired_t, randomisation
+
+
+def sample(n: int, mean: float, seed: int = 1) -> list[float]:
+    dice = random.Random(seed)
+    return [dice.gauss(mean, 0.1) for _ in range(n)]
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 93])
+@pytest.mark.parametrize("mean", [0.0, 0.02, 0.2])
+def test_paired_t_equals_scipy(n: int, mean: float) -> None:
+    from scipy.stats import ttest_rel
+
+    a, b = sample(n, 0.5 + mean), sample(n, 0.5, seed=2)
+    wanted = ttest_rel(a, b).pvalue
+    assert paired_t([x - y for x, y in zip(a, b, strict=True)]) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_paired_t_without_variance() -> None:
+    assert paired_t([]) == paired_t([1.0]) == paired_t([0.0, 0.0]) == 1.0
+    assert paired_t([0.5, 0.5]) == 0.0
+
+
+@pytest.mark.parametrize("n", [1, 4, 9])
+def test_few_topics_are_tested_exactly(n: int) -> None:
+    row = sample(n, 0.05)
+    seen = abs(sum(row)) - 1e-12
+    patterns = [
+        sum(s * x for s, x in zip(signs, row, strict=True)) for signs in itertools.product((1, -1), repeat=n)
+    ]
+    wanted = sum(abs(p) >= seen for p in patterns) / len(patterns)
+    assert randomisation([row]) == [wanted]
+
+
+def test_many_topics_are_close_to_scipys_permutation_test() -> None:
+    import numpy as np
+    from scipy.stats import permutation_test
+
+    row = sample(40, 0.03)
+    wanted = permutation_test(
+        (np.array(row),),
+        lambda x, axis: np.mean(x, axis=axis),
+        permutation_type="samples",
+        n_resamples=20_000,
+        vectorized=True,
+        rng=np.random.default_rng(1),
+    ).pvalue
+    assert randomisation([row])[0] == pytest.approx(wanted, abs=0.01)
+
+
+def test_a_p_value_does_not_depend_on_the_other_rows_or_their_order() -> None:
+    rows = [sample(30, 0.01 * k, seed=k) for k in range(6)]
+    together = randomisation(rows)
+    assert randomisation(rows[::-1]) == together[::-1]
+    assert [randomisation([row])[0] for row in rows] == together
+
+
+def test_edge_cases_of_the_randomisation_test() -> None:
+    assert randomisation([]) == []
+    assert randomisation([[], [0.0] * 5, [0.0] * 50]) == [1.0, 1.0, 1.0]
+    p = randomisation([[0.1] * 60])[0]
+    assert 0 < p < 0.0001
+    assert flips(EXACT_UP_TO) == 0 < flips(10_000) < flips(EXACT_UP_TO + 1)
+
+
+def test_ties_with_what_was_seen_count_as_extreme() -> None:
+    row = [0.1, 0.2, 0.3]  # 0.1 + 0.2 + 0.3 in another order is another double
+    assert randomisation([row])[0] == randomisation([row[::-1]])[0] == 0.25
+
+
+def test_many_topics_stay_within_memory_and_time() -> None:
+    assert randomisation([sample(6980, 0.0), sample(6980, 0.1)])[1] < 0.001
+
+
+@pytest.mark.parametrize(
+    ("p_values", "wanted"),
+    [
+        ([], []),
+        ([0.03], [0.03]),
+        # The worked example: sorted 0.005 0.01 0.03 0.04 times 4 3 2 1, then the running maximum.
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
+        ([0.6, 0.7], [1.0, 1.0]),
+        ([0.02, 0.02], [0.04, 0.04]),
+    ],
+)
+def test_holm(p_values: list[float], wanted: list[float]) -> None:
+    assert holm(p_values) == pytest.approx(wanted)
+
+
+def test_holm_is_monotone_and_never_below_the_raw_value() -> None:
+    dice = random.Random(5)
+    raw = [dice.random() ** 3 for _ in range(50)]
+    adjusted = holm(raw)
+    pairs = sorted(zip(raw, adjusted, strict=True))
+    assert [a for _, a in pairs] == sorted(adjusted)
+    assert all(r <= a <= 1 for r, a in pairs)

@@ -1,0 +1,59 @@
+"""A board does not rank by a measure that an answer without worth can win."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from runner.model.run import MeasureValue, Run
+from runner.model.task import Cell, Table, Task
+from runner.views.leaderboard.trusting import trusted
+
+
+class Measure:
+    def __init__(self, direction: str = "higher") -> None:
+        self.direction = direction
+
+
+def board(values: dict[str, list[float]], canaries: dict[str, float], **directions: str) -> Any:
+    """The measure that the board ranks by, and its notes; the first of ``values`` is the one of the definition."""
+
+    judged = SimpleNamespace(judge={"name": "llm", "canaries": canaries})
+    toy = SimpleNamespace(measures={n: Measure(directions.get(n, "higher")) for n in values})
+    names = list(values)
+    table = Table("main", (Cell("test", "default"),), names[0], measures=tuple(names))
+    rows = [
+        (
+            [cast("Run", judged)],
+            [{name: MeasureValue(of[i], 4, 4) for name, of in values.items()}],
+        )
+        for i in range(len(values[names[0]]))
+    ]
+    found, notes = trusted(table, cast("Task", toy), rows)
+    return found.rank_by, notes
+
+
+def test_a_measure_that_no_echo_wins_ranks() -> None:
+    assert board({"quality": [0.4, 0.9], "words": [3, 4]}, {"quality": 0.5}) == ("quality", ())
+    assert board({"quality": [0.4, 0.9]}, {}) == ("quality", ())
+    assert board({"quality": []}, {"quality": 1.0}) == ("quality", ())
+
+
+@pytest.mark.parametrize("worthless", [0.9, 1.0])
+def test_the_next_measure_ranks_instead(worthless: float) -> None:
+    values = {"quality": [0.4, 0.9], "manner": [0.1, 0.2], "answered": [1.0, 0.5]}
+    by, (note,) = board(values, {"quality": worthless, "manner": 1.0})
+    assert by == "answered" and note.startswith("Not ranked by quality: an answer without worth")
+    assert f"{worthless:.4f}" in note and note.endswith("Ranked by answered instead.")
+
+
+def test_with_nothing_else_nobody_is_ranked() -> None:
+    by, (note,) = board({"quality": [0.4, 1.0]}, {"quality": 1.0})
+    assert by == "quality" and "Nobody is ranked" in note
+
+
+def test_lower_is_better_for_some() -> None:
+    assert board({"errors": [0.1, 0.4]}, {"errors": 0.2}, errors="lower") == ("errors", ())
+    assert board({"errors": [0.1, 0.4]}, {"errors": 0.0}, errors="lower")[1]

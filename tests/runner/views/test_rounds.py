@@ -1,0 +1,475 @@
+"""Openings, deadlines, extensions and frozen rounds, at both edges of every date."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import schemas
+from runner.model.calendar import calendar, problems
+from runner.model.clock import FixedClock
+from runner.model.errors import RunnerError
+from runner.model.task import Cell, Dataset, Task
+from runner.records.snapshot import snapshot_path, verify
+from runner.records.store import connect
+from runner.submissions.load import load_submission
+from runner.submissions.pack import write
+from runner.submissions.register import Receipt, register
+from runner.views.audience import ORGANISER, PUBLIC
+from runner.views.leaderboard.export import FORMATS, export
+from runner.views.leaderboard.rounds import board, due, freeze, states
+from runner.views.leaderboard.rows import LeaderboardTable
+from runner.views.leaderboard.table import build
+from tests.e2e.mini import Project, call
+from tests.runner.execution.test_pool import World as Desk
+from tests.runner.execution.test_pool import good
+from tests.worlds import records
+from tests.worlds.records import TASK, World, with_scores
+
+
+def at(text: str) -> FixedClock:
+    return FixedClock(datetime.fromisoformat(text).replace(tzinfo=UTC))
+
+
+# Registration
+
+
+@pytest.fixture
+def desk(project: Project) -> Iterator[Desk]:
+    project.write_task(
+        opens="2026-03-04 00:00 CET",
+        closes="2026-05-17 23:59 AoE",
+        extensions={"late": "2026-05-20 12:00 Europe/Berlin"},
+    )
+    made = Desk(project)
+    yield made
+    made.close()
+
+
+def hand_in(desk: Desk, team: str, clock: FixedClock, software: str = "one") -> Receipt:
+    desk.engine.script.setdefault(f"{team}/{software}", good)
+    desk.project.software(software, team=team, image=f"{team}/{software}")
+    submission = load_submission(desk.project.config, team, software)
+    image = desk.engine.resolve(f"{team}/{software}")
+    to = desk.project.home / "bundles" / f"{team}.{software}"
+    bundle = write(submission, image, to, engine=desk.engine, check=None, with_archive=False)
+    return register(desk.project.config, desk.store, desk.engine, desk.tasks, bundle.folder, clock=clock)
+
+
+def refused(desk: Desk, team: str, clock: FixedClock, software: str = "one") -> RunnerError:
+    events = len(list(desk.store.log))
+    with pytest.raises(RunnerError) as caught:
+        hand_in(desk, team, clock, software)
+    assert caught.value.code == "E210"
+    assert len(list(desk.store.log)) == events
+    return caught.value
+
+
+def test_it_opens_at_the_first_second(desk: Desk) -> None:
+    error = refused(desk, "alpha", at("2026-03-03 22:59:59"))
+    assert "2026-03-04 00:00 CET" in error.why and "2026-03-03 23:00 UTC" in error.why
+    assert hand_in(desk, "alpha", at("2026-03-03 23:00:00")).new
+
+
+def test_the_last_second_is_admitted_and_the_first_after_it_refused(desk: Desk) -> None:
+    assert hand_in(desk, "alpha", at("2026-05-18 11:59:59")).new
+    error = refused(desk, "beta", at("2026-05-18 12:00:00"))
+    assert "2026-05-17 23:59 AoE" in error.why
+    assert "2026-05-18 11:59 UTC" in error.why
+    assert "here" in error.why
+    assert "2026-05-18 12:00:00 UTC" in error.why  # when it was received
+    assert error.fix
+
+
+def test_what_was_registered_before_may_be_sent_again(desk: Desk) -> None:
+    assert hand_in(desk, "alpha", at("2026-05-18 11:59:59")).new
+    assert not hand_in(desk, "alpha", at("2026-06-01 00:00:00")).new
+
+
+def test_the_time_of_receipt_is_recorded_not_that_of_the_event(desk: Desk) -> None:
+    from runner.records.store.queries import submissions
+
+    hand_in(desk, "alpha", at("2026-05-18 11:59:59"))
+    assert submissions(desk.store)[0].registered == "2026-05-18T11:59:59Z"
+
+
+def test_an_extension_of_the_task_is_for_that_team_only(desk: Desk) -> None:
+    assert hand_in(desk, "late", at("2026-05-20 10:00:59")).new
+    error = refused(desk, "late", at("2026-05-20 10:01:00"), "two")
+    assert "2026-05-20 12:00 Europe/Berlin" in error.why and "extended for late" in error.why
+    refused(desk, "alpha", at("2026-05-20 10:00:00"))
+
+
+def test_an_extension_by_event_comes_first(desk: Desk) -> None:
+    def extend(team: str, until: str) -> None:
+        data = {"task": "mini", "team": team, "until": until}
+        desk.store.commit("deadline-extended", data, actor="organiser")
+
+    extend("alpha", "2026-05-18 23:59 AoE")
+    extend("alpha", "2026-05-18 20:00 UTC")
+    assert hand_in(desk, "alpha", at("2026-05-18 20:00:59")).new
+    refused(desk, "alpha", at("2026-05-18 20:01:00"), "two")
+    extend("late", "2026-05-16 00:00 UTC")  # never earlier than everybody's deadline
+    assert hand_in(desk, "late", at("2026-05-18 11:59:59")).new
+    desk.store.replay()
+    refused(desk, "beta", at("2026-05-18 12:00:00"))
+
+
+def test_the_dates_of_a_demonstration_keep_nobody_out(project: Project) -> None:
+    project.write_task(
+        closes="2020-01-01 23:59 AoE", rounds=[{"id": "r", "at": "2020-01-01 23:59 AoE"}], demo=True
+    )
+    made = Desk(project)
+    assert hand_in(made, "alpha", at("2026-05-18 12:00:00")).new
+    assert due(made.tasks.values(), made.store) == []
+    made.close()
+
+
+# Rounds
+
+
+def task(**definition: Any) -> Task:
+    """The toy task with two test sets and two rounds; events happen an hour apart from 13:00 on."""
+    one = records.task(cells=(Cell("test"), Cell("late")), baseline=None)
+    here = one.folder
+    late = Dataset("late", "blinded", here / "late", here / "late-truths", scores="public")
+    main = one.tables["main"]
+    tables = {
+        "main": main,
+        "test": replace(main, id="test", cells=(Cell("test"),)),
+        "dev": replace(main, id="dev", cells=(Cell("dev"),)),
+    }
+    rounds = [
+        {"id": "first", "at": "2026-01-05 18:59 UTC", "datasets": ["test"], "title": "First round"},
+        {"id": "final", "at": "2026-01-06 23:59 UTC", "datasets": ["test", "late"]},
+    ]
+    given = {"rounds": rounds, "closes": "2026-01-06 23:59 UTC", **definition}
+    return replace(one, datasets={**one.datasets, "late": late}, tables=tables, definition=given)
+
+
+AFTER_FIRST = "2026-01-05 19:00:00"
+AFTER_FINAL = "2026-01-07 00:00:00"
+
+
+def frozen(world: World, one: Task, name: str, when: str, **more: Any) -> None:
+    _, new = freeze(world.config, world.store, one, name, clock=at(when), **more)
+    assert new
+
+
+def rows(table: LeaderboardTable) -> list[tuple[str, float]]:
+    return [(r.submission, r.values["ndcg"].mean) for r in table.rows]
+
+
+def show(world: World, one: Task, name: str, table: str | None = None) -> LeaderboardTable:
+    return board(world.store, one, name, table, ORGANISER)
+
+
+def flat(value: float) -> dict[str, float]:
+    return {str(n): value for n in range(4)}
+
+
+def test_a_round_cannot_be_frozen_before_its_last_minute_is_over(tmp_path: Path) -> None:
+    world, one = World.make(tmp_path), task()
+    with pytest.raises(RunnerError) as caught:
+        freeze(world.config, world.store, one, "first", clock=at("2026-01-05 18:59:59"))
+    assert caught.value.code == "E211" and "2026-01-05 18:59 UTC" in caught.value.why
+    assert not snapshot_path(world.config.home, TASK, "first").exists()
+    frozen(world, one, "first", AFTER_FIRST)
+    with pytest.raises(RunnerError) as caught:
+        freeze(world.config, world.store, one, "frist\x1b", clock=at(AFTER_FIRST))
+    assert caught.value.code == "E102" and "\x1b" not in caught.value.what
+
+
+def test_what_was_received_in_time_counts(tmp_path: Path) -> None:
+    world, one = World.make(tmp_path), task()
+    # Events are stamped by a clock of their own: these say when they were received.
+    edge = world.register("a", "x", received="2026-01-05T18:59:59Z")
+    over = world.register("b", "x", received="2026-01-05T19:00:00Z")
+    for submission in (edge, over):
+        world.evaluation(world.attempt(submission), {"ndcg": flat(0.5), "rr": flat(0.5)})
+    frozen(world, one, "first", AFTER_FIRST)
+    assert rows(show(world, one, "first")) == [(edge, 0.5)]
+    assert {r.submission for r in show(world, one, "final", "test").rows} == {edge, over}
+
+
+def test_later_submissions_evaluations_and_withdrawals_change_nothing(tmp_path: Path) -> None:
+    world, one = World.make(tmp_path), task()
+    first = world.scored("a", "x", scores=flat(0.5))
+    attempt = world.archive.attempt(TASK, f"{first}.test", 1)
+    frozen(world, one, "first", AFTER_FIRST)
+    before = {form: export(show(world, one, "first"), form) for form in FORMATS}
+    world.evaluation(attempt, {"ndcg": flat(0.1), "rr": flat(0.1)})
+    second = world.scored("a", "x", version=2, scores=flat(0.9))
+    world.commit("submission-withdrawn", submission=first)
+    assert rows(build(world.store, one, "test", ORGANISER)) == [(second, 0.9)]
+    assert {form: export(show(world, one, "first"), form) for form in FORMATS} == before
+    state, new = freeze(world.config, world.store, one, "first", clock=at(AFTER_FINAL))
+    assert not new and state.frozen == "2026-01-05T19:00:00Z"
+    world.store.replay()
+    assert {form: export(show(world, one, "first"), form) for form in FORMATS} == before
+    # The task's definition does not matter any more either.
+    other = replace(one, tables={"new": replace(one.tables["dev"], id="new")}, title="Another")
+    assert export(show(world, other, "first"), "json") == before["json"]
+
+
+def test_an_invalid_upload_after_a_valid_one_does_not_displace_it(tmp_path: Path) -> None:
+    world, one = World.make(tmp_path), task()
+    valid = world.scored("a", "x", scores=flat(0.5))
+    bad = world.register("a", "x", version=2)
+    world.evaluation(world.attempt(bad), status="invalid", codes={"F001": ("error", 1)})
+    frozen(world, one, "first", "2026-01-05 19:00:00")
+    table = show(world, one, "first")
+    assert rows(table) == [(valid, 0.5)]
+    [below] = table.unranked
+    assert (below.submission, below.outcome) == (bad, "invalid")
+    assert f"does not displace {valid}, which counts" in below.reason
+    assert valid in export(table, "html")
+
+
+def test_the_rule_latest_per_team(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    one = task(round_rule="latest-per-team")
+    one = replace(one, tables={n: replace(t, unit="team") for n, t in one.tables.items()})
+    world.scored("a", "x", scores=flat(0.9))
+    latest = world.scored("a", "y", scores=flat(0.2))
+    frozen(world, one, "first", AFTER_FIRST)
+    assert rows(show(world, one, "first")) == [(latest, 0.2)]
+    text = snapshot_path(world.config.home, TASK, "first").read_text()
+    assert json.loads(text)["rule"] == "latest-per-team"
+
+
+def test_runs_that_could_still_count_are_waited_for(tmp_path: Path) -> None:
+    world, one = World.make(tmp_path), task()
+    world.scored("a", "x", scores=flat(0.5))
+    waiting = world.register("b", "x")
+    with pytest.raises(RunnerError) as caught:
+        freeze(world.config, world.store, one, "first", clock=at(AFTER_FIRST))
+    assert caught.value.code == "E211"
+    assert [p.where for p in caught.value.problems] == [f"{waiting}.test"]
+    frozen(world, one, "first", AFTER_FIRST, anyway=True)
+    data = json.loads(snapshot_path(world.config.home, TASK, "first").read_text())
+    assert data["unsettled"] == [f"{waiting}.test"]
+    assert schemas.validate(data, "snapshot") == []
+
+
+def test_the_snapshot_says_which_evaluations_count(tmp_path: Path) -> None:
+    world, one = World.make(tmp_path), task()
+    submission = world.register("a", "x")
+    attempt = world.attempt(submission)
+    world.evaluation(attempt, {"ndcg": flat(0.4), "rr": flat(0.4)})
+    second = world.evaluation(attempt, {"ndcg": flat(0.5), "rr": flat(0.5)})
+    frozen(world, one, "first", AFTER_FIRST)
+    data = json.loads(snapshot_path(world.config.home, TASK, "first").read_text())
+    assert data["evaluations"] == [
+        {"run": attempt.run_id, "attempt": 1, "evaluation": 2, "manifest": second.manifest_digest()}
+    ]
+    assert set(data["tables"]) == {"main", "test"}
+    assert [c["dataset"] for c in data["tables"]["main"]["cells"]] == ["test"]
+    for table in data["tables"].values():
+        assert schemas.validate(table, "leaderboard") == []
+
+
+def test_an_extension_moves_the_final_round_only(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    one = task(extensions={"slow": "2026-01-08 12:00 UTC"})
+    dates = calendar(one)
+    assert dates.cutoff(dates.rounds["first"], "slow").own == "2026-01-05 18:59 UTC"
+    assert dates.cutoff(dates.rounds["final"], "slow").own == "2026-01-08 12:00 UTC"
+    assert dates.cutoff(dates.rounds["final"], "quick").own == "2026-01-06 23:59 UTC"
+    frozen(world, one, "first", AFTER_FIRST)
+    ids = {}
+    for team in ("slow", "quick"):
+        ids[team] = world.register(team, "x", received="2026-01-08T12:00:59Z")
+        for dataset in ("test", "late"):
+            scores = {"ndcg": flat(0.5), "rr": flat(0.5)}
+            world.evaluation(world.attempt(ids[team], dataset=dataset), scores)
+    with pytest.raises(RunnerError) as caught:
+        freeze(world.config, world.store, one, "final", clock=at("2026-01-08 12:00:59"), anyway=True)
+    assert "2026-01-08 12:00 UTC" in caught.value.why
+    frozen(world, one, "final", "2026-01-08 12:01:00", anyway=True)
+    assert rows(show(world, one, "final")) == [(ids["slow"], 0.5)]
+
+
+def test_rounds_that_are_due_are_named(tmp_path: Path) -> None:
+    world, one = World.make(tmp_path), task()
+
+    def names(when: str) -> list[str]:
+        return [s.round.id for _, s in due([one], world.store, at(when))]
+
+    assert names("2026-01-05 18:59:59") == []
+    assert names(AFTER_FIRST) == ["first"]
+    frozen(world, one, "first", AFTER_FIRST)
+    assert names(AFTER_FIRST) == []
+    assert names(AFTER_FINAL) == ["final"]
+    assert [s.name for s in states(one, world.store, at(AFTER_FINAL))] == ["frozen", "due"]
+    assert due([records.task()], world.store) == []
+
+
+def test_a_round_that_is_not_frozen_is_provisional_in_every_format(tmp_path: Path) -> None:
+    world, one = World.make(tmp_path), task()
+    world.scored("a", "x", scores=flat(0.5))
+    open_ = show(world, one, "first")
+    assert rows(open_) == rows(build(world.store, one, "test", ORGANISER))
+    frozen(world, one, "first", AFTER_FIRST)
+    done = show(world, one, "first")
+    assert rows(done) == rows(open_)
+    for form in FORMATS:
+        assert "first" in export(open_, form)
+        assert "2026-01-05T19:00:00Z" in export(done, form) and "2026-01-05T19" not in export(open_, form)
+    for form in ("table", "markdown", "latex", "html"):
+        assert "provisional" in export(open_, form) and "provisional" not in export(done, form)
+        assert "First round" in export(done, form)
+    [line] = csv.DictReader(io.StringIO(export(done, "csv")))
+    assert (line["round"], line["frozen"]) == ("first", "2026-01-05T19:00:00Z")
+    assert schemas.validate(json.loads(export(done, "json")), "leaderboard") == []
+
+
+def test_a_frozen_round_has_an_audience_too(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    one = with_scores(task(), "test", "organiser")
+    bad = world.register("a", "x")
+    world.attempt(bad, verdict="run-error", detail="exit code 3: a word of the software")
+    world.scored("b", "x", scores=flat(0.5))
+    frozen(world, one, "first", AFTER_FIRST)
+    with pytest.raises(RunnerError) as caught:
+        board(world.store, one, "first", None, PUBLIC)
+    assert caught.value.code == "E103"
+    world.commit("dataset-published", task=TASK, dataset="test")
+    table = board(world.store, one, "first", None, PUBLIC)
+    assert table.audience == "public" and len(table.rows) == 1
+    assert "a word of the software" not in snapshot_path(world.config.home, TASK, "first").read_text()
+
+
+def test_a_changed_snapshot_is_found(tmp_path: Path) -> None:
+    world, one = World.make(tmp_path), task()
+    world.scored("a", "x", scores=flat(0.5))
+    frozen(world, one, "first", AFTER_FIRST)
+    path = snapshot_path(world.config.home, TASK, "first")
+    good_bytes = path.read_bytes()
+    assert verify(world.config.home, world.store.log) == []
+    path.chmod(0o644)
+    for changed in (good_bytes.replace(b"0.5", b"0.9"), good_bytes + b" ", b"{}", b""):
+        path.write_bytes(changed)
+        with pytest.raises(RunnerError) as caught:
+            show(world, one, "first")
+        assert caught.value.code == "E307"
+        assert len(verify(world.config.home, world.store.log)) == 1
+        with pytest.raises(RunnerError) as caught:
+            world.store.replay()
+        assert caught.value.code == "E307"
+    path.unlink()
+    with pytest.raises(RunnerError) as caught:
+        show(world, one, "first")
+    assert caught.value.code == "E307"
+    path.write_bytes(good_bytes)
+    connect.rebuild(world.config)
+    assert rows(show(world, one, "first"))
+
+
+def test_killed_before_the_event_it_is_frozen_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, one = World.make(tmp_path), task()
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "commit", killed)
+        with pytest.raises(KeyboardInterrupt):
+            freeze(world.config, world.store, one, "first", clock=at(AFTER_FIRST))
+    assert snapshot_path(world.config.home, TASK, "first").exists()
+    assert states(one, world.store, at(AFTER_FIRST))[0].name == "due"
+    world.scored("a", "x", scores=flat(0.5))
+    frozen(world, one, "first", AFTER_FIRST)
+    assert rows(show(world, one, "first"))
+
+
+# The definition
+
+
+@pytest.mark.parametrize(
+    ("definition", "pointer", "says"),
+    [
+        ({"closes": "2026-05-17 23:59"}, ("closes",), "zone is missing"),
+        ({"opens": "2026-05-17 23:59 UTC", "closes": "2026-05-17 23:58 UTC"}, ("closes",), "before it opens"),
+        ({"extensions": {"a": "2026-05-17 23:59 UTC"}}, ("extensions", "a"), "no closing date"),
+        (
+            {"closes": "2026-05-17 23:59 UTC", "extensions": {"a": "2026-05-17 12:00 UTC"}},
+            ("extensions", "a"),
+            "before the closing date",
+        ),
+        ({"rounds": [{"id": "r", "at": "soon"}]}, ("rounds", 0, "at"), "not a date"),
+        (
+            {"rounds": [{"id": "r", "at": "2026-05-17 23:59 UTC", "datasets": ["tset"]}]},
+            ("rounds", 0, "datasets", 0),
+            "no dataset",
+        ),
+        (
+            {"rounds": [{"id": "r", "at": "2026-05-17 23:59 UTC"}] * 2},
+            ("rounds", 1, "id"),
+            "twice",
+        ),
+        (
+            {"opens": "2026-05-18 00:00 UTC", "rounds": [{"id": "r", "at": "2026-05-17 23:59 UTC"}]},
+            ("rounds", 0, "at"),
+            "before the task opens",
+        ),
+    ],
+)
+def test_wrong_dates_of_a_task(definition: dict[str, Any], pointer: tuple[Any, ...], says: str) -> None:
+    found = list(problems({"datasets": [{"id": "test"}], **definition}))
+    assert [(at_, says in what) for at_, what, _ in found] == [(pointer, True)]
+
+
+def test_a_task_with_wrong_dates_is_refused_with_the_line(project: Project) -> None:
+    project.write_task(closes="2026-02-30 12:00 UTC")
+    error = call(project, "task", "check", "mini", expect=4).err
+    assert "E401" in error and "task.yaml:" in error and "no such date" in error
+
+
+# The command line
+
+
+def test_rounds_on_the_command_line(project: Project) -> None:
+    rounds = [
+        {"id": "first", "at": "2020-01-01 23:59 AoE", "title": "First"},
+        {"id": "last", "at": "2999-01-01 23:59 AoE"},
+    ]
+    project.write_task(rounds=rounds, closes="2999-01-01 23:59 AoE")
+    listed = call(project, "round", "list", "--json").json
+    assert [(r["round"], r["state"], r["at_utc"]) for r in listed] == [
+        ("first", "due", "2020-01-02 11:59 UTC"),
+        ("last", "open", "2999-01-02 11:59 UTC"),
+    ]
+    assert "2020-01-01 23:59 AoE" in call(project, "round", "list").out
+    assert "provisional" in call(project, "leaderboard", "mini", "--round", "first").out
+    assert "E211" in call(project, "round", "freeze", "mini", "last", expect=1).err
+    assert call(project, "round", "freeze", "mini", "first", "--json").json["new"] is True
+    assert call(project, "round", "freeze", "mini", "first", "--json").json["new"] is False
+    assert "frozen" in call(project, "round", "show", "mini", "first").out
+    assert call(project, "round", "show", "mini", "first", "--json").json["snapshot"]["round"] == "first"
+    said = call(project, "leaderboard", "mini", "--round", "first", "--how", "executed", "--json").json
+    assert said["round"]["frozen"] and said["filters"] == {"how": "executed"}
+    assert "E102" in call(project, "leaderboard", "mini", "--round", "x", expect=2).err
+    assert "E101" in call(project, "leaderboard", "mini", "--method", "x", expect=2).err
+    call(project, "store", "verify")
+    path = snapshot_path(project.home, "mini", "first")
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes() + b" ")
+    assert "E307" in call(project, "store", "verify", expect=3).err
+
+
+def test_extensions_on_the_command_line(project: Project) -> None:
+    project.write_task(closes="2020-01-01 23:59 AoE")
+    said = call(project, "extend", "mini", "alpha", "--until", "2020-01-03 12:00 CEST").err
+    assert "2020-01-03 12:00 CEST" in said and "2020-01-03 10:00 UTC" in said
+    for text in ("2019-12-31 23:59 AoE", "2020-01-01 23:59 AoE", "tomorrow", "2020-01-05 12:00"):
+        assert "E101" in call(project, "extend", "mini", "alpha", "--until", text, expect=2).err
+    assert "E101" in call(project, "extend", "mini", "alpha", expect=2).err

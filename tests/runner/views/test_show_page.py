@@ -1,0 +1,350 @@
+"""The page of a run: whole, escaped, without scripts, for its audience; and the command line around it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from runner.cli.app import _load_commands, app
+from runner.model.errors import RunnerError
+from runner.views.audience import ORGANISER, Audience, RunView, log_lines, may_take, redact_run, sidecar_logs
+from runner.views.export import export_run
+from runner.views.show import debates as debating
+from runner.views.show import reports as reporting
+from runner.views.show import text as render
+from runner.views.show.inside import Inside
+from runner.views.show.page import page
+from runner.views.show.style import STYLE, policy
+from tests.worlds import records
+from tests.worlds.definitions import definition
+from tests.worlds.records import World
+from tests.worlds.shown import HOSTILE, INDEX, debate, debated, judged_line, record, reported, task
+
+ALPHA = Audience("team", "alpha")
+VOID = {"meta", "br"}
+
+
+class Read(HTMLParser):
+    """Checks that elements are closed in order, and keeps what there is."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def debates_page(tmp_path: Path, dataset: str = "dev", audience: Audience = ORGANISER) -> str:
+    made = task(tmp_path, index=INDEX)
+    arguments = [{"id": HOSTILE, "text": HOSTILE}, {"id": "1.1", "text": INDEX["1.1"]}]
+    lines = [debate("c1", HOSTILE, (HOSTILE, HOSTILE, arguments), (HOSTILE, "", []))]
+    turns = [record(1, 1), record(1, 2, ("status", HOSTILE), target=1)]
+    found = debated(World.make(tmp_path), made, lines, turns, served=["1.1"], dataset=dataset)
+    place = made.datasets[dataset]
+    return page(redact_run(found, audience, place), debating.read(found, made, audience, place))
+
+
+def reports_page(tmp_path: Path) -> str:
+    found = reported(World.make(tmp_path), [judged_line()])
+    place = records.task().datasets["dev"]
+    return page(redact_run(found, ORGANISER, place), None, reporting.read(found, ORGANISER, place))
+
+
+@pytest.mark.parametrize("make", [debates_page, reports_page])
+def test_a_page_is_well_formed_and_holds_nothing_that_acts(
+    tmp_path: Path, make: Callable[[Path], str]
+) -> None:
+    text = make(tmp_path)
+    read = Read(text)
+    assert not read.tags & {"script", "img", "iframe", "object", "embed", "link", "form", "base", "svg"}
+    assert not [name for name, _ in read.attributes if name.startswith("on") or name == "style"]
+    links = [value or "" for name, value in read.attributes if name in ("href", "src")]
+    assert links and all(re.fullmatch(r"#[a-z0-9]+", link) for link in links)
+    names = [value for name, value in read.attributes if name == "id"]
+    assert len(names) == len(set(names)) and {link[1:] for link in links} <= {*names}
+    assert "<script>document.title='pwned'</script>" in read.text  # as words
+    assert [c for c in text if not c.isprintable() and c != "\n"] == []
+    assert policy() in [value for _, value in read.attributes]
+    assert "unsafe" not in policy() and "script-src" not in policy() and "default-src 'none'" in policy()
+
+
+def test_a_page_of_debates_says_it_all(tmp_path: Path) -> None:
+    text = Read(debates_page(tmp_path)).text
+    for words in (
+        "attacks answer 1",
+        "No answer",
+        "status: ",
+        "2 arguments: ✗ 1 not in order",
+        "✓ in the index✓ text unchanged✓ served to this run",
+        "✗ not in the index✗ never served to this run",
+    ):
+        assert words in text, words
+
+
+def test_the_four_criteria_stand_beside_every_answer(tmp_path: Path) -> None:
+    made = task(tmp_path)
+    scores = [
+        {"measure": "quality", "topic": "c1", "value": 0.5},
+        {"measure": "quality", "topic": "c1", "value": 1, "facets": {"turn": 1}},
+        {"measure": "quality", "topic": "c1", "value": 0, "facets": {"turn": 2}},
+    ]
+    lines = [debate("c1", "C", ("u", "one", []), ("u", "two", []))]
+    found = debated(World.make(tmp_path), made, lines, scores=scores)
+    place = made.datasets["dev"]
+    text = page(redact_run(found, ORGANISER, place), debating.read(found, made, ORGANISER, place))
+    told = re.sub("<[^>]+>", "", text)
+    assert "quality (human) 0.5" in told and "✓ quality (human)" in told and "✗ quality (human)" in told
+    assert '<li class="good">✓ <bdi dir="auto">quality (human)' in text
+
+
+def test_a_page_of_reports_says_it_all(tmp_path: Path) -> None:
+    text = reports_page(tmp_path)
+    told = Read(text).text
+    for words in (
+        "Bees fly.",
+        "✓ cites d1, supports it, relevant",
+        "✗ cites d2, does not support it, not relevant",
+        "+ reward: answers",
+        "− penalty: a citation is required",
+        "Who flies?",
+        "✓ Bees (given)✗ Wasps (not given)",
+    ):
+        assert words in told, words
+    assert '<a href="#r1n1">' in text and '<a href="#r1s1">' in text  # sentence to nugget, and back
+
+
+def test_a_report_stands_below_its_request(tmp_path: Path) -> None:
+    found = reported(World.make(tmp_path), [judged_line()])
+    place = replace(records.task().datasets["dev"], inputs=tmp_path, topics="requests.jsonl")
+    rows = [{"request_id": "t1", "title": "Flight", "problem_statement": f"Who? {HOSTILE}"}, 5, {"x": 1}]
+    (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
+    reports = reporting.read(found, ORGANISER, place)
+    told = Read(page(redact_run(found, ORGANISER, place), None, reports)).text
+    assert "Topic t1: Flight" in told and "Who? <script>" in told
+    assert reports is not None and reports.reports is not None
+    assert "request | Flight: Who? " in "\n".join(render.reports(reports, {1}))
+
+
+def view_of(tmp_path: Path) -> RunView:
+    found = reported(World.make(tmp_path / "plain"), [judged_line()])
+    return redact_run(found, ORGANISER, records.task().datasets["dev"])
+
+
+def many(tmp_path: Path, count: int) -> Inside:
+    made = task(tmp_path)
+    lines = [debate(f"c{n}", f"Claim {n}", ("u", "word " * 200, [])) for n in range(1, count + 1)]
+    found = debated(World.make(tmp_path), made, lines)
+    return Inside(found.run.id, debating.read(found, made, ORGANISER, made.datasets["dev"]))
+
+
+def test_a_page_of_many_debates_ends_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = many(tmp_path, 300)
+    monkeypatch.setattr("runner.views.show.page.MAX_INSIDE", 100_000)
+    view = view_of(tmp_path)
+    text = page(view, run.debates)
+    shown = re.findall(r'<section class="one" id="d(\d+)"', text)
+    assert 20 < len(shown) < 200 and len(text) < 200_000
+    assert f"the first {len(shown)} of 300 debates" in text
+    assert f"--debate {len(shown) + 1}-300 --html FILE" in text
+    assert {*re.findall(r'href="#d(\d+)"', text)} == {*shown} and "Claim 300" in text  # named, not linked
+    lines = list(run.lines())
+    assert len(lines) < 300 and "  … and 100 more, which --json lists" in lines
+    one = page(view, run.debates, None, {7})
+    assert (
+        re.findall(r'<section class="one" id="d(\d+)"', one) == ["7"] and "1 of the 300 debates were" in one
+    )
+
+
+def test_words_on_every_ground_can_be_read() -> None:
+    light, dark = (
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+);", block))
+        for block in re.findall(r":root \{([^}]+)\}", STYLE)
+    )
+    assert light.keys() == dark.keys()
+
+    def luminance(colour: str) -> float:
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+        parts = [int(digits[k : k + 2], 16) / 255 for k in (0, 2, 4)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for colours in (light, dark):
+        for front, grounds in {
+            "text": ("ground", "soft", "user", "bad-ground"),
+            "muted": ("ground", "soft", "user"),
+            "link": ("ground",),
+            "good": ("ground", "good-ground", "soft"),
+            "bad": ("ground", "bad-ground", "soft"),
+        }.items():
+            for ground in grounds:
+                high, low = sorted((luminance(colours[front]), luminance(colours[ground])), reverse=True)
+                assert (high + 0.05) / (low + 0.05) >= 4.5, (front, ground, colours[front])
+
+
+def test_a_blinded_page_for_a_team_has_steps_only(tmp_path: Path) -> None:
+    text = debates_page(tmp_path, "test", ALPHA)
+    assert "zebra" not in text and "timeout" not in text and "are not shown to team:alpha" in text
+    assert "under 1 min" in text and "under 256 MiB" in text and "under 64 KiB" in text
+    assert "zebra" in debates_page(tmp_path / "again", "test")
+
+
+def test_any_run_has_a_plain_page(tmp_path: Path) -> None:
+    from runner.records.store import queries
+
+    world = World.make(tmp_path)
+    for verdict in ("ok", "memory-limit"):
+        attempt = world.attempt(world.register("alpha", verdict), verdict=verdict, log=HOSTILE.encode())
+        found = queries.detail(world.store, attempt.run_id)
+        read = Read(page(redact_run(found, ORGANISER, records.task().datasets["test"])))
+        assert attempt.run_id in read.text and "script" not in read.tags
+
+
+# --- logs of the containers beside a software -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dataset", ["dev", "test"])
+def test_logs_of_sidecars_are_the_organisers(tmp_path: Path, dataset: str) -> None:
+    made = task(tmp_path)
+    found = debated(World.make(tmp_path), made, [debate("c1", "C", ("u", "s", []))], dataset=dataset)
+    place = made.datasets[dataset]
+    assert list(sidecar_logs(found)) == ["driver.json", "driver", "search"]
+    assert list(log_lines(found, ORGANISER, place, sidecar="search")) == ["CANARY of search \\x1b[2J"]
+    for name in ("nothing", "stdout", "../lock", "stdout.log", ""):
+        with pytest.raises(RunnerError) as caught:
+            log_lines(found, ORGANISER, place, sidecar=name)
+        assert caught.value.code == "E102" and "driver" in caught.value.fix
+    with pytest.raises(RunnerError) as caught:
+        log_lines(found, ALPHA, place, sidecar="search")
+    assert caught.value.code == "E103"
+    assert "CANARY" not in json.dumps(dict(redact_run(found, ALPHA, place)))
+    assert redact_run(found, ORGANISER, place)["inside"]["sidecar_logs"] == [
+        "driver.json",
+        "driver",
+        "search",
+    ]
+
+
+def test_exports_for_teams_leave_them_out(tmp_path: Path) -> None:
+    made = task(tmp_path)
+    found = debated(World.make(tmp_path), made, [debate("c1", "C", ("u", "s", []))])
+    place = made.datasets["dev"]
+    for audience, there in ((ALPHA, False), (ORGANISER, True)):
+        out = tmp_path / audience.kind
+        export_run(found, redact_run(found, audience, place), out)
+        assert (out / "logs" / "stdout.log").is_file() and (out / "output" / "simulations.jsonl").is_file()
+        for name in ("logs/search.log", "logs/driver.json", "evaluation/logs/stderr.log"):
+            assert (out / name).exists() is there, name
+    assert not may_take(ALPHA, "evaluation/calls.jsonl") and not may_take(ALPHA, "replies.jsonl")
+    assert may_take(ALPHA, "output/calls.jsonl")  # the software's own
+
+
+# --- the command line ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Callable[..., Result]:
+    world = World.make(tmp_path)
+    folder = tmp_path / "tasks" / "toy"
+    for dataset in ("dev", "test"):
+        inputs, truths = folder / "datasets" / dataset / "inputs", folder / "datasets" / dataset / "truths"
+        inputs.mkdir(parents=True)
+        (truths / "labels").mkdir(parents=True)
+        (inputs / "claims.jsonl").write_text(json.dumps({"id": "c1", "claim": "C"}) + "\n")
+        (truths / "labels" / "labels.jsonl").touch()
+    data: dict[str, Any] = definition(
+        kind="debate",
+        workflow="upload",
+        output="simulations.jsonl",
+        datasets=[{"id": "dev", "visibility": "public"}, {"id": "test", "visibility": "blinded"}],
+        measures=[{"id": "quality", "measure": "quality@human", "truths": "labels/labels.jsonl"}],
+        tables=[{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "quality"}],
+    )
+    (folder / "task.yaml").write_text(json.dumps(data))
+    (tmp_path / "submissions").mkdir()
+    lines = [debate("c1", "C", ("u", HOSTILE, [])), debate("c2", "D", ("u", "second", []))]
+    debated(world, task(tmp_path), lines, dataset="test")
+    _load_commands()
+    where = {"RUNNER_ROOT": str(tmp_path), "RUNNER_HOME": str(world.config.home)}
+    (run,) = [run for _, run in world.archive.runs()]
+    return lambda command, *rest: CliRunner().invoke(app, [command, run, *rest], env=where)
+
+
+def test_show_on_the_command_line(cli: Callable[..., Result], tmp_path: Path) -> None:
+    out = cli("show", "--debate", "2")
+    assert out.exit_code == 0 and "system  | second" in out.stdout and "\x1b" not in out.stdout
+    told = json.loads(cli("show", "--json", "--topic", "c2").stdout)
+    assert [d["id"] for d in told["debates"]["debates"]] == ["c2"]
+    blinded = json.loads(cli("show", "--json", "--as", "team:alpha").stdout)
+    assert blinded["debates"]["debates"] is None
+    target = tmp_path / "run.html"
+    assert cli("show", "--html", str(target)).exit_code == 0
+    assert "second" in Read(target.read_text("utf-8")).text
+    assert target.stat().st_mode & 0o077 == 0  # it may hold blinded claims
+    assert cli("show", "--html", str(target), "--as", "team:alpha").exit_code == 0
+    assert "second" not in target.read_text("utf-8")
+    assert not list(tmp_path.glob(".run.html*"))
+
+
+def test_mistakes_on_the_command_line(cli: Callable[..., Result], tmp_path: Path) -> None:
+    for arguments, code in (
+        (("--debate", "9"), "E102"),
+        (("--debate", "x"), "E101"),
+        (("--debate", "1", "--topic", "c1"), "E101"),
+        (("--topic", "c1", "--as", "team:alpha"), "E103"),
+        (("--html", str(tmp_path / "no" / "where.html")), "E101"),
+        (("--html", str(tmp_path)), "E101"),
+    ):
+        result = cli("show", *arguments)
+        assert isinstance(result.exception, RunnerError), (arguments, result.output)
+        assert result.exception.code == code
+    assert "CANARY of search" in cli("logs", "--sidecar", "search").stdout
+    denied = cli("logs", "--sidecar", "search", "--as", "team:alpha").exception
+    assert isinstance(denied, RunnerError) and denied.code == "E103"
+
+
+def test_a_run_is_released_and_closed_on_the_command_line(cli: Callable[..., Result], tmp_path: Path) -> None:
+    def shown() -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(cli("show", "--json", "--as", "team:alpha").stdout)
+        return told
+
+    assert shown()["log"] == {} and shown()["debates"]["counts"] == {}
+    assert isinstance(cli("logs", "--as", "team:alpha").exception, RunnerError)
+    assert cli("release", "--undo").output.strip().endswith("was closed already")
+    assert "is open to alpha" in cli("release", "--reason", "a\x1b[31mlook").output
+    assert cli("release").output.strip().endswith("was released already")
+    assert shown()["log"]["stdout"] and shown()["debates"]["counts"]["debates"] == 2
+    assert shown()["debates"]["debates"] is None, "transcripts hold the claims"
+    assert cli("logs", "--as", "team:alpha").exit_code == 0
+    assert isinstance(cli("export", str(tmp_path / "out"), "--as", "team:alpha").exception, RunnerError)
+    assert "closed again" in cli("release", "--undo").output
+    assert shown()["log"] == {} and shown()["debates"]["counts"] == {}
+    events = [json.loads(line) for line in next(tmp_path.rglob("events.jsonl")).read_text().splitlines()]
+    assert [(e["type"], e["actor"]) for e in events[-2:]] == [
+        ("run-released", "organiser"),
+        ("run-closed", "organiser"),
+    ]
+    assert events[-2]["data"]["reason"] == "a\\x1b[31mlook" and events[-2]["data"]["attempt"] == 1

@@ -1,0 +1,409 @@
+"""Builders of valid archives, events and tasks for tests of what stands on them: real files, real SQLite."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from runner.model.clock import FixedClock, stamp
+from runner.model.config import Config
+from runner.model.limits import Limits
+from runner.model.pins import of_task, pins
+from runner.model.run import run_id
+from runner.model.task import Cell, Dataset, Measure, Quota, Scenario, Table, Task
+from runner.model.verdict import TABLE
+from runner.records.archive import Attempt, Evaluation, RunArchive, write_json
+from runner.records.events import EventLog
+from runner.records.store.connect import Store, open_store
+
+TASK = "toy"
+START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+MEASURES = ("ndcg", "rr")
+
+
+def task(
+    *,
+    scores: str = "public",
+    baseline: str | None = "baselines/bm25",
+    cells: Sequence[Cell] = (Cell("test"),),
+    direction: str = "higher",
+    quota: Quota = Quota(),
+) -> Task:
+    """A task with a public ``dev`` and a blinded ``test`` dataset."""
+    here = Path("tasks") / TASK
+    return Task(
+        id=TASK,
+        title="A toy task",
+        kind="adhoc",
+        workflow="batch",
+        folder=here,
+        datasets={
+            "dev": Dataset("dev", "public", here / "dev", here / "dev-truths"),
+            "test": Dataset("test", "blinded", here / "test", here / "test-truths", scores=scores),  # type: ignore[arg-type]
+        },
+        scenarios={"default": Scenario()},
+        measures={
+            "ndcg": Measure("ndcg", "nDCG@10", "qrels.txt", direction),  # type: ignore[arg-type]
+            "rr": Measure("rr", "RR", "qrels.txt"),
+        },
+        tables={"main": Table("main", tuple(cells), "ndcg", MEASURES, baseline=baseline)},
+        limits=Limits(),
+        evaluator_limits=Limits(),
+        quota=quota,
+    )
+
+
+def config(tmp_path: Path) -> Config:
+    """A configuration with its data directory under ``tmp_path``."""
+    return Config(root=tmp_path, home=tmp_path / "home", truths=None)
+
+
+def per_topic(seed: str, topics: int = 30, mean: float = 0.5) -> dict[str, float]:
+    """Made-up scores of one run, the same for the same seed."""
+    dice = random.Random(seed)
+    return {str(n): round(min(1.0, max(0.0, dice.gauss(mean, 0.2))), 4) for n in range(1, topics + 1)}
+
+
+@dataclass
+class World:
+    """A data directory with a store, and short ways to make things happen in it, an hour apart."""
+
+    config: Config
+    store: Store
+    clock: FixedClock
+    locks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    by: Task | None = None  # by whose definitions evaluations are made; None: the toy task's
+    pinned: bool = True  # whether they keep these
+
+    @classmethod
+    def make(cls, tmp_path: Path) -> World:
+        where = config(tmp_path)
+        clock = FixedClock(START)
+        store = open_store(where)
+        store.log = EventLog(where.events, clock=clock)
+        return cls(where, store, clock)
+
+    @property
+    def archive(self) -> RunArchive:
+        return self.store.archive
+
+    def commit(self, type: str, **data: Any) -> None:
+        self.clock.at += timedelta(hours=1)
+        self.store.commit(type, data, actor="organiser")
+
+    def register(
+        self,
+        team: str,
+        software: str,
+        *,
+        tag: str = "",
+        version: int = 1,
+        scenarios: Sequence[str] = ("default",),
+        **more: Any,
+    ) -> str:
+        """Register a submission; returns its id."""
+        eight = hashlib.sha256(f"{team}/{software}/{version}".encode()).hexdigest()[:8]
+        id = f"{team}.{software}.{eight}"
+        self.commit(
+            "submission-registered",
+            submission=id,
+            task=TASK,
+            team=team,
+            software=software,
+            scenarios=list(scenarios),
+            tag=tag or software,
+            description="a software",
+            **{"method": "automatic", "image": {"id": "sha256:" + "0" * 64}, **more},
+        )
+        return id
+
+    def attempt(
+        self,
+        submission: str,
+        *,
+        dataset: str = "test",
+        verdict: str = "ok",
+        detail: str = "",
+        warnings: Sequence[str] = (),
+        commit: bool = True,
+        refused: Sequence[tuple[str, str]] = (),
+        log: bytes = b"hello\n",
+        wall: float = 1.5,
+        scenario: str = "default",
+        output: Mapping[str, str] | None = None,
+        workflow: str = "batch",
+        memory: int = 50 * 2**20,
+        exit_code: int | None = None,
+    ) -> Attempt:
+        """Archive (and commit) an attempt."""
+        run = run_id(submission, dataset, scenario)
+        staging = self.archive.begin(TASK, run)
+        attempt = fill_attempt(
+            self.archive,
+            staging,
+            submission,
+            dataset,
+            verdict,
+            detail,
+            warnings,
+            refused,
+            log,
+            wall,
+            self.clock.at,
+            scenario,
+            output,
+            workflow,
+            memory,
+            exit_code,
+        )
+        if commit:
+            self.commit_attempt(attempt)
+        return attempt
+
+    def commit_attempt(self, attempt: Attempt) -> None:
+        self.commit(
+            "attempt-committed",
+            task=TASK,
+            run=attempt.run_id,
+            attempt=attempt.number,
+            manifest=attempt.manifest_digest(),
+        )
+
+    def evaluation(
+        self,
+        attempt: Attempt,
+        scores: Mapping[str, Mapping[str, float]] | None = None,
+        *,
+        status: str = "valid",
+        codes: Mapping[str, tuple[str, int]] = {},
+        findings: Sequence[Mapping[str, Any]] = (),
+        message: str = "",
+        exit: Mapping[str, Any] | None = None,
+        default: bool = True,
+        truths: str = "t" * 64,
+        commit: bool = True,
+        more: Mapping[str, Any] | None = None,
+        by: Task | None = None,
+        pinned: bool = True,
+        fault: str | None = None,
+    ) -> Evaluation:
+        """Archive (and commit) an evaluation; ``scores`` is measure → topic → value, ``more`` other keys of the result.
+
+        ``by`` is the task by whose definitions it was made (default: the toy task's); without ``pinned``, it keeps none.
+        """
+        staging = self.archive.begin_evaluation(attempt)
+        now = stamp(self.clock.at)
+        counts = {s: sum(n for sev, n in codes.values() if sev == s) for s in ("error", "defect", "warning")}
+        if status != "error":
+            result = {
+                "schema_version": 1,
+                "status": status,
+                "evaluator": {"name": "fake", "version": "1"},
+                "measures": {
+                    m: {
+                        "value": sum(v.values()) / len(v),
+                        "topics": len(v),
+                        "covered": len(v) - 1,
+                        "interval": [min(v.values()), max(v.values())],
+                    }
+                    for m, v in (scores or {}).items()
+                },
+                "findings": {
+                    **counts,
+                    "codes": {
+                        c: {"severity": s, "count": n, "title": f"title of {c}"}
+                        for c, (s, n) in codes.items()
+                    },
+                },
+                "run_tag": "tag",
+                "message": message,
+                **(more or {}),
+            }
+            write_json(staging.path / "result.json", result)
+            lines = [
+                {"measure": m, "topic": t, "value": x}
+                for m, v in (scores or {}).items()
+                for t, x in v.items()
+            ]
+            _write_lines(staging.path / "scores.jsonl", lines)
+            _write_lines(staging.path / "findings.jsonl", findings)
+        write_json(staging.path / "request.json", {"schema_version": 1})
+        (staging.path / "logs").mkdir()
+        (staging.path / "logs" / "stderr.log").write_bytes(b"evaluator\n")
+        record: dict[str, Any] = {
+            "schema_version": 1,
+            "run_id": attempt.run_id,
+            "attempt": attempt.number,
+            "evaluation": staging.number,
+            "evaluator": {"image_id": "sha256:" + "e" * 64, "default": default},
+            "truths_digest": truths,
+            "started": now,
+            "finished": now,
+            "status": status,
+            "exit": dict(
+                exit or {"code": 0 if status != "error" else 1, "oom_killed": False, "killed": None}
+            ),
+            "message": message,
+        }
+        if pinned and self.pinned:
+            record["asked"] = of_task(by or self.by or task())
+            record["pins"] = pins(record["asked"])
+        if fault is not None:
+            record["fault"] = fault
+        evaluation = self.archive.add_evaluation(attempt, staging, record)
+        if commit:
+            self.commit_evaluation(evaluation)
+        return evaluation
+
+    def commit_evaluation(self, evaluation: Evaluation) -> None:
+        self.commit(
+            "evaluation-committed",
+            task=TASK,
+            run=evaluation.run_id,
+            attempt=evaluation.attempt,
+            evaluation=evaluation.k,
+            manifest=evaluation.manifest_digest(),
+        )
+
+    def scored(
+        self,
+        team: str,
+        software: str,
+        *,
+        mean: float = 0.5,
+        topics: int = 30,
+        version: int = 1,
+        tag: str = "",
+        datasets: Sequence[str] = ("test",),
+        scores: Mapping[str, float] | None = None,
+    ) -> str:
+        """A submission that was registered, run and scored; returns its id."""
+        submission = self.register(team, software, version=version, tag=tag)
+        for dataset in datasets:
+            values = dict(scores) if scores is not None else per_topic(f"{submission}{dataset}", topics, mean)
+            self.evaluation(self.attempt(submission, dataset=dataset), {"ndcg": values, "rr": values})
+        return submission
+
+
+def fill_attempt(
+    archive: RunArchive,
+    staging: Any,
+    submission: str,
+    dataset: str = "test",
+    verdict: str = "ok",
+    detail: str = "",
+    warnings: Sequence[str] = (),
+    refused: Sequence[tuple[str, str]] = (),
+    log: bytes = b"hello\n",
+    wall: float = 1.5,
+    at: datetime = START,
+    scenario: str = "default",
+    output: Mapping[str, str] | None = None,
+    workflow: str = "batch",
+    memory: int = 50 * 2**20,
+    exit_code: int | None = None,
+) -> Attempt:
+    """Write the files of an attempt into ``staging`` and seal it. ``output``: its files, the run file first."""
+    team, software, _ = submission.split(".")
+    lock = {
+        "schema_version": 1,
+        "run_id": staging.run_id,
+        "submission_id": submission,
+        "team": team,
+        "software": software,
+        "task": TASK,
+        "dataset": dataset,
+        "scenario": scenario,
+        "workflow": workflow,
+        "image": {"id": "sha256:" + "0" * 64, "repo_digest": None, "platform": "linux/amd64"},
+        "command": ["/run"],
+        "env": {},
+        "limits": {"memory": 2**31, "cpus": 1.0, "pids": 256, "wall_clock": 600.0},
+        "exceptions": {},
+        "seed": 0,
+        "digests": {
+            "task": "a" * 64,
+            "inputs": "b" * 64,
+            "view": "c" * 64,
+            "models": {},
+            "input_runs": {},
+            "sandbox": "d" * 64,
+        },
+    }
+    digest = hashlib.sha256(json.dumps(lock, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    write_json(staging.path / "lock.json", lock)
+    (staging.path / "output").mkdir()
+    (staging.path / "logs").mkdir()
+    (staging.path / "logs" / "stdout.log").write_bytes(log)
+    (staging.path / "logs" / "stderr.log").write_bytes(b"")
+    files: list[dict[str, Any]] = []
+    if verdict == "ok":
+        for name, text in (output or {"run.txt": f"1 Q0 d1 1 1.0 {software}\n"}).items():
+            content = text.encode()
+            (staging.path / "output" / name).write_bytes(content)
+            digest_ = hashlib.sha256(content).hexdigest()
+            files.append({"name": name, "size": len(content), "sha256": digest_})
+    now = stamp(at)
+    record = {
+        "schema_version": 1,
+        "run_id": staging.run_id,
+        "attempt": staging.number,
+        "lock_digest": digest,
+        "started": now,
+        "finished": now,
+        "verdict": {
+            "name": verdict,
+            "blame": TABLE[verdict].blame,
+            "detail": detail,
+            "warnings": [
+                *warnings,
+                *(f"not taken from the output directory: {n} ({why})" for n, why in refused),
+            ],
+        },
+        "exit": {
+            "code": exit_code if exit_code is not None else 0 if verdict == "ok" else 1,
+            "oom_killed": False,
+            "killed": None,
+            "start_error": None,
+        },
+        "resources": {
+            "wall_seconds": wall,
+            "cpu_seconds": wall / 2,
+            "memory_peak": memory,
+            "memory_source": "exact",
+        },
+        "log_truncated": False,
+        "output": {
+            "file": files[0]["name"] if files else None,
+            "files": files,
+            "refused": [list(r) for r in refused],
+            "bytes": sum(f["size"] for f in files),
+            "full": False,
+        },
+        "engine": {
+            "name": "fake",
+            "version": "1",
+            "cgroup_version": "2",
+            "cgroup_driver": "systemd",
+            "platform": "linux/amd64",
+        },
+        "host": "secret-host",
+        "runner_version": "0",
+    }
+    return archive.seal(staging, record)
+
+
+def _write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def with_scores(one: Task, dataset: str, scores: str) -> Task:
+    """``one`` with another rule about who sees the scores of ``dataset``."""
+    changed = replace(one.datasets[dataset], scores=scores)  # type: ignore[arg-type]
+    return replace(one, datasets={**one.datasets, dataset: changed})

@@ -1,5 +1,5 @@
 """``python -m runner`` is the ``runner`` command."""
 
-from runner.cli.app import main
+from runner.cli.main import main
 
 main()

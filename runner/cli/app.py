@@ -1,9 +1,8 @@
-"""The ``runner`` command: its root, its options, and the one place where errors become exit codes."""
+"""The root of the ``runner`` command and its options; commands register themselves at it."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from typing import Annotated, Any
 
@@ -62,67 +61,3 @@ def root(
 ) -> None:
     output.manners.debug = output.manners.debug or debug
     output.manners.quiet = quiet
-
-
-def _load_commands() -> None:
-    """Each noun registers its commands by being imported."""
-    from runner.cli import (  # noqa: F401  # noqa: F401
-        data,
-        evaluate,
-        labels,
-        leaderboard,
-        organise,
-        reevaluate,
-        rounds,
-        runs,
-        submit,
-        system,
-        task,
-    )
-
-
-def main() -> None:
-    """Entry point of ``runner``: exit codes per design (0 fine, 1 failed, 2 usage, 3 platform, 4 organiser, 130)."""
-    from runner.model.errors import INTERRUPTED, PLATFORM, RunnerError
-    from schemas.interrupts import heard
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
-    heard()
-    _load_commands()
-    try:
-        sys.exit(app(standalone_mode=True) or 0)
-    except RunnerError as error:
-        if output.manners.debug:
-            raise
-        output.show_error(error)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:  # before any command began
-        sys.exit(INTERRUPTED)
-    except OSError as error:
-        if output.manners.debug:
-            raise
-        name = f"{error.filename}: " if error.filename else ""
-        output.show_error(
-            RunnerError(
-                "E306",
-                "a file cannot be read or written",
-                why=f"{name}{error.strerror or error}.",
-                fix="look at the disk's space and the folder's permissions",
-            )
-        )
-        sys.exit(PLATFORM)
-    except Exception as error:
-        if output.manners.debug:
-            raise
-        output.show_error(
-            RunnerError(
-                "E308",
-                "this is a defect of runner itself",
-                why=f"{type(error).__name__}: {error}",
-                fix="run the command again as runner --debug … and report what it prints",
-            )
-        )
-        sys.exit(PLATFORM)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from runner.cli import context, output
+from runner.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +29,17 @@ USUAL = ("vaswani", "touche-2021-task1", "perspective-2024")
 TEAMS = ("baselines", "broken")
 
 
+@app.command(epilog="Examples:  runner demo  |  runner demo --task rad-2025-debate")
+def demo(
+    task: Annotated[
+        list[str] | None,
+        typer.Option("--task", help="This task; repeatable (default: the three of batch runs)."),
+    ] = None,
+) -> None:
+    """Submit the baselines and some broken softwares, run them on the hidden split, print the leaderboard."""
+    run_demo(context.config(), task or ())
+
+
 def run_demo(where: Config, only: Sequence[str] = ()) -> None:
     """Submit the baselines and the broken softwares, run what is missing, print the leaderboards.
 
@@ -35,10 +49,8 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
     are for. A second time nothing is built, registered or run again. Raises typer.Exit when something was not
     settled.
     """
-    import typer
-
-    from runner.cli.evaluate import work
     from runner.cli.plans import show_plan
+    from runner.cli.working import work
     from runner.execution.plan import Plan, Selection, plan
     from runner.model.errors import PLATFORM
     from runner.records.commit import adopt, coordinator
@@ -76,7 +88,7 @@ def _next(tasks: Mapping[str, Task]) -> str:
 
 def _hand_in(where: Config, tasks: dict[str, Task]) -> dict[str, str]:
     """Register what is not registered yet; returns what could not be, and why."""
-    from runner.cli.submit import pack_one, register_one
+    from runner.cli.packing import pack_one, register_one
     from runner.model.errors import RunnerError
     from runner.records.store.queries import submissions
     from runner.submissions.load import find_submissions
@@ -105,7 +117,7 @@ def _hand_in(where: Config, tasks: dict[str, Task]) -> dict[str, str]:
 
 def _board(store: Store, task: Task) -> None:
     """Print the task's first leaderboard on what the demo ran."""
-    from runner.cli.leaderboard import print_table
+    from runner.cli.boards import print_table
     from runner.views.audience import ORGANISER
     from runner.views.leaderboard.table import build
 

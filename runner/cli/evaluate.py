@@ -2,161 +2,31 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from runner.cli import context, output
 from runner.cli.app import app
-from runner.cli.plans import CHANGED, ask_again, plan_json, show_plan
+from runner.cli.boards import boards
+from runner.cli.plans import (
+    CHANGED,
+    ask_again,
+    named_things_exist,
+    plan_json,
+    result_json,
+    selection,
+    show_plan,
+)
+from runner.cli.working import control_of, work
 
 if TYPE_CHECKING:
-    from runner.execution.plan import Desktop, Plan, Selection
-    from runner.execution.pool import Control, Moment, Undone
     from runner.model.config import Config
-    from runner.model.limits import Limits
-    from runner.model.run import Run
-    from runner.model.task import Task
     from runner.records.store.connect import Store
 
 ASK_ABOVE = 10
-
-
-def selection(
-    everything: bool,
-    task: str | None,
-    team: str | None,
-    dataset: str | None,
-    submission: str | None,
-    run: str | None,
-) -> Selection:
-    from runner.execution.plan import Selection
-    from runner.model.errors import RunnerError
-
-    named = Selection(task, team, dataset, submission, run)
-    if not everything and named == Selection():
-        raise RunnerError(
-            "E101",
-            "nothing was named",
-            why="An evaluation can take hours.",
-            fix="runner evaluate --all, or name a --task, --team or --run",
-        )
-    return named
-
-
-def _control(where: Config) -> Control:
-    from runner.execution.pool import Control
-
-    return Control(where.home / "cancel")
-
-
-@contextmanager
-def _interruptible(control: Control) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop the work in order: containers go, what is sealed is committed."""
-
-    def stop(number: int, _: object) -> None:
-        control.stop.set()
-        raise KeyboardInterrupt
-
-    in_main = threading.current_thread() is threading.main_thread()
-    old = signal.signal(signal.SIGTERM, stop) if in_main else None
-    try:
-        yield
-    finally:
-        if in_main:
-            signal.signal(signal.SIGTERM, old)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    """Something to tell moments to: a bar with what is running on a terminal, plain lines elsewhere."""
-    import sys
-
-    from runner.cli.render import became
-
-    if not sys.stderr.isatty() or output.manners.quiet or total == 0:
-
-        def line(moment: Moment) -> None:
-            if moment.kind == "done":
-                output.say(f"{moment.run.id}: {became(moment.run)}")
-            elif moment.kind == "blocked":
-                output.say(f"{moment.run.id}: not done: {moment.text}")
-
-        yield line
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    running: dict[str, str] = {}
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"),
-        console=output.stderr_console(), transient=True,
-    ) as bar:  # fmt: skip
-        job = bar.add_task("runs", total=total, now="")
-
-        def show(moment: Moment) -> None:
-            if moment.kind == "started":
-                running[moment.run.id] = moment.step
-            else:
-                running.pop(moment.run.id, None)
-            if moment.kind in ("done", "blocked"):
-                bar.advance(job)
-                bar.console.print(f"{moment.run.id}: {moment.text or became(moment.run)}", markup=False)
-            bar.update(job, now=", ".join(f"{step} {run}" for run, step in running.items()))
-
-        yield show
-
-
-def work(
-    where: Config, desk: Desktop, todo: Plan, *, jobs: int | None, control: Control | None = None
-) -> tuple[dict[str, Run], dict[str, Undone]]:
-    """Do a plan with the engine of this machine; returns the runs it touched, and why it could not do others."""
-    from runner.execution.attempt import Desk
-    from runner.execution.pool import Pool, Undone
-    from runner.execution.replies import replies_of
-    from runner.model.errors import RunnerError
-    from runner.tasks.files import check_task
-
-    if not todo.work:
-        return {}, {}
-    names = sorted({p.run.submission.task for p in todo.work})
-    engine = context.engine(where)
-    engine.reap()
-    own = context.own_images(where, engine, [desk.tasks[name] for name in names])
-    evaluator = own["evaluator"]
-    desks: dict[str, Desk] = {}
-    bad: dict[str, Undone] = {}
-    for name in names:
-        task = desk.tasks[name]
-        used = sorted({p.run.dataset for p in todo.work if p.run.submission.task == name})
-        try:
-            check_task(task, where, used)
-            engine.require(_rooms(desk, task, todo))
-            desks[name] = Desk.of(
-                task,
-                [task.datasets[d] for d in used],
-                engine,
-                evaluator,
-                sidecars=own.get("sidecars"),
-                replies=replies_of(where.home, task.id),
-            )
-            _say_without_key(task)
-        except RunnerError as error:
-            output.show_error(error)
-            bad[name] = Undone(error.what, error.exit_code)
-    from dataclasses import replace
-
-    left = replace(todo, work=tuple(p for p in todo.work if p.run.submission.task not in bad))
-    control = control or _control(where)
-    with _interruptible(control), _progress(len(left.work)) as tell:
-        pool = Pool(engine, desk, desks, control, jobs=jobs, tell=tell)
-        done = pool.run(left)
-    unusable = {p.run.id: bad[p.run.submission.task] for p in todo.work if p.run.submission.task in bad}
-    return done, pool.failed | unusable
 
 
 def _make_stages(where: Config, store: Store, only: str | None) -> None:
@@ -181,28 +51,6 @@ def _make_stages(where: Config, store: Store, only: str | None) -> None:
             output.say(f"{name} cannot be made yet: {state.why}")
         elif state.name == "changed":
             output.say(f"{name} is made from other runs than there are now: runner data stage {command}")
-
-
-def _rooms(desk: Desktop, task: Task, todo: Plan) -> list[Limits]:
-    """What the machine must be able to give for the planned steps of a task."""
-    from runner.execution.pool import room_of
-
-    return [
-        room_of(task, desk.bundles.get(p.run.submission.id), p.step)
-        for p in todo.work
-        if p.run.submission.task == task.id
-    ]
-
-
-def _say_without_key(task: Task) -> None:
-    """Say before hours of work that models cannot be asked."""
-    from runner.tasks.services import gateway_ready
-
-    gateway = task.services.get("gateway")
-    if gateway is not None and not gateway_ready(gateway):
-        output.say(
-            f"{task.id}: {gateway.options['key']} is not set: models are not asked, only kept replies are used"
-        )
 
 
 @app.command(
@@ -293,80 +141,6 @@ def _own_profile(where: Config) -> bool:
         return True
 
 
-def named_things_exist(desk: Desktop, wanted: Selection) -> None:
-    from runner.model.errors import RunnerError
-
-    every = desk.all_runs()
-    known = {
-        "task": (wanted.task, set(desk.tasks)),
-        "team": (wanted.team, {r.submission.team for r in every}),
-        "dataset": (wanted.dataset, {d for t in desk.tasks.values() for d in t.datasets}),
-        "submission": (wanted.submission, {r.submission.id for r in every}),
-        "run": (wanted.run, {r.id for r in every}),
-    }
-    import schemas
-
-    for what, (name, names) in known.items():
-        if name is not None and name not in names:
-            raise RunnerError(
-                "E102",
-                f"there is no {what} {schemas.show(name)}",
-                why=schemas.closest(name, names).strip(),
-                fix="runner runs lists what is registered",
-            )
-
-
-def boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) -> None:
-    from runner.cli.leaderboard import print_table
-    from runner.views.audience import ORGANISER
-    from runner.views.leaderboard.table import build
-
-    touched = {r.submission.task for r in done.values()}
-    used = {r.submission.task for r in desk.all_runs()}
-    first = True
-    for name, task in desk.tasks.items():
-        if name not in used or wanted.task not in (None, name) or (done and name not in touched):
-            continue
-        for table in task.tables.values():
-            if table.part_of is not None:
-                continue  # a single cell of a table that is printed
-            if not first:
-                output.data("")
-            first = False
-            print_table(build(store, task, table.id, ORGANISER))
-    _due(store, desk)
-
-
-def _due(store: Any, desk: Desktop) -> None:
-    """Say which rounds are over and wait to be frozen."""
-    from runner.views.leaderboard.rounds import due
-
-    for task, state in due(desk.tasks.values(), store):
-        ended = state.ends.says()
-        output.say(
-            f"the round {state.round.id} of {task.id} is over since {ended}: runner round freeze {task.id} {state.round.id}"
-        )
-
-
-def result_json(
-    store: Any,
-    desk: Desktop,
-    todo: Plan,
-    done: dict[str, Run],
-    unsettled: dict[str, str],
-    changes: dict[str, Any] | None = None,
-) -> None:
-    """Print what was done as JSON; ``changes``: what evaluating again changed."""
-    from runner.views.audience import ORGANISER, redact_row
-
-    rows = []
-    for run in done.values():
-        view = redact_row(run, ORGANISER, desk.tasks[run.submission.task].datasets[run.dataset])
-        rows.append(dict(view or {}))
-    more = {} if changes is None else {"changes": changes}
-    output.as_json({**plan_json(todo), "done": rows, "unsettled": unsettled, **more})
-
-
 @app.command(epilog="Examples:  runner cancel mine.dense.1a2b3c4d.test")
 def cancel(run: context.RunArgument) -> None:
     """Stop a run, or keep a waiting one from starting. It costs no quota."""
@@ -392,7 +166,7 @@ def cancel(run: context.RunArgument) -> None:
         }
         store.commit("run-cancelled", data, actor="organiser")
         # Also when it does not run yet: a worker may be about to start it.
-        _control(where).request(found.id)
+        control_of(where).request(found.id)
     output.say(f"{found.id} is {'being stopped' if found.id in live else 'cancelled'}")
 
 

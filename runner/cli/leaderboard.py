@@ -8,26 +8,14 @@ import typer
 
 from runner.cli import context, output
 from runner.cli.app import app
+from runner.cli.boards import FORMATS, print_table
 
 if TYPE_CHECKING:
     from runner.model.task import Task
     from runner.records.store.connect import Store
     from runner.views.leaderboard.rows import LeaderboardTable
 
-FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
 TREC = ("ir_measures", "tot", "trec_eval", "jsonl")  # for tools around TREC
-
-
-def print_table(table: LeaderboardTable, form: str = "table") -> None:
-    """Print a leaderboard in one of :data:`FORMATS` to stdout."""
-    import sys
-
-    from runner.views.leaderboard import export
-
-    if form == "table":
-        export.print_table(table, sys.stdout)
-    else:
-        output.data(export.export(table, form))
 
 
 @app.command(

@@ -36,8 +36,9 @@ def reevaluate(
 
     Exit code 4 when an evaluation failed for the organiser's files, 3 when it failed otherwise: the old scores stay, marked as stale.
     """
-    from runner.cli.evaluate import boards, named_things_exist, result_json, selection, work
-    from runner.cli.plans import plan_json, show_plan
+    from runner.cli.boards import boards
+    from runner.cli.plans import named_things_exist, plan_json, result_json, selection, show_plan
+    from runner.cli.working import work
     from runner.execution.plan import Plan, Planned
     from runner.execution.reevaluation import as_data, changed_ranks, changed_values, picture
     from runner.records.commit import adopt, coordinator

@@ -9,13 +9,10 @@ import typer
 
 from runner.cli import context, output
 from runner.cli.app import app
+from runner.cli.packing import built, checked_uploads, pack_one, register_one
 
 if TYPE_CHECKING:
-    from runner.engines.base import Engine
     from runner.model.config import Config
-    from runner.model.container import ImageRef
-    from runner.model.task import Task
-    from runner.submissions.bundle import Bundle
     from runner.submissions.load import SubmissionFile
     from runner.submissions.register import Receipt
 
@@ -28,106 +25,6 @@ TeamNeeded = Annotated[
 SoftwareOption = Annotated[
     str | None, typer.Option("--software", "-s", help="One software; default all of the team.")
 ]
-
-
-def _built(where: Config, engine: Engine, submission: SubmissionFile) -> ImageRef | None:
-    from runner.submissions.pack import image_of
-
-    if submission.build:
-        output.say(f"building {submission.team}/{submission.software} …")
-    return image_of(where, engine, submission)
-
-
-def pack_one(
-    where: Config,
-    submission: SubmissionFile,
-    target: Path | None,
-    check: bool,
-    failures: list[dict[str, Any]] | None = None,
-) -> Bundle | None:
-    """Build, check and pack one submission; None when the check failed.
-
-    What the check saw is printed; with ``failures`` (for JSON) nothing is, and a failed one is put there.
-    """
-    from runner.cli import render
-    from runner.execution import trial as local
-    from runner.submissions import pack as packing
-
-    task = context.one_task(where, submission.task)
-    engine = context.engine(where, [task.limits])
-    image = _built(where, engine, submission)
-    summary: dict[str, Any] | None = None
-    if check and submission.run:
-        good, found = _uploads(where, engine, submission, task, show=failures is None)
-        if not good:
-            if failures is not None:
-                name = f"{submission.team}/{submission.software}"
-                failures.append(
-                    {"software": name, "submission": None, "check": {"uploads": found["uploads"]}}
-                )
-            return None
-        summary = found["summary"]
-    if check and image is not None and (dataset := task.public_dataset()) is not None:
-        output.say(f"running it on the public dataset {task.id}/{dataset.id} in the graded sandbox …")
-        evaluator = context.evaluator_name(where, engine)
-        with local.check_submission(
-            where, engine, evaluator, submission, image, task, dataset, submission.scenarios[0]
-        ) as checked:
-            view = checked.view(context.audience(f"team:{submission.team}"))
-            if failures is None:
-                render.show(view)
-            if not checked.good:
-                if checked.our_failure:
-                    output.say(f"our side failed: {checked.our_failure}")
-                    output.say("this says nothing about the software; --no-check packs it as it is")
-                if failures is not None:
-                    name = f"{submission.team}/{submission.software}"
-                    failures.append({"software": name, "submission": None, "check": dict(view)})
-                return None
-            summary = checked.summary()
-    to = target or where.home / "bundles" / f"{submission.team}.{submission.software}"
-    return packing.write(submission, image, to, engine=engine, check=summary, with_archive=target is not None)
-
-
-def _uploads(
-    where: Config,
-    engine: Engine,
-    submission: SubmissionFile,
-    task: Task,
-    dataset: str | None = None,
-    scenario: str | None = None,
-    *,
-    show: bool,
-) -> tuple[bool, dict[str, Any]]:
-    """Check run files; whether all are good, and what was seen. ``show`` prints it now."""
-    from runner.cli import render
-    from runner.execution.trial_uploads import check_uploads
-
-    name = f"{submission.team}/{submission.software}"
-    results, good, summary = [], True, None
-    evaluator = context.evaluator_name(where, engine)
-    for result in check_uploads(
-        where, engine, evaluator, submission, task, dataset=dataset, scenario=scenario
-    ):
-        cell = result.dataset + ("" if result.scenario == "default" else f" in {result.scenario}")
-        output.say(f"{name}: {output.printable(result.file)} for {cell}: {result.how}")
-        if show and result.view is not None:
-            render.show(result.view)
-        elif show and result.text:
-            output.data("\n".join(output.printable(line) for line in result.text.splitlines()))
-        results.append(result.as_dict())
-        good = good and result.good
-        summary = summary or result.summary
-    return good, {"software": name, "uploads": results, "summary": summary}
-
-
-def register_one(where: Config, folder: Path, team: str | None = None) -> Receipt:
-    from runner.submissions.bundle import read_bundle
-    from runner.submissions.register import register
-
-    read_bundle(folder, verify=False)  # what is no bundle at all needs no engine to be refused
-    with context.store(where) as store:
-        return register(where, store, context.engine(where), context.all_tasks(where), folder, team=team)
 
 
 def _tell(receipt: Receipt) -> dict[str, Any]:
@@ -326,13 +223,13 @@ def _tried(
     task = context.one_task(where, submission.task)
     if submission.run:
         engine = context.engine(where)
-        return _uploads(where, engine, submission, task, dataset, scenario, show=show)
+        return checked_uploads(where, engine, submission, task, dataset, scenario, show=show)
     if dataset is None and submission.datasets:
         dataset = next((d for d in submission.datasets if task.datasets[d].visibility == "public"), None)
     chosen = local.public_dataset(task, dataset)
     check_task(task, where, [chosen.id])
     engine = context.engine(where, [task.limits])
-    image = _built(where, engine, submission)
+    image = built(where, engine, submission)
     evaluator = context.evaluator_name(where, engine)
     wanted = scenario or submission.scenarios[0]
     output.say(f"running {submission.team}/{submission.software} on {task.id}/{chosen.id} …")

@@ -1,4 +1,4 @@
-"""The machine and the data directory: setup, doctor, store, gc, demo."""
+"""The machine and the data directory: setup, doctor, store, gc."""
 
 from __future__ import annotations
 
@@ -163,16 +163,3 @@ def _old_folders(where: Config, dry_run: bool) -> list[str]:
     if not dry_run:
         RunArchive(where.archive).sweep()
     return [p.name for p in old]
-
-
-@app.command(epilog="Examples:  runner demo  |  runner demo --task rad-2025-debate")
-def demo(
-    task: Annotated[
-        list[str] | None,
-        typer.Option("--task", help="This task; repeatable (default: the three of batch runs)."),
-    ] = None,
-) -> None:
-    """Submit the baselines and some broken softwares, run them on the hidden split, print the leaderboard."""
-    from runner.cli.demo import run_demo
-
-    run_demo(context.config(), task or ())

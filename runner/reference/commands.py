@@ -80,9 +80,10 @@ def runner_commands() -> dict[str, Any]:
     """Every command of ``runner`` by its full name (``runner task new``), as click objects; the root first."""
     import typer.main
 
-    from runner.cli import app
+    from runner.cli.app import app
+    from runner.cli.main import load_commands
 
-    app._load_commands()
+    load_commands()
     found: dict[str, Any] = {}
 
     def walk(name: str, command: Any) -> None:
@@ -91,7 +92,7 @@ def runner_commands() -> dict[str, Any]:
         for key, child in sorted(getattr(command, "commands", {}).items()):
             walk(f"{name} {key}", child)
 
-    walk("runner", typer.main.get_command(app.app))
+    walk("runner", typer.main.get_command(app))
     return found
 
 

@@ -13,12 +13,12 @@ import pytest
 PROGRAMS = {
     "runner": """
         import time
-        from runner.cli import app
+        from runner.cli import main as program
         def work(**_):
             print("at work", flush=True)
             time.sleep(60)
-        app.app, app._load_commands = work, lambda: None
-        app.main()
+        program.app, program.load_commands = work, lambda: None
+        program.main()
         """,
     "evaluator": """
         import sys, time

@@ -21,7 +21,8 @@ from typer.testing import CliRunner, Result
 from runner.annotation import files as labelfiles
 from runner.annotation.assign import Item, assign
 from runner.annotation.sheets import page, sheet_csv
-from runner.cli.app import _load_commands, app
+from runner.cli.app import app
+from runner.cli.main import load_commands
 from schemas.debates import Debate, parse, transcript_digest
 from schemas.debates import digest_of_lines as of_lines
 from tests.worlds.definitions import definition
@@ -91,7 +92,7 @@ Cli = Callable[..., Result]
 
 @pytest.fixture
 def cli(world: World) -> Cli:
-    _load_commands()
+    load_commands()
     where = {"RUNNER_ROOT": str(world.config.root), "RUNNER_HOME": str(world.config.home)}
 
     def call(*arguments: str, code: int = 0) -> Result:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runner.cli import output
-from runner.cli.app import main
+from runner.cli.main import main
 from runner.model.errors import CODES
 from tests.e2e.mini import GOOD, Project, Said, call
 
@@ -245,7 +245,7 @@ def test_any_task_yaml_gets_an_answer(
 def test_help_is_quick_to_import() -> None:
     code = (
         "import sys; sys.argv = ['runner', '--help']\n"
-        "from runner.cli.app import main\n"
+        "from runner.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'docker', 'pandas', 'numpy', 'scipy', 'sqlalchemy', 'alembic', 'ir_measures', 'jsonschema', 'requests', 'yaml'}\n"
@@ -411,3 +411,25 @@ def test_json_of_every_listing_after_a_real_run(live: Project, runner_cli: Calla
     refused = runner_cli("submit", "-t", "alpha", "-s", "bad", "--json", expect=1).json
     assert refused[0]["submission"] is None and refused[0]["check"]["outcome"]["name"] == "failed"
     assert len(runner_cli("runs", "--json").json) == 1
+
+
+def test_command_modules_import_no_other_command_module() -> None:
+    import ast
+
+    folder = Path(__file__).parents[3] / "runner/cli"
+    trees = {path.stem: ast.parse(path.read_text()) for path in folder.glob("*.py")}
+    imported = {
+        name: {
+            f"{node.module}.{alias.name}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        for name, tree in trees.items()
+    }
+    commands = {name for name in imported if "runner.cli.app.app" in imported[name]} - {"main"}
+    assert len(commands) > 8
+    for name in imported.keys() - {"main"}:
+        for other in commands - {name}:
+            found = [i for i in imported[name] if (i + ".").startswith(f"runner.cli.{other}.")]
+            assert not found, f"{name} imports {found}"

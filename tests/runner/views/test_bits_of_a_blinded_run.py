@@ -336,7 +336,8 @@ COMMANDS = [
 
 
 def at_the_command_line(folder: Path, kind: Class, dice: random.Random, team: str) -> list[tuple[Any, ...]]:
-    from runner.cli.app import _load_commands, app
+    from runner.cli.app import app
+    from runner.cli.main import load_commands
 
     world = World.make(folder)
     place = folder / "tasks" / "toy"
@@ -359,7 +360,7 @@ def at_the_command_line(folder: Path, kind: Class, dice: random.Random, team: st
     (folder / "submissions").mkdir()
     run = hostile(world, kind, dice)
     world.store.close()
-    _load_commands()
+    load_commands()
     found: list[tuple[Any, ...]] = []
     for command in COMMANDS:
         words = [

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from runner.cli.app import _load_commands, app
+from runner.cli.app import app
+from runner.cli.main import load_commands
 from runner.model.errors import RunnerError
 from runner.views.audience import ORGANISER, Audience, RunView, log_lines, may_take, redact_run, sidecar_logs
 from runner.views.export import export_run
@@ -287,7 +288,7 @@ def cli(tmp_path: Path) -> Callable[..., Result]:
     (tmp_path / "submissions").mkdir()
     lines = [debate("c1", "C", ("u", HOSTILE, [])), debate("c2", "D", ("u", "second", []))]
     debated(world, task(tmp_path), lines, dataset="test")
-    _load_commands()
+    load_commands()
     where = {"RUNNER_ROOT": str(tmp_path), "RUNNER_HOME": str(world.config.home)}
     (run,) = [run for _, run in world.archive.runs()]
     return lambda command, *rest: CliRunner().invoke(app, [command, run, *rest], env=where)

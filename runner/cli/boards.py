@@ -1,0 +1,59 @@
+"""Leaderboards on a terminal, as several commands print them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runner.cli import output
+
+if TYPE_CHECKING:
+    from runner.execution.plan import Desktop, Selection
+    from runner.model.run import Run
+    from runner.views.leaderboard.rows import LeaderboardTable
+
+
+FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
+
+
+def print_table(table: LeaderboardTable, form: str = "table") -> None:
+    """Print a leaderboard in one of :data:`FORMATS` to stdout."""
+    import sys
+
+    from runner.views.leaderboard import export
+
+    if form == "table":
+        export.print_table(table, sys.stdout)
+    else:
+        output.data(export.export(table, form))
+
+
+def boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) -> None:
+    """Print the whole tables of the tasks that ``done`` touched (none: of all wanted tasks with runs), and rounds to freeze."""
+    from runner.views.audience import ORGANISER
+    from runner.views.leaderboard.table import build
+
+    touched = {r.submission.task for r in done.values()}
+    used = {r.submission.task for r in desk.all_runs()}
+    first = True
+    for name, task in desk.tasks.items():
+        if name not in used or wanted.task not in (None, name) or (done and name not in touched):
+            continue
+        for table in task.tables.values():
+            if table.part_of is not None:
+                continue  # a single cell of a table that is printed
+            if not first:
+                output.data("")
+            first = False
+            print_table(build(store, task, table.id, ORGANISER))
+    _due(store, desk)
+
+
+def _due(store: Any, desk: Desktop) -> None:
+    """Say which rounds are over and wait to be frozen."""
+    from runner.views.leaderboard.rounds import due
+
+    for task, state in due(desk.tasks.values(), store):
+        ended = state.ends.says()
+        output.say(
+            f"the round {state.round.id} of {task.id} is over since {ended}: runner round freeze {task.id} {state.round.id}"
+        )

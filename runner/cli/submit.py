@@ -255,16 +255,31 @@ def _tried(
         return checked.good, {**view, **within.data(), "command_line": line}
 
 
-@app.command(epilog="Examples:  runner withdraw mine.dense.1a2b3c4d --reason 'wrong image'")
+@app.command(
+    epilog="Examples:  runner withdraw mine.dense.1a2b3c4d --reason 'wrong image'  |  "
+    "runner withdraw mine.dense.1a2b3c4d --uncharged --reason 'its image was lost here'"
+)
 def withdraw(
     submission: Annotated[
         str, typer.Argument(help="A submission id.", autocompletion=context.complete_submission)
     ],
     reason: Annotated[str, typer.Option("--reason", help="Kept in the event log.")] = "",
+    uncharged: Annotated[
+        bool,
+        typer.Option(
+            "--uncharged",
+            help="Give its place in the quota back, though it has run; for what was lost on your side. Needs a reason.",
+        ),
+    ] = False,
 ) -> None:
-    """Take a submission off the leaderboard. Nothing is deleted."""
+    """Take a submission off the leaderboard. Nothing is deleted.
+
+    One that has run has used its place in the quota: its scores were seen. Only --uncharged gives that back, also after
+    an ordinary withdrawal.
+    """
     from runner.submissions.register import withdraw as take_back
 
     with context.store(context.config()) as store:
-        done = take_back(store, submission, reason)
-    output.say(f"{submission} {'is withdrawn' if done else 'was withdrawn already'}")
+        done = take_back(store, submission, reason, uncharged=uncharged)
+    free = " and costs no quota" if uncharged else ""
+    output.say(f"{submission} {'is withdrawn' if done else 'was withdrawn already'}{free}")

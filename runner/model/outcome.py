@@ -79,11 +79,13 @@ def derive(
     running: bool = False,
     cancelled_seq: int | None = None,
     withdrawn: str | None = None,
+    uncharged: bool = False,
 ) -> Outcome:
     """The outcome of a run from its attempts (oldest first) and the events about it.
 
     The latest attempt that says something about the software decides: failures of the platform, kills from
-    outside and cancelled attempts never displace it. ``withdrawn`` is the time the submission was withdrawn.
+    outside and cancelled attempts never displace it. ``withdrawn`` is the time the submission was withdrawn, ``uncharged``
+    whether the organiser gave its place in the quota back then, though it had run.
     """
     outcome = _of_attempts(attempts, cancelled_seq)
     if withdrawn is not None:
@@ -95,6 +97,7 @@ def derive(
             next="",
             blame="none",
             ranked=False,
+            costs_quota=outcome.costs_quota and not uncharged,
             listed=False,
             todo="nothing",
         )

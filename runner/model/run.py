@@ -30,6 +30,7 @@ class Submission:
     cells: tuple[Cell, ...] | None = None  # what it is for; None: every cell of the task
     withdrawn: str | None = None
     withdrawn_reason: str = ""
+    uncharged: bool = False  # withdrawn, and its place in the quota given back though it had run
 
     @property
     def how(self) -> str:

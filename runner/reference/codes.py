@@ -78,7 +78,7 @@ evaluations, and what people did; it is stored nowhere.
 | `running` | being executed now | no | counts as open |
 | `held` | our side or the evaluator failed for good, or the verdict is `disputed` or `killed-outside`: the organiser has to look | no | no |
 | `cancelled` | a person stopped it | no | no |
-| `withdrawn` | the submission was taken back | no | only if it had run |
+| `withdrawn` | the submission was taken back | no | only if it had run, and was not withdrawn `--uncharged` |
 """
 
 

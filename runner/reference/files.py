@@ -202,7 +202,7 @@ locks/ data/ engine/ bundles/          locks; packages and data of our own engin
 
 _EVENTS = {
     "submission-registered": "a bundle was registered",
-    "submission-withdrawn": "a submission was taken off the leaderboard",
+    "submission-withdrawn": "a submission was taken off the leaderboard; `uncharged` is true where its place in the quota was given back",
     "quota-extended": "a team was given more submissions",
     "deadline-extended": "a team was given a later deadline",
     "attempt-committed": "an execution was sealed in the archive",

@@ -243,7 +243,8 @@ def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
         f"the image of {name} has vanished from this engine",
         why=f"It was {image['id'][:19]}, and {bundle.submission_id} was packed here, without an archive of it.",
         fix="put that very image back, which costs no quota: load it into the engine again, or run runner register with "
-        "the bundle that runner pack … --to FOLDER writes where the image still is; another image is another submission",
+        "the bundle that runner pack … --to FOLDER writes where the image still is; another image is another submission: when "
+        "nobody has this one any more, runner withdraw SUBMISSION --uncharged --reason TEXT, and submit again for no quota",
     )
 
 
@@ -337,12 +338,25 @@ def _put_back(config: Config, engine: Engine, bundle: Bundle) -> bool:
     return True
 
 
-def withdraw(store: Store, submission_id: str, reason: str, *, actor: str = "organiser") -> bool:
-    """Withdraw a submission; nothing is deleted. False when it was withdrawn already. Raises E102."""
+def withdraw(
+    store: Store, submission_id: str, reason: str, *, uncharged: bool = False, actor: str = "organiser"
+) -> bool:
+    """Withdraw a submission; nothing is deleted. False when it was withdrawn already.
+
+    A submission that has run keeps its place in the quota, unless it is ``uncharged``: then the organiser gives it back,
+    also of one that was withdrawn before. That needs a reason. Raises E101 without one, and E102.
+    """
     entry = submission(store, submission_id)
-    if entry.withdrawn is not None:
+    said = schemas.show(reason, 500)
+    if uncharged and not said.strip():
+        raise RunnerError(
+            "E101",
+            "a place in the quota is given back for a reason",
+            why="Whoever reads the event log later must see why this team was not charged.",
+            fix="add --reason TEXT",
+        )
+    if entry.withdrawn is not None and (entry.uncharged or not uncharged):
         return False
-    store.commit(
-        "submission-withdrawn", {"submission": entry.id, "reason": schemas.show(reason, 500)}, actor=actor
-    )
+    given_back = {"uncharged": True} if uncharged else {}
+    store.commit("submission-withdrawn", {"submission": entry.id, "reason": said, **given_back}, actor=actor)
     return True

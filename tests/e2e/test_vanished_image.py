@@ -99,3 +99,46 @@ def test_an_archive_that_was_registered_puts_it_back_by_itself(
     assert (again["submission"], again["new"]) == (first["submission"], False)
     assert again["quota"]["left"] == first["quota"]["left"]
     assert engine.resolve(f"proctor-submissions/mini:{first['submission']}").id == made.id
+
+
+def test_what_nobody_has_any_more_is_given_back(
+    live: Project, engine: DockerEngine, build_image: Callable[..., ImageRef]
+) -> None:
+    """It was scored, then its image was lost and built anew as another one: submitted again, for no quota."""
+    name = f"mine/lost:{secrets.token_hex(6)}"
+    made = build_image(name, f"LABEL nonce={name}")
+    live.write_task_only(quota={"submissions": 1})
+    live.software("good", image=name)
+    [first] = call(live, "submit", "-t", "alpha", "--no-check", "--json").json
+    call(live, "evaluate", "--all")
+    assert _outcome(live) == "scored" and first["quota"]["left"] == 0
+    _remove(engine, made.id)
+
+    said = call(live, "evaluate", "--all", "--force", expect=3)
+    assert (
+        "has vanished from this engine" in said.all and "runner withdraw SUBMISSION --uncharged" in said.all
+    )
+    assert _outcome(live) == "scored"  # what was found then still counts
+
+    again = build_image(name, f"LABEL nonce={name} again=1")
+    try:
+        assert again.id != made.id
+        assert "E206" in call(live, "submit", "-t", "alpha", "--no-check", expect=1).all
+        assert "E101" in call(live, "withdraw", first["submission"], "--uncharged", expect=2).err
+        told = call(live, "withdraw", first["submission"], "--uncharged", "--reason", "pruned here")
+        assert "costs no quota" in told.all
+        [second] = call(live, "submit", "-t", "alpha", "--no-check", "--json").json
+        assert second["new"] and second["submission"] != first["submission"]
+        assert second["quota"] == first["quota"]
+        call(live, "evaluate", "--all")
+        named = {r["run"].rpartition(".")[0]: r["outcome"] for r in call(live, "runs", "--json").json}
+        assert named[second["submission"]]["name"] == "scored"
+        assert (named[first["submission"]]["name"], named[first["submission"]]["costs_quota"]) == (
+            "withdrawn",
+            False,
+        )
+        before = call(live, "runs", "--json").out
+        call(live, "store", "rebuild")
+        assert call(live, "runs", "--json").out == before
+    finally:
+        _remove(engine, again.id)

@@ -5,7 +5,7 @@ What an event's ``data`` holds:
 =======================  ================================================================================
 submission-registered    submission, task, team, software, scenarios, tag, description, method, image, workflow,
                          cells (pairs of dataset and scenario; none: all)
-submission-withdrawn     submission, reason
+submission-withdrawn     submission, reason, and uncharged (true) where its place in the quota was given back
 quota-extended           task, team, submissions (how many more)
 deadline-extended        task, team, until (a date with its zone)
 attempt-committed        task, run, attempt, manifest (SHA-256 of manifest.json)
@@ -82,7 +82,11 @@ def _withdrawn(connection: Connection, event: Event, _: RunArchive) -> None:
     done = connection.execute(
         t.submissions.update()
         .where(t.submissions.c.id == event.data["submission"])
-        .values(withdrawn=event.time, withdrawn_reason=str(event.data.get("reason") or ""))
+        .values(
+            withdrawn=event.time,
+            withdrawn_reason=str(event.data.get("reason") or ""),
+            uncharged=event.data.get("uncharged") is True,
+        )
     )
     if done.rowcount != 1:
         raise _contradiction(event, "it withdraws a submission that was never registered")

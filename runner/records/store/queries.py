@@ -195,6 +195,7 @@ def _run(
         running=running,
         cancelled_seq=cancelled_seq,
         withdrawn=submission.withdrawn,
+        uncharged=submission.uncharged,
     )
     chosen: Mapping[str, Any] = next((a for a in attempts if a["number"] == outcome.attempt), {})
     judged: Mapping[str, Any] = next(
@@ -469,7 +470,7 @@ def quota(store: Store, task: Task, team: str) -> QuotaUse:
 
     A submission costs once one of its runs has an outcome that costs. One that is still pending or running
     is counted as open, so that nobody can hand in more than the quota by being quick. Runs that ended on the
-    platform's side (held), and cancelled ones, cost nothing.
+    platform's side (held), and cancelled ones, cost nothing; nor does a submission that was withdrawn uncharged.
     """
     with store.read() as connection:
         found = _runs(connection, [task], task=task.id, team=team)

@@ -17,6 +17,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    false,
 )
 
 metadata = MetaData()
@@ -46,6 +47,9 @@ submissions = Table(
     Column("seq", Integer, nullable=False),
     Column("withdrawn", Text),
     Column("withdrawn_reason", Text, nullable=False, server_default=""),
+    Column(
+        "uncharged", Boolean, nullable=False, server_default=false()
+    ),  # withdrawn, its place in the quota given back
     Index("submissions_by_team", "task", "team"),
 )
 

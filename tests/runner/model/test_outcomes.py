@@ -157,6 +157,14 @@ def test_withdrawing_does_not_give_back_a_score_that_was_seen() -> None:
     )
 
 
+def test_it_is_given_back_where_the_organiser_says_so() -> None:
+    when = "2026-01-01T00:00:00Z"
+    for facts in ((attempt("ok", VALID),), (attempt("run-error"),), ()):
+        outcome = derive(facts, withdrawn=when, uncharged=True)
+        assert (outcome.name, outcome.costs_quota, outcome.ranked) == ("withdrawn", False, False)
+    assert derive((attempt("ok", VALID),), uncharged=True).costs_quota  # of one that was not withdrawn
+
+
 def test_says_is_a_fixed_sentence_without_the_participants_words() -> None:
     evil = AttemptFacts(1, "no-output", "EVIL is not usable: a link", 1)
     assert "EVIL" not in derive([evil]).says

@@ -34,6 +34,8 @@ def busy(world: World) -> None:
     world.scored("alpha", "x", mean=0.7, tag="=1+1")
     old = world.register("beta", "y")
     world.commit("submission-withdrawn", submission=old, reason="mistake")
+    lost = world.scored("beta", "lost", mean=0.1)
+    world.commit("submission-withdrawn", submission=lost, reason="its image was lost", uncharged=True)
     bad = world.register("beta", "y", version=2)
     world.attempt(bad, verdict="platform-error", detail="disk full")
     world.attempt(bad, verdict="run-error", detail="exit code 3")

@@ -257,6 +257,7 @@ FORGED = {
     "a run taken out": ("DELETE FROM topic_scores WHERE run LIKE 'alpha.x.%'", "is not in the database"),
     "a publication": ("DELETE FROM publications", "publications toy"),
     "quota": ("UPDATE extensions SET submissions = 50", "extensions"),
+    "a place given back": ("UPDATE submissions SET uncharged = 1", "uncharged is True instead of False"),
     "a deadline": ("UPDATE deadlines SET until = '2027-01-01 23:59 UTC'", "deadlines"),
     "a round": ("UPDATE rounds SET frozen = '2026-01-01T00:00:00Z'", "rounds toy"),
     "a finding": ("DELETE FROM findings WHERE code = 'F012'", "findings of"),

@@ -82,6 +82,37 @@ def test_the_quota_holds_at_the_edge(world: World) -> None:
     assert _register(world, _bundle(world, "small", "two")).new
 
 
+def test_a_place_is_given_back_to_one_that_ran_only_when_the_organiser_says_so(world: World) -> None:
+    """The image of a settled submission is lost: the next one costs nothing, and whoever rebuilds the store sees the same."""
+    from runner.records.store.connect import rebuild
+    from runner.records.store.queries import quota
+
+    first = _register(world, _bundle(world, "small", "one")).submission
+    world.work()
+    assert world.outcome(f"{first}.test").name == "scored"
+    _refused(world, _bundle(world, "small", "two"), "E206")
+    for reason in ("", "  "):
+        with pytest.raises(RunnerError) as caught:
+            withdraw(world.store, first, reason, uncharged=True)
+        assert caught.value.code == "E101"
+
+    # An ordinary withdrawal keeps what was charged: its scores were seen.
+    assert withdraw(world.store, first, "mistake")
+    _refused(world, _bundle(world, "small", "two"), "E206")
+    assert withdraw(world.store, first, "its image was lost", uncharged=True)
+    assert not withdraw(world.store, first, "again", uncharged=True) and not withdraw(world.store, first, "")
+    assert _register(world, _bundle(world, "small", "two")).quota.left == 0
+    world.work()
+    use = quota(world.store, world.tasks["mini"], "small")
+    assert (use.used, use.open, use.left) == (1, 0, 0)
+    event = [e for e in world.store.log if e.type == "submission-withdrawn"][-1]
+    assert event.data == {"submission": first, "reason": "its image was lost", "uncharged": True}
+    before = submissions(world.store)
+    rebuild(world.project.config)
+    assert submissions(world.store) == before and [s.uncharged for s in before] == [True, False]
+    assert quota(world.store, world.tasks["mini"], "small") == use
+
+
 def test_two_at_once_do_not_both_get_the_last_place(world: World) -> None:
     bundles = [_bundle(world, "small", f"s{n}") for n in range(4)]
     results: list[object] = []

@@ -77,6 +77,7 @@ def outcomes() -> Iterator[Outcome]:
             for cancelled in (None, 99):
                 for withdrawn in (None, "2026-01-05T12:00:00Z"):
                     yield derive(facts, running=running, cancelled_seq=cancelled, withdrawn=withdrawn)
+                yield derive(facts, running=running, withdrawn="2026-01-05T12:00:00Z", uncharged=True)
 
 
 def told(outcome: Outcome) -> tuple[Any, ...]:

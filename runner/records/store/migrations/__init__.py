@@ -3,4 +3,4 @@
 ``HEAD`` is the newest step; it is written here too so that a store that is up to date opens without alembic.
 """
 
-HEAD = "0006"
+HEAD = "0007"

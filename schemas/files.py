@@ -1,0 +1,125 @@
+"""Writing files and folders so that each appears as a whole or not at all, and the hash of a file.
+
+What is being written stands under a name of its own beside its target, in the same file system, and is renamed when
+it is complete. Whatever goes wrong before that, it is removed and the target is what it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+_NAME_BYTES = 80  # of the target's name in that of its unfinished version: names have 255 bytes at most
+
+
+def file_sha256(source: Path | BinaryIO) -> str:
+    """SHA-256 (hex) of a file, or of what is left in an open one; read in pieces. Raises OSError."""
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]  # typeshed asks for readinto
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in ``folder`` are on the disk. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def atomic_path(target: Path, *, mode: int | None = None) -> Iterator[Path]:
+    """The path of an empty file beside ``target`` that takes its place when the block ends without an exception.
+
+    Without ``mode`` a file that is replaced keeps its own, and a new one has what the umask leaves of 0666. Until it
+    is complete, only its owner can read it, unless it is new and has no ``mode``. Raises OSError when it cannot be
+    written; the folder has to be there.
+    """
+    if mode is None:
+        with contextlib.suppress(FileNotFoundError):
+            mode = target.stat().st_mode & 0o777
+    part = target.with_name(f".{_short(target)}.{secrets.token_hex(4)}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    os.close(os.open(part, flags, 0o666 if mode is None else 0o600))
+    try:
+        yield part
+        if mode is not None:
+            part.chmod(mode)
+        part.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def atomic_file(target: Path, *, mode: int | None = None, sync: bool = False) -> Iterator[BinaryIO]:
+    """A binary file to write, which takes the place of ``target`` when the block ends: see :func:`atomic_path`.
+
+    With ``sync`` it is on the disk, name included, when this returns.
+    """
+    with atomic_path(target, mode=mode) as part, part.open("wb") as file:
+        yield file
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+    if sync:
+        sync_folder(target.parent)
+
+
+@contextmanager
+def scratch_folder(parent: Path, name: str = "new") -> Iterator[Path]:
+    """A new folder ``.<name>-…`` in ``parent``, for its owner only; removed at the end unless it was renamed."""
+    folder = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def atomic_folder(target: Path, *, mode: int = 0o755, replace: bool = False) -> Iterator[Path]:
+    """A new folder beside ``target`` that takes its place when the block ends without an exception.
+
+    Missing parents are made. An empty folder at ``target`` gives way; one that holds something only with ``replace``.
+    Raises OSError when it cannot be written or ``target`` does not give way.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with scratch_folder(target.parent, _short(target)) as folder:
+        yield folder
+        folder.chmod(mode)
+        put_in_place(folder, target, replace=replace)
+
+
+def put_in_place(folder: Path, target: Path, *, replace: bool = False) -> None:
+    """Rename ``folder`` to ``target``, as :func:`atomic_folder` does at its end. Raises OSError."""
+    if not replace:
+        if target.is_dir():
+            target.rmdir()
+        folder.rename(target)
+        return
+    # A folder that holds something cannot be renamed over: the old one steps aside first, and back if need be.
+    with scratch_folder(target.parent, "old") as aside:
+        old = aside / "folder"
+        with contextlib.suppress(FileNotFoundError):
+            target.rename(old)
+        try:
+            folder.rename(target)
+        except BaseException:
+            if old.exists():
+                old.rename(target)
+            raise
+
+
+def _short(target: Path) -> str:
+    return os.fsdecode(os.fsencode(target.name)[:_NAME_BYTES])

@@ -108,17 +108,18 @@ def put_in_place(folder: Path, target: Path, *, replace: bool = False) -> None:
             target.rmdir()
         folder.rename(target)
         return
-    # A folder that holds something cannot be renamed over: the old one steps aside first, and back if need be.
-    with scratch_folder(target.parent, "old") as aside:
-        old = aside / "folder"
-        with contextlib.suppress(FileNotFoundError):
-            target.rename(old)
-        try:
-            folder.rename(target)
-        except BaseException:
-            if old.exists():
-                old.rename(target)
-            raise
+    # A folder that holds something cannot be renamed over: the old one steps aside first, and back if need be. It
+    # stays in its parent, since a folder that is read-only cannot be moved into another.
+    old = target.with_name(f".{_short(target)}-{secrets.token_hex(4)}.old")
+    with contextlib.suppress(FileNotFoundError):
+        target.rename(old)
+    try:
+        folder.rename(target)
+    except BaseException:
+        if old.exists():
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _short(target: Path) -> str:

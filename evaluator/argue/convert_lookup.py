@@ -10,9 +10,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import IO, Any
 from evaluator.argue.models import Document
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
+from schemas.files import atomic_file
 
 MAX_BYTES = 200 << 30  # written, before compression
 MAX_PROBLEMS = 20
@@ -88,20 +87,12 @@ def document(key: Any, value: Any) -> Document | str:
 
 @contextmanager
 def _target(path: Path) -> Iterator[IO[bytes]]:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:80]}.", dir=path.parent)
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as raw:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-                    yield packed  # type: ignore[misc]
-            else:
-                yield raw
-        part.chmod(0o644)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with atomic_file(path, mode=0o644) as raw:
+        if path.suffix == ".gz":
+            with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
+                yield packed  # type: ignore[misc]
+        else:
+            yield raw
 
 
 def add_command(commands: Any) -> None:

@@ -25,6 +25,7 @@ from evaluator.argue.requests import refused
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import GZIP, Damaged, TooLarge, Unreadable, open_regular
+from schemas.files import atomic_path, file_sha256
 
 FORMAT = 1
 ENDING = ".index"
@@ -159,10 +160,7 @@ def _stamp(file: BinaryIO) -> str:
 
 def _digest(path: Path) -> str:
     with open_regular(path, follow=True) as file:
-        sha = hashlib.sha256()
-        while piece := file.read(_CHUNK):
-            sha.update(piece)
-        return sha.hexdigest()
+        return file_sha256(file)
 
 
 def _connect(index: Path) -> sqlite3.Connection:
@@ -189,20 +187,12 @@ def _meta(index: Path) -> dict[str, str] | None:
 def _build(path: Path, name: str, stamp: str, index: Path) -> Path:
     """Write the index to a file of our own, then rename it. Raises OSError where the folder cannot be written."""
     index.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{index.name[:80]}.", suffix=".part", dir=index.parent)
-    os.close(handle)
-    made = Path(temporary)
-    try:
+    with atomic_path(index, mode=0o644) as made:
         try:
             with contextlib.closing(sqlite3.connect(made, isolation_level=None)) as db:
                 _fill(db, path, name, stamp)
         except sqlite3.OperationalError as error:
             raise OSError(str(error)) from None
-        made.chmod(0o644)
-        made.replace(index)
-    except BaseException:
-        made.unlink(missing_ok=True)
-        raise
     return index
 
 

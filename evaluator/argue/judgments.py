@@ -6,8 +6,6 @@ The list of sentences is called ``segments`` (beside ``request_id``, ``run_id``,
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from evaluator.argue.writing import line_of
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
 from schemas import Problem
+from schemas.files import atomic_file
 
 T = JudgmentType
 MAX_LINE = 256 << 20  # the full texts of all cited documents are in it
@@ -134,17 +133,9 @@ def _judgment_json(judgment: Judgment) -> dict[str, Any]:
 
 def write_judgments(judged: Iterable[JudgedReport], path: Path) -> None:
     """Write a judgments file; it appears only when it is complete."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:80]}.", dir=path.parent)
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for one in judged:
-                file.write(line_of(as_json(one)))
-        part.chmod(0o644)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with atomic_file(path, mode=0o644) as file:
+        for one in judged:
+            file.write(line_of(as_json(one)))
 
 
 # --- reading -------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ Analysis, ch. 16), so that a word that occurs in no pair keeps its meaning. The 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from evaluator.argue.asking import Question
 from evaluator.argue.models import JudgmentType
 from evaluator.errors import EvaluatorError
 from evaluator.judges.features import NAMES, features
+from schemas.files import file_sha256
 
 T = JudgmentType
 PAIRS = Path(__file__).parents[1] / "argue" / "data" / "labelled-pairs.jsonl"
@@ -117,7 +117,7 @@ def tune(path: Path = PAIRS) -> dict[str, Any]:
         "model": MODEL,
         "pairs": {
             "file": path.name,
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "sha256": file_sha256(path),
             "count": len(pairs),
         },
         "types": {},

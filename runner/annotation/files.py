@@ -14,6 +14,7 @@ from runner.model.errors import Problem, RunnerError
 from runner.tasks.data_files import file_digest
 from runner.tasks.transcripts import Transcripts, json_lines, refuse
 from schemas.debates import Debate, parse, transcript_digest
+from schemas.files import atomic_file
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
@@ -87,17 +88,13 @@ def note(store: Store, task: Task, dataset: Dataset, path: Path, count: int) -> 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write JSON Lines as a whole or not at all, for the owner only where the file is new. Raises E306."""
-    part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
         # Half of a surrogate pair, in a comment say, is written as the escape that JSON has for it.
-        part.write_bytes(text.encode("utf-8", "backslashreplace"))
-        if path.exists():
-            part.chmod(path.stat().st_mode & 0o777)
-        part.replace(path)
+        with atomic_file(path) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise RunnerError(
             "E306",
             f"{path.name} cannot be written",

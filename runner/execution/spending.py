@@ -17,6 +17,7 @@ from typing import Any
 from runner.execution.replies import locked, made_beside
 from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
+from schemas.files import atomic_file
 
 CALLS = "calls.jsonl"
 MAX_LINE = 64 * 1024
@@ -91,10 +92,8 @@ def charge(book: Path, used: Spent, price: Mapping[str, float] | None = None) ->
     book.parent.mkdir(parents=True, exist_ok=True)
     with locked(book):
         total = spent(book, price) + used
-        path = account(book)
-        new = path.with_name(f".{path.name}.new")
-        new.write_text(json.dumps(asdict(total)) + "\n")
-        new.replace(path)
+        with atomic_file(account(book)) as file:
+            file.write(json.dumps(asdict(total)).encode() + b"\n")
     return total
 
 

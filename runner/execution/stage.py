@@ -11,8 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +28,7 @@ from runner.records.store.queries import runs
 from runner.tasks.check import current_version, stage_folder
 from runner.tasks.data_files import files_digest, folder_files
 from schemas.debates import Debate, parse, transcript_digest
+from schemas.files import scratch_folder
 
 MAX_LINE = 64 * MIB
 # Of a debate as judges are given it: a judge is asked many times about each, with all of it in every question, so that one
@@ -150,11 +149,8 @@ def build(config: Config, store: Store, tasks: Mapping[str, Task], task: Task, d
     home = stage_folder(config, task.folder.name, dataset.id)
     try:
         home.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=".new-", dir=home))
-        try:
+        with scratch_folder(home) as staging:
             return _write(home, staging, stage, gathered)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
         raise PlatformError(
             "the inputs of a stage cannot be written",

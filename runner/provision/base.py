@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from runner.model.errors import PlatformError, RunnerError
 from runner.provision import api
 from runner.provision.engine import can_install, engine_host, install, run_tool, uses_own
+from schemas.files import atomic_file
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -181,9 +182,8 @@ def _remember(config: Config, mode: str) -> None:
         return
     path = _state(config)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps({"mode": mode}) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    with atomic_file(path) as file:
+        file.write(json.dumps({"mode": mode}).encode() + b"\n")
 
 
 def _ensure_local(config: Config, host: str, tell: Callable[[str], None]) -> str:

@@ -9,7 +9,6 @@ as a whole.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -22,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import PlatformError, Problem
+from schemas.files import file_sha256 as sha256_of
+from schemas.files import sync_folder
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -421,7 +422,7 @@ class RunArchive:
         _hash_and_sync(staging.path / MANIFEST)
         (staging.path / MANIFEST).chmod(0o444)
         for inner, _, _ in os.walk(staging.path, topdown=False):
-            _sync_folder(Path(inner))
+            sync_folder(Path(inner))
             # The top one later, because a read-only folder cannot be moved; evaluations come in later still.
             if Path(inner) != staging.path and Path(inner).name != skip:
                 Path(inner).chmod(0o555)
@@ -434,7 +435,7 @@ class RunArchive:
             staging.path.rename(target)
         target.chmod(0o555)
         for folder in (target.parent, target.parent.parent, target.parent.parent.parent, self.root):
-            _sync_folder(folder)
+            sync_folder(folder)
         staging.lock.release(force=True)
         (self.tmp / f"{staging.path.name}.lock").unlink(missing_ok=True)
 
@@ -476,8 +477,7 @@ def walk(folder: Path, *, skip: str | None = None) -> Iterator[tuple[str, Path]]
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file, read in pieces. Raises E307 when it cannot be read."""
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return sha256_of(path)
     except OSError as error:
         raise _damaged(f"{path}: {error.strerror}") from error
 
@@ -551,17 +551,9 @@ def _numbers(path: Path) -> list[int]:
 
 def _hash_and_sync(path: Path) -> str:
     with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = sha256_of(stream)
         os.fsync(stream.fileno())
     return digest
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _shown(name: str) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import schemas
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.errors import PlatformError, Problem
+from schemas.files import sync_folder
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -142,7 +143,7 @@ class EventLog:
         finally:
             os.close(descriptor)
         if event.seq == 1:
-            _fsync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         return event
 
     def _repair(self, descriptor: int) -> int:
@@ -299,11 +300,3 @@ def _hash(body: Mapping[str, Any]) -> str:
         return schemas.digest(body)
     except (ValueError, UnicodeEncodeError):  # NaN or half of a surrogate pair in a forged line
         return ""
-
-
-def _fsync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import PlatformError, Problem
+from schemas.files import atomic_file
 
 if TYPE_CHECKING:
     from runner.records.events import Event
@@ -27,16 +27,8 @@ def snapshot_path(home: Path, task_id: str, round_id: str) -> Path:
 def _write(path: Path, text: bytes) -> None:
     """Write a snapshot as a whole. One without an event was never acknowledged and is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with fresh.open("wb") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        fresh.chmod(0o444)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    with atomic_file(path, mode=0o444, sync=True) as file:
+        file.write(text)
 
 
 def read_snapshot(home: Path, task_id: str, round_id: str, digest: str) -> dict[str, Any]:

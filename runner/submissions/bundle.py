@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
 from runner.records.archive import file_sha256
 from runner.submissions.load import SubmissionFile
+from schemas.files import atomic_folder
 
 MAX_BUNDLE_JSON = 1024 * 1024
 MAX_IMAGE = 32 * 1024**3
@@ -83,9 +83,7 @@ def write_bundle(
             why="It holds something else than a bundle.",
             fix="name a new folder",
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+    with atomic_folder(target, replace=True) as staging:
         for name, source in files.items():
             (staging / name).parent.mkdir(parents=True, exist_ok=True)
             (shutil.move if move else shutil.copyfile)(str(source), str(staging / name))
@@ -97,16 +95,6 @@ def write_bundle(
         }
         manifest = {"schema_version": 1, "files": entries}
         (staging / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
-        staging.chmod(0o755)
-        old = None
-        if target.exists():
-            old = target.with_name(f".{target.name}-old-{os.getpid()}")
-            target.rename(old)
-        staging.rename(target)
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return read_bundle(target)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from runner.records.store.queries import quota, submission, submissions
 from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, registration
 from runner.submissions.origins import ORGANISERS, RESERVED, kept_as, origins
 from runner.tasks.check import NAME
+from schemas.files import scratch_folder
 
 
 @dataclass(frozen=True)
@@ -279,8 +279,7 @@ def _image(config: Config, engine: Engine, bundle: Bundle, here: bool) -> ImageR
 def _copied(config: Config, bundle: Bundle) -> Iterator[Bundle]:
     """A copy of a bundle in the data directory, hashes checked: the sender's folder may change at any time."""
     config.registered.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=".new-", dir=config.registered))
-    try:
+    with scratch_folder(config.registered) as staging:
         shutil.copytree(bundle.folder, staging / "bundle", symlinks=True)
         staging.chmod(0o755)
         copied = read_bundle(staging / "bundle")
@@ -289,8 +288,6 @@ def _copied(config: Config, bundle: Bundle) -> Iterator[Bundle]:
                 "E205", "the bundle was changed while it was being registered", fix="register it again"
             )
         yield copied
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _take_in(config: Config, engine: Engine, bundle: Bundle) -> ImageRef | None:

@@ -25,6 +25,7 @@ from runner.tasks.compose_services import bind
 from runner.tasks.files import missing_sources, view_files
 from runner.tasks.load import load_tasks
 from runner.tasks.request import request
+from schemas.files import atomic_file
 
 # The users of the two containers. The software's folder for output belongs to the first.
 SOFTWARE_USER = 20000
@@ -202,9 +203,8 @@ def write(task: Task) -> bool:
     target = path(task)
     if target.is_file() and target.read_text("utf-8") == text:
         return False
-    part = target.with_name(".compose.yaml.part")
-    part.write_text(text, "utf-8")
-    part.replace(target)
+    with atomic_file(target) as file:
+        file.write(text.encode())
     return True
 
 

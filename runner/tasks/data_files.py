@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import schemas
 from runner.model.errors import RunnerError
+from schemas.files import file_sha256
 
 _HASHES: dict[tuple[str, int, int, int], str] = {}
 
@@ -19,8 +19,7 @@ def file_digest(path: Path) -> str:
     info = path.stat()
     key = (str(path), info.st_size, info.st_ino, info.st_mtime_ns)
     if key not in _HASHES:
-        with path.open("rb") as file:
-            _HASHES[key] = hashlib.file_digest(file, "sha256").hexdigest()
+        _HASHES[key] = file_sha256(path)
     return _HASHES[key]
 
 

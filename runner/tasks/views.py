@@ -11,7 +11,6 @@ import gzip
 import json
 import os
 import shutil
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ import schemas
 from runner.model.errors import RunnerError
 from runner.model.view import Rule
 from runner.tasks.data_files import file_digest
+from schemas.files import scratch_folder
 
 MAX_LINE = 64 * 1024 * 1024
 # How fields are taken out; counted up when that changes, so that no old file is taken for a new one.
@@ -100,8 +100,7 @@ def _file(shown: Shown, fields: tuple[str, ...], home: Path) -> Path:
         with FileLock(home / ".locks" / f"{folder.name}.lock"):  # only saves work
             if target.is_file():
                 return target
-            staging = Path(tempfile.mkdtemp(prefix=".new-", dir=home))
-            try:
+            with scratch_folder(home) as staging:
                 _filter(shown, fields, staging / target.name)
                 if folder.is_dir():
                     folder.chmod(0o755)
@@ -110,8 +109,6 @@ def _file(shown: Shown, fields: tuple[str, ...], home: Path) -> Path:
                     staging.chmod(0o755)
                     staging.rename(folder)
                 folder.chmod(0o555)
-            finally:
-                shutil.rmtree(staging, ignore_errors=True)
     return target
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from runner.model.errors import RunnerError
 from runner.records.archive import walk
 from runner.records.store.queries import RunDetail
 from runner.views.audience import RunView
+from schemas.files import atomic_folder
 
 
 def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str, str] | None = None) -> int:
@@ -30,10 +30,8 @@ def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str
         raise RunnerError(
             "E101", f"{target} is not empty", why="An export never overwrites.", fix="name a new folder"
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     count = 0
-    try:
+    with atomic_folder(target) as staging:
         parts = [(found.attempt.path, staging)]
         if found.evaluation is not None:
             parts.append((found.evaluation.path, staging / "evaluation"))
@@ -46,10 +44,4 @@ def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str
                 count += 1
         (staging / "run.view.json").write_text(json.dumps(dict(view), indent=1, sort_keys=True) + "\n")
         (staging / "evaluation.prototext").write_text(to_prototext(view, names))
-        staging.chmod(0o755)
-        if target.exists():
-            target.rmdir()
-        staging.rename(target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return count + 2

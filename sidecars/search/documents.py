@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import math
 import os
@@ -34,12 +33,6 @@ def source(folder: Path) -> Path:
     raise DataError(
         [f"{folder}: there is neither {PLAIN} nor {PACKED}"], "put one JSON object a line, with an id, there"
     )
-
-
-def digest(path: Path) -> str:
-    """The SHA-256 (hex) of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def unpack(packed: Path, target: Path) -> None:

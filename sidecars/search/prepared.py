@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from schemas.files import file_sha256
 from sidecars.search import analysis, documents, vectors
 from sidecars.search.documents import Documents
 from sidecars.search.errors import DataError
@@ -118,7 +119,7 @@ def _identity(folder: Path, path: Path) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "analysis": analysis.VERSION,
-        "arguments": documents.digest(path),
+        "arguments": file_sha256(path),
         "vectors": {name: vectors.fingerprint(file) for name, file in vectors.files(folder).items()},
     }
 

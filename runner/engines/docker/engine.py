@@ -31,6 +31,7 @@ from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import GIB, MIB, Limits
 from runner.model.task import Visibility
+from schemas.files import atomic_file
 
 BASES = (
     "proctor/base:bookworm",
@@ -324,19 +325,14 @@ class DockerEngine:
 
     def save(self, image: ImageRef, to: Path) -> None:
         """Write the image's archive; asked for by identity, it holds no tags."""
-        part = to.with_name(f".{to.name}.{secrets.token_hex(4)}.part")
-        try:
-            with (
-                self.clients.streaming("saving an image", TRANSFER) as (api, deadline),
-                part.open("xb") as file,
-            ):
-                for chunk in api.get_image(image.id, chunk_size=MIB):
-                    file.write(chunk)
-                if deadline.passed:
-                    raise PlatformError("the container engine took too long while saving an image")
-            part.replace(to)
-        finally:
-            part.unlink(missing_ok=True)
+        with (
+            atomic_file(to) as file,
+            self.clients.streaming("saving an image", TRANSFER) as (api, deadline),
+        ):
+            for chunk in api.get_image(image.id, chunk_size=MIB):
+                file.write(chunk)
+            if deadline.passed:
+                raise PlatformError("the container engine took too long while saving an image")
 
     def load(self, archive: Path, *, max_bytes: int, expect: str | None = None) -> ImageRef:
         """Load an image archive, tags stripped; see :mod:`runner.engines.docker.image_archives`. Raises E205."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from runner.views.show import reports as reporting
 from runner.views.show.debates import Debates
 from runner.views.show.reports import Reports
 from runner.views.show.texts import chosen
+from schemas.files import atomic_file
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
@@ -105,11 +105,8 @@ class Inside:
 
         body = page(view, self.debates, self.reports, self.wanted)
         try:
-            with tempfile.NamedTemporaryFile(
-                "w", dir=target.parent, prefix=f".{target.name[:40]}-", delete=False, encoding="utf-8"
-            ) as file:
-                file.write(body)
-            Path(file.name).replace(target)
+            with atomic_file(target, mode=0o600) as file:
+                file.write(body.encode())
         except OSError as error:
             raise RunnerError(
                 "E101",

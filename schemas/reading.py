@@ -9,7 +9,7 @@ import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from schemas.documents import MAX_PROBLEMS, Document, Node, Problem, capped, escape, render_pointer, show
 
@@ -120,7 +120,9 @@ def parse_json(text: str) -> Any:
         raise _Refused(f"is not JSON ({error.msg[:1].lower()}{error.msg[1:]})", "", error.lineno) from None
     except RecursionError:
         raise _Refused("is nested too deeply") from None
-    _check_json(data)
+    beyond = beyond_bounds(data)
+    if beyond:
+        raise _Refused(_BEYOND[beyond])
     return data
 
 
@@ -150,12 +152,12 @@ def _int(text: str) -> int:
     return int(text)
 
 
-def _check_json(data: Any) -> None:
-    """Refuse deep nesting and text that cannot be written as UTF-8 (lone surrogates)."""
+def beyond_bounds(data: Any) -> Literal["deep", "surrogate"] | None:
+    """Whether JSON data are nested too deeply, or hold text that cannot be written as UTF-8 (lone surrogates)."""
     level, depth = [data], 0
     while level:
         if depth > JSON_DEPTH:
-            raise _Refused("is nested too deeply")
+            return "deep"
         below: list[Any] = []
         for value in level:
             if isinstance(value, dict):
@@ -164,9 +166,12 @@ def _check_json(data: Any) -> None:
             elif isinstance(value, list):
                 below.extend(value)
             elif isinstance(value, str) and _SURROGATE.search(value):
-                raise _Refused("has text with half of a surrogate pair")
+                return "surrogate"
         level, depth = below, depth + 1
+    return None
 
+
+_BEYOND = {"deep": "is nested too deeply", "surrogate": "has text with half of a surrogate pair"}
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")

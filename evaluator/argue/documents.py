@@ -35,7 +35,6 @@ MAX_LINE = 32 << 20
 MAX_PROBLEMS = 100
 BATCH = 20_000
 _PAGES = -32_000  # KiB of SQLite's cache while building
-_CHUNK = 1 << 22
 
 
 class Collection:

@@ -1,0 +1,249 @@
+"""JSON Lines that may be hostile or broken: bounded, numbered, plain or gzip, and with errors as data.
+
+:func:`split` cuts what any ``read`` gives into lines, :func:`parse` reads the value of one, and :func:`read` does both
+for a file. What is wrong is a :class:`Fault` in place of the value; its kind and detail are for the caller to word.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+import math
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn
+
+from schemas.reading import beyond_bounds
+
+BLOCK = 1 << 20
+GZIP = b"\x1f\x8b"
+_PACKED_BLOCK = 8192  # damage loses what was unpacked of its block, so these are small
+
+
+class Line(NamedTuple):
+    """A line without its line end: its number from 1, where it starts, its bytes (None if it is too long)."""
+
+    number: int
+    offset: int
+    raw: bytes | None
+
+
+class Fault(NamedTuple):
+    """Why there is no value. ``detail`` is for a message, and may hold text of the file.
+
+    Of a file: ``unreadable`` (with the reason), ``damaged`` (gzip), ``too-large``; nothing follows these. Of a line:
+    ``too-long``, ``blank``, ``encoding`` (not UTF-8), ``syntax`` (with the reason), ``duplicate`` (with the key),
+    ``constant`` (NaN and infinities, with the word), ``number`` (too long or too large), ``deep``, ``surrogate``.
+    """
+
+    kind: Literal[
+        "unreadable", "damaged", "too-large", "too-long", "blank", "encoding", "syntax", "duplicate",
+        "constant", "number", "deep", "surrogate",
+    ]  # fmt: skip
+    detail: str = ""
+
+
+class Row(NamedTuple):
+    """The value of one line, or the fault that it has in its place. ``number`` counts from 1."""
+
+    number: int
+    value: Any
+    fault: Fault | None = None
+
+
+class Twice(dict[str, Any]):
+    """An object that gives at least one key twice: ``doubled`` names those keys, the last value of each counts."""
+
+    doubled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How strict reading is.
+
+    ``duplicates``: a key that is there twice is refused, marked (:class:`Twice`), or its last value counts.
+    ``constants``: NaN and infinities are read as floats. ``bom``: a byte order mark before a line is passed over.
+    ``bounded``: refused are nesting beyond 64 levels, numbers that overflow or have more than 40 digits, and text
+    with half of a surrogate pair.
+    """
+
+    duplicates: Literal["refuse", "mark", "last"] = "refuse"
+    constants: bool = False
+    bom: bool = True
+    bounded: bool = True
+
+
+STRICT = Rules()
+LENIENT = Rules(duplicates="last", constants=True, bounded=False)  # what Python's json takes
+
+
+class _Found(ValueError):
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.kind)
+        self.fault = fault
+
+
+def split(read: Callable[[int], bytes], max_line: int) -> Iterator[Line]:
+    """Every line of what ``read(size)`` gives, blank ones too; a last one without its line end counts when it has bytes.
+
+    Of a line with more than ``max_line`` bytes nothing is kept. Whatever ``read`` raises goes through.
+    """
+    number, start, held, skipping = 0, 0, 0, False
+    parts: list[bytes] = []  # of the line that has not ended; joined once, so that a long one costs no more
+    while piece := read(BLOCK):
+        parts.append(piece)
+        held += len(piece)
+        if b"\n" in piece:
+            lines = b"".join(parts).split(b"\n")
+            parts = [lines.pop()]
+            held = len(parts[0])
+            for line in lines:
+                number += 1
+                if not skipping:
+                    yield Line(number, start, line if len(line) <= max_line else None)
+                skipping = False
+                start += len(line) + 1
+        if skipping or held > max_line:
+            if not skipping:
+                yield Line(number + 1, start, None)
+            start += held
+            parts, held, skipping = [], 0, True
+    if held:
+        yield Line(number + 1, start, b"".join(parts))
+
+
+def parse(raw: bytes, rules: Rules = STRICT) -> Any | Fault:
+    """The value of a line, or why it has none."""
+    if raw.startswith(codecs.BOM_UTF8) and not rules.bom:
+        return Fault("syntax", "Unexpected UTF-8 BOM (decode using utf-8-sig)")  # what json says of text
+    try:
+        value = decoder(rules).decode(raw.decode("utf-8-sig"))
+    except _Found as found:
+        return found.fault
+    except UnicodeDecodeError:
+        return Fault("encoding")
+    except json.JSONDecodeError as error:
+        return Fault("syntax", error.msg)
+    except RecursionError:
+        return Fault("deep")
+    except ValueError:  # thousands of digits
+        return Fault("number")
+    beyond = beyond_bounds(value) if rules.bounded else None
+    return Fault(beyond) if beyond else value
+
+
+def read(
+    path: Path,
+    *,
+    max_line: int,
+    max_bytes: int | None = None,
+    rules: Rules = STRICT,
+    packed: bool | None = None,
+    blanks: bool = False,
+) -> Iterator[Row]:
+    """The value or fault of every line of a regular file; never raises for what is in it or that it is not there.
+
+    gzip is told by content, or by ``packed``; ``max_bytes`` bounds what is unpacked. Blank lines are passed over,
+    or with ``blanks`` are faults.
+    """
+    number = 0
+    try:
+        with _opened(path) as raw:
+            if packed is None:
+                packed = raw.read(2) == GZIP
+                raw.seek(0)
+            for line in split(_reader(raw, packed, max_bytes), max_line):
+                number = line.number
+                if line.raw is None:
+                    yield Row(number, None, Fault("too-long"))
+                elif line.raw.strip():
+                    value = parse(line.raw, rules)
+                    yield Row(number, None, value) if isinstance(value, Fault) else Row(number, value)
+                elif blanks:
+                    yield Row(number, None, Fault("blank"))
+    except _Found as found:
+        yield Row(number + 1, None, found.fault)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        yield Row(number + 1, None, Fault("damaged"))
+    except OSError as error:
+        yield Row(number + 1, None, Fault("unreadable", (error.strerror or str(error)).lower()))
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A regular file, open for reading; never waits for a pipe."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError:
+        raise _Found(Fault("unreadable", "not a path")) from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _Found(Fault("unreadable", "not a regular file"))
+    return open(handle, "rb")  # noqa: PTH123
+
+
+def _reader(raw: BinaryIO, packed: bool, most: int | None) -> Callable[[int], bytes]:
+    unpacked = gzip.GzipFile(fileobj=raw) if packed else None
+    done = 0
+
+    def read(size: int) -> bytes:
+        nonlocal done
+        block = unpacked.read1(_PACKED_BLOCK) if unpacked is not None else raw.read(size)
+        done += len(block)
+        if most is not None and done > most:
+            raise _Found(Fault("too-large"))
+        return block
+
+    return read
+
+
+@lru_cache
+def decoder(rules: Rules) -> json.JSONDecoder:
+    """A decoder that raises ValueError or RecursionError for what ``rules`` refuse while text is read."""
+    hooks: dict[str, Any] = {}
+    if rules.duplicates != "last":
+        hooks["object_pairs_hook"] = _once if rules.duplicates == "refuse" else _marked
+    if not rules.constants:
+        hooks["parse_constant"] = _no_constant
+    if rules.bounded:
+        hooks |= {"parse_int": _int, "parse_float": _float}
+    return json.JSONDecoder(**hooks)
+
+
+def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) == len(pairs):
+        return made
+    twice = Twice(made)
+    seen: set[str] = set()
+    twice.doubled = frozenset(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
+    return twice
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = _marked(pairs)
+    if isinstance(made, Twice):
+        raise _Found(Fault("duplicate", min(made.doubled)))
+    return made
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise _Found(Fault("constant", word))
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise _Found(Fault("number"))
+    return value
+
+
+def _int(text: str) -> int:
+    if len(text) > 40:
+        raise _Found(Fault("number"))
+    return int(text)

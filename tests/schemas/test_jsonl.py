@@ -1,0 +1,205 @@
+"""The reader of JSON Lines: any bytes give values and faults, never an exception; bounds, numbers and offsets hold."""
+
+import gzip
+import io
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas import load_json
+from schemas.jsonl import LENIENT, STRICT, Fault, Line, Rules, Twice, parse, read, split
+
+RULES = st.builds(
+    Rules,
+    duplicates=st.sampled_from(["refuse", "mark", "last"]),
+    constants=st.booleans(),
+    bom=st.booleans(),
+    bounded=st.booleans(),
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=10,
+)
+PIECES = st.sampled_from(
+    [b"{", b"}", b"[", b"]", b'"a"', b":", b",", b"1", b"1e999", b"NaN", b'"\\ud800"', b"\n", b"\r\n", b"\xef\xbb\xbf",
+     b"\xff", b"-", b" ", b"\x00", b"\x1f\x8b", b"[" * 70, b"9" * 50]
+)  # fmt: skip
+MESS = st.binary(max_size=200) | st.lists(PIECES, max_size=30).map(b"".join)
+
+
+def dribble(data: bytes, size: int) -> Any:
+    """A ``read`` that gives a few bytes at a time, whatever it is asked for."""
+    stream = io.BytesIO(data)
+    return lambda _: stream.read(size)
+
+
+def file_of(tmp_path: Path, data: bytes) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    return path
+
+
+@given(MESS, st.integers(1, 20), st.integers(0, 50))
+def test_lines_are_those_of_the_bytes(data: bytes, size: int, most: int) -> None:
+    wanted = data.split(b"\n")
+    if not wanted[-1]:
+        wanted.pop()
+    found = list(split(dribble(data, size), most))
+    assert [line.number for line in found] == list(range(1, len(wanted) + 1))
+    for line, raw in zip(found, wanted, strict=True):
+        assert line.raw == (raw if len(raw) <= most else None)
+        assert data[line.offset : line.offset + len(raw)] == raw
+
+
+def test_a_line_without_end_is_not_held() -> None:
+    asked = 0
+
+    def endless(size: int) -> bytes:
+        nonlocal asked
+        asked += 1
+        return b"a" * size if asked < 200 else b""
+
+    assert list(split(endless, 1 << 21)) == [Line(1, 0, None)]
+
+
+@given(MESS, RULES)
+def test_any_bytes_give_a_value_or_a_fault(data: bytes, rules: Rules) -> None:
+    found = parse(data, rules)
+    if not isinstance(found, Fault) and rules == STRICT:
+        json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
+
+
+@given(VALUES, RULES)
+def test_what_json_writes_is_read_back(value: Any, rules: Rules) -> None:
+    text = json.dumps(value)
+    found = parse(text.encode(), rules)
+    if isinstance(found, Fault):
+        assert found.kind in {"constant", "number", "surrogate", "deep"}
+    else:
+        assert repr(found) == repr(value)
+
+
+@given(MESS)
+def test_strict_reading_refuses_what_load_json_refuses(data: bytes) -> None:
+    doc = load_json(data)
+    found = parse(data, Rules(bom=False))
+    assert isinstance(found, Fault) == bool(doc.problems)
+    if not doc.problems:
+        assert repr(found) == repr(doc.data)
+
+
+@given(MESS, RULES, st.booleans(), st.sampled_from([None, True, False]), st.integers(1, 100))
+def test_any_file_gives_rows(
+    tmp_path_factory: pytest.TempPathFactory,
+    data: bytes,
+    rules: Rules,
+    zipped: bool,
+    packed: bool | None,
+    most: int,
+) -> None:
+    path = file_of(tmp_path_factory.mktemp("rows"), gzip.compress(data) if zipped else data)
+    rows = list(read(path, max_line=50, max_bytes=most, rules=rules, packed=packed, blanks=True))
+    assert [row.number for row in rows] == list(range(1, len(rows) + 1))
+
+
+@given(st.binary(max_size=300), st.integers(0, 400))
+def test_any_damage_to_gzip_gives_rows(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int
+) -> None:
+    whole = gzip.compress(b'{"a": 1}\n' * 50)
+    rows = list(read(file_of(tmp_path_factory.mktemp("rows"), whole[:at] + noise), max_line=100))
+    assert all(row.fault is not None or row.value == {"a": 1} for row in rows) or noise
+
+
+@pytest.mark.parametrize(
+    ("raw", "fault"),
+    [
+        (b'{"a": 1, "a": 2}', Fault("duplicate", "a")),
+        (b'{"a": NaN}', Fault("constant", "NaN")),
+        (b"[-Infinity]", Fault("constant", "-Infinity")),
+        (b"1e999", Fault("number")),
+        (b"1" * 41, Fault("number")),
+        (b"[" * 66 + b"]" * 66, Fault("deep")),
+        (b"[" * 100_000, Fault("deep")),
+        (b'"\\ud800"', Fault("surrogate")),
+        (b"\xff", Fault("encoding")),
+        (b"{", Fault("syntax", "Expecting property name enclosed in double quotes")),
+        (b"1 2", Fault("syntax", "Extra data")),
+    ],
+)
+def test_what_strict_reading_refuses(raw: bytes, fault: Fault) -> None:
+    assert parse(raw) == fault
+
+
+def test_what_rules_allow() -> None:
+    assert parse(b'{"a": 1, "a": 2}', LENIENT) == {"a": 2}
+    marked = parse(b'{"a": 1, "b": 0, "a": 2}', Rules(duplicates="mark"))
+    assert isinstance(marked, Twice)
+    assert (marked, marked.doubled) == ({"a": 2, "b": 0}, {"a"})
+    assert math.isnan(parse(b"NaN", LENIENT))
+    assert parse(b"1e999", LENIENT) == math.inf
+    assert parse(b"9" * 5000, LENIENT) == Fault("number")  # more than Python reads
+    assert parse(b'"\\ud800"', LENIENT) == "\ud800"
+    assert parse(b"\xef\xbb\xbf1") == 1
+    assert parse(b"\xef\xbb\xbf1", Rules(bom=False)) == Fault(
+        "syntax", "Unexpected UTF-8 BOM (decode using utf-8-sig)"
+    )
+
+
+DATA = b'{"a": 1}\n\n[2]\nno\n"' + b"x" * 30 + b'"\n3'
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_rows_of_a_file(tmp_path: Path, zipped: bool) -> None:
+    path = file_of(tmp_path, gzip.compress(DATA) if zipped else DATA)
+    assert list(read(path, max_line=20)) == [
+        (1, {"a": 1}, None),
+        (3, [2], None),
+        (4, None, Fault("syntax", "Expecting value")),
+        (5, None, Fault("too-long")),
+        (6, 3, None),
+    ]
+    assert [row for row in read(path, max_line=20, blanks=True) if row.number == 2] == [
+        (2, None, Fault("blank"))
+    ]
+
+
+def test_a_name_may_decide_what_is_packed(tmp_path: Path) -> None:
+    plain = file_of(tmp_path, b"1\n")
+    assert list(read(plain, max_line=9, packed=True)) == [(1, None, Fault("damaged"))]
+    zipped = file_of(tmp_path, gzip.compress(b"1\n"))
+    assert [row.fault for row in read(zipped, max_line=99, packed=False)] == [Fault("encoding")]
+
+
+def test_damage_comes_after_what_could_be_read(tmp_path: Path) -> None:
+    data = gzip.compress(b"1\n" * 20_000)
+    rows = list(read(file_of(tmp_path, data[:-8]), max_line=9))
+    assert rows[-1] == (20_001, None, Fault("damaged"))
+    assert all(row.value == 1 for row in rows[:-1])
+
+
+def test_a_bomb_is_cut(tmp_path: Path) -> None:
+    path = file_of(tmp_path, gzip.compress(b"1\n" * 5_000_000))
+    rows = list(read(path, max_line=9, max_bytes=100_000))
+    assert rows[-1].fault == Fault("too-large")
+    assert len(rows) <= 50_001
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    for name, why in {
+        "none": "no such file or directory",
+        "pipe": "not a regular file",
+        ".": "not a regular file",
+        "loop": "too many levels of symbolic links",
+        "a\0b": "not a path",
+    }.items():
+        assert list(read(tmp_path / name, max_line=9)) == [(1, None, Fault("unreadable", why))]

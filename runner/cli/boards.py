@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runner.cli import output
 
 if TYPE_CHECKING:
-    from runner.execution.plan import Desktop, Selection
+    from collections.abc import Mapping
+
+    from runner.execution.coordinator import Coordinator
+    from runner.execution.plan import Selection
+    from runner.execution.workspace import Workspace
     from runner.model.run import Run
+    from runner.records.store.connect import Store
     from runner.views.leaderboard.rows import LeaderboardTable
 
 
@@ -27,15 +32,16 @@ def print_table(table: LeaderboardTable, form: str = "table") -> None:
         output.data(export.export(table, form))
 
 
-def boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) -> None:
+def boards(coordinator: Coordinator, wanted: Selection, done: Mapping[str, Run]) -> None:
     """Print the whole tables of the tasks that ``done`` touched (none: of all wanted tasks with runs), and rounds to freeze."""
     from runner.views.audience import ORGANISER
     from runner.views.leaderboard.table import build
 
+    store, workspace = coordinator.store, coordinator.workspace
     touched = {r.submission.task for r in done.values()}
-    used = {r.submission.task for r in desk.all_runs()}
+    used = {r.submission.task for r in workspace.runs}
     first = True
-    for name, task in desk.tasks.items():
+    for name, task in workspace.tasks.items():
         if name not in used or wanted.task not in (None, name) or (done and name not in touched):
             continue
         for table in task.tables.values():
@@ -45,14 +51,14 @@ def boards(store: Any, desk: Desktop, wanted: Selection, done: dict[str, Run]) -
                 output.data("")
             first = False
             print_table(build(store, task, table.id, ORGANISER))
-    _due(store, desk)
+    _due(store, workspace)
 
 
-def _due(store: Any, desk: Desktop) -> None:
+def _due(store: Store, workspace: Workspace) -> None:
     """Say which rounds are over and wait to be frozen."""
     from runner.views.leaderboard.rounds import due
 
-    for task, state in due(desk.tasks.values(), store):
+    for task, state in due(workspace.tasks.values(), store):
         ended = state.ends.says()
         output.say(
             f"the round {state.round.id} of {task.id} is over since {ended}: runner round freeze {task.id} {state.round.id}"

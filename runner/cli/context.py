@@ -12,7 +12,7 @@ from runner.cli import output
 
 if TYPE_CHECKING:
     from runner.engines.base import Engine
-    from runner.execution.plan import Desktop
+    from runner.execution.coordinator import Coordinator
     from runner.model.config import Config
     from runner.model.limits import Limits
     from runner.model.task import Dataset, Task
@@ -86,43 +86,19 @@ def engine(where: Config, limits: Iterable[Limits] = ()) -> Engine:
 
 def evaluator_name(where: Config, with_engine: Engine) -> str:
     """The identity of the platform's evaluator image. Raises E304 when it is missing or stale."""
-    return own_images(where, with_engine)["evaluator"]
-
-
-def own_images(where: Config, with_engine: Engine, tasks: Iterable[Task] = ()) -> dict[str, str]:
-    """The identities of the platform's own images that evaluations of ``tasks`` need, by name.
-
-    Raises E304 when one is missing or stale.
-    """
     from runner.provision.images import images
 
-    names = ["evaluator", *(["sidecars"] if any(task.needs_sidecars for task in tasks) else [])]
-    return {name: image.id for name, image in images(with_engine, where, names).items()}
+    return images(with_engine, where)["evaluator"].id
 
 
-def sidecars(where: Config) -> str | None:
-    """The identity of the image beside interactive software; None when it is missing, stale, or no engine answers."""
-    from runner.model.errors import RunnerError
-    from runner.provision.images import states
+@contextmanager
+def coordinating(*, dry_run: bool = False) -> Iterator[Coordinator]:
+    """The coordinator of this invocation's data directory, which tells the terminal. Raises E306."""
+    from runner.cli.terminal import Terminal
+    from runner.execution.coordinator import coordinating as opened
 
-    try:
-        found = next((state for state in states(where) if state.name == "sidecars"), None)
-    except RunnerError:
-        return None
-    return None if found is None or found.stale else found.id
-
-
-def desktop(
-    where: Config, opened: Store, *, own_profile: bool = True, sidecars: str | None = None
-) -> Desktop:
-    """The store, the tasks and the registered bundles; damaged bundles are said and skipped."""
-    from runner.execution.plan import Desktop
-    from runner.submissions.register import registered
-
-    bundles, errors = registered(where, opened)
-    for error in errors:
-        output.show_error(error)
-    return Desktop(opened, all_tasks(where), bundles, own_profile, sidecars, where.engine_for)
+    with opened(config(), Terminal(), dry_run=dry_run) as coordinator:
+        yield coordinator
 
 
 def some_submissions(

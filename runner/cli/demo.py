@@ -50,28 +50,25 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
     settled.
     """
     from runner.cli.plans import show_plan
-    from runner.cli.working import work
-    from runner.execution.plan import Plan, Selection, plan
+    from runner.execution.coordinator import EvaluationRequest
+    from runner.execution.plan import Plan, Selection
     from runner.model.errors import PLATFORM
-    from runner.records.commit import adopt, coordinator
 
     if wrong := sorted(set(only) - set(SHOWN)):
         raise typer.BadParameter(f"the demo has no {', '.join(wrong)}; it has {', '.join(SHOWN)}")
     known = context.all_tasks(where)
     tasks = {name: known[name] for name in SHOWN if name in known and name in (only or USUAL)}
     failed = _hand_in(where, tasks)
-    with context.store(where) as store, coordinator(where):
-        adopt(store)
-        profile = context.engine(where).info().seccomp
-        desk = context.desktop(where, store, own_profile=profile, sidecars=context.sidecars(where))
-        parts = [plan(desk, Selection(task=name, dataset=SHOWN[name])) for name in tasks]
-        todo = Plan(
-            tuple(p for part in parts for p in part.work), tuple(s for part in parts for s in part.skipped)
-        )
+    with context.coordinating() as coordinator:
+        coordinator.machine.engine()  # its profile is in every lock: without an engine there is nothing to plan
+        wanted = [
+            EvaluationRequest(Selection(task=name, dataset=SHOWN[name]), stages=False) for name in tasks
+        ]
+        todo = Plan.joined([coordinator.plan(request) for request in wanted])
         show_plan(todo)
-        _, unsettled = work(where, desk, todo, jobs=None)
+        _, unsettled = coordinator.run(todo, EvaluationRequest(stages=False))
         for task in tasks.values():
-            _board(store, task)
+            _board(coordinator.store, task)
     for name, why in {**failed, **{run: undone.why for run, undone in unsettled.items()}}.items():
         output.say(f"not done: {name}: {why}")
     output.say(_next(tasks))

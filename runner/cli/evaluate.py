@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,58 +10,19 @@ import typer
 from runner.cli import context, output
 from runner.cli.app import app
 from runner.cli.boards import boards
-from runner.cli.plans import (
-    CHANGED,
-    ask_again,
-    named_things_exist,
-    plan_json,
-    result_json,
-    selection,
-    show_plan,
-)
-from runner.cli.working import control_of, work
+from runner.cli.plans import changed_choice, confirmed, plan_json, result_json, show_plan
+from runner.cli.selecting import takes_selection
 
 if TYPE_CHECKING:
-    from runner.model.config import Config
-    from runner.records.store.connect import Store
-
-ASK_ABOVE = 10
-
-
-def _make_stages(where: Config, store: Store, only: str | None) -> None:
-    """Make what stages take from runs, where these are settled and it was never made; say what is missing."""
-    from runner.execution import stage as stages
-    from runner.model.errors import RunnerError
-    from runner.tasks.load import load_tasks
-
-    tasks, _ = load_tasks(where)  # what is wrong with others is said where they are used
-    for state in stages.states(where, store, tasks, None if only is None else [only]):
-        name, command = f"{state.task.id}/{state.dataset.id}", f"{state.task.id} {state.dataset.id}"
-        if nobody := stages.uncounted(state.task, state.dataset):
-            output.say(nobody)
-        if state.name == "missing" and not state.why:
-            try:
-                made = stages.build(where, store, tasks, state.task, state.dataset)
-            except RunnerError as error:
-                output.show_error(error)
-                continue
-            output.say(f"{name}: made from {made.runs} runs, {made.debates} debates")
-        elif state.name == "missing":
-            output.say(f"{name} cannot be made yet: {state.why}")
-        elif state.name == "changed":
-            output.say(f"{name} is made from other runs than there are now: runner data stage {command}")
+    from runner.execution.plan import Selection
 
 
 @app.command(
     epilog="Examples:  runner evaluate --all  |  runner evaluate --task vaswani --team mine  |  runner evaluate --all --dry-run"
 )
+@takes_selection
 def evaluate(
-    everything: context.AllOption = False,
-    task: context.TaskOption = None,
-    team: context.TeamOption = None,
-    dataset: context.DatasetOption = None,
-    submission: context.SubmissionOption = None,
-    run: context.RunOption = None,
+    wanted: Selection,
     dry_run: context.DryRunOption = False,
     force: Annotated[
         bool, typer.Option("--force", help="Execute settled runs again, as a new attempt.")
@@ -79,71 +39,36 @@ def evaluate(
     as_json: context.JsonOption = False,
 ) -> None:
     """Run what is missing, evaluate it, post it, print the leaderboard. Start it again after any interruption."""
-    from runner.execution.plan import plan
-    from runner.model.errors import PLATFORM, RunnerError
-    from runner.records.commit import adopt, coordinator
+    from runner.execution.coordinator import EvaluationRequest
+    from runner.model.errors import PLATFORM
 
-    if changed not in CHANGED:
-        raise RunnerError(
-            "E101", f"there is no --changed {output.printable(changed)}", fix=f"use {', '.join(CHANGED)}"
-        )
-    where = context.config()
-    wanted = selection(everything, task, team, dataset, submission, run)
-    with context.store(where) as store, nullcontext() if dry_run else coordinator(where):
-        if not dry_run and (adopted := adopt(store)):
-            output.say(f"taken over from an interrupted command: {adopted}")
-        if not dry_run:
-            _make_stages(where, store, task)
-        desk = context.desktop(
-            where, store, own_profile=_own_profile(where), sidecars=context.sidecars(where)
-        )
-        named_things_exist(desk, wanted)
-        todo = plan(desk, wanted, force=force)
-        if changed == "keep":
-            todo = todo.keeping()
+    request = EvaluationRequest(wanted, force, changed_choice(changed), jobs=jobs)
+    with context.coordinating(dry_run=dry_run) as coordinator:
+        if coordinator.adopted:
+            output.say(f"taken over from an interrupted command: {coordinator.adopted}")
+        todo = coordinator.plan(request)
         show_plan(todo)
         if dry_run:
             if as_json:
                 output.as_json(plan_json(todo))
             return
-        if force and len(todo.work) > ASK_ABOVE and not yes:
-            raise RunnerError(
-                "E101",
-                f"--force would execute {len(todo.work)} runs again",
-                why="It costs their time once more.",
-                fix="add --yes if that is meant",
-            )
-        if changed == "ask" and todo.again:
-            todo = ask_again(todo)
-        done, failed = work(where, desk, todo, jobs=jobs)
-        if done:
-            _make_stages(where, store, task)
-        waiting = {r.id: r.outcome.says for r in done.values() if r.outcome.name in ("pending", "running")}
-        unsettled = {name: undone.why for name, undone in failed.items()} | waiting
+        todo = confirmed(todo, request, yes)
+        result = coordinator.run(todo, request)
+        unsettled = result.unsettled()
         if as_json:
-            result_json(store, desk, todo, done, unsettled)
+            result_json(coordinator, todo, result.done, unsettled)
         else:
-            boards(store, desk, wanted, done)
+            boards(coordinator, wanted, result.done)
     if unsettled:
         for name, why in sorted(unsettled.items()):
             output.say(f"not settled: {name}: {why}")
         raise typer.Exit(PLATFORM)
 
 
-def _own_profile(where: Config) -> bool:
-    """Whether locks are made for the platform's own seccomp profile: asked of the engine, if it answers."""
-    from runner.model.errors import RunnerError
-    from runner.provision.images import open_engine
-
-    try:
-        return open_engine(where).info().seccomp
-    except RunnerError:
-        return True
-
-
 @app.command(epilog="Examples:  runner cancel mine.dense.1a2b3c4d.test")
 def cancel(run: context.RunArgument) -> None:
     """Stop a run, or keep a waiting one from starting. It costs no quota."""
+    from runner.execution.pool import Control
     from runner.model.errors import RunnerError
     from runner.records.store.queries import find_run
 
@@ -166,7 +91,7 @@ def cancel(run: context.RunArgument) -> None:
         }
         store.commit("run-cancelled", data, actor="organiser")
         # Also when it does not run yet: a worker may be about to start it.
-        control_of(where).request(found.id)
+        Control.of(where).request(found.id)
     output.say(f"{found.id} is {'being stopped' if found.id in live else 'cancelled'}")
 
 

@@ -10,10 +10,14 @@ import typer
 from runner.cli import output
 
 if TYPE_CHECKING:
-    from runner.execution.plan import Desktop, Plan, Selection
+    from collections.abc import Mapping
+
+    from runner.execution.coordinator import Changed, Coordinator, EvaluationRequest
+    from runner.execution.plan import Plan
     from runner.model.run import Run
 
-CHANGED = ("ask", "again", "keep")
+CHANGED: tuple[Changed, ...] = ("ask", "again", "keep")
+ASK_ABOVE = 10
 
 
 def show_plan(plan: Plan) -> None:
@@ -88,65 +92,46 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def selection(
-    everything: bool,
-    task: str | None,
-    team: str | None,
-    dataset: str | None,
-    submission: str | None,
-    run: str | None,
-) -> Selection:
-    from runner.execution.plan import Selection
-    from runner.model.errors import RunnerError
-
-    named = Selection(task, team, dataset, submission, run)
-    if not everything and named == Selection():
-        raise RunnerError(
-            "E101",
-            "nothing was named",
-            why="An evaluation can take hours.",
-            fix="runner evaluate --all, or name a --task, --team or --run",
-        )
-    return named
-
-
-def named_things_exist(desk: Desktop, wanted: Selection) -> None:
-    from runner.model.errors import RunnerError
-
-    every = desk.all_runs()
-    known = {
-        "task": (wanted.task, set(desk.tasks)),
-        "team": (wanted.team, {r.submission.team for r in every}),
-        "dataset": (wanted.dataset, {d for t in desk.tasks.values() for d in t.datasets}),
-        "submission": (wanted.submission, {r.submission.id for r in every}),
-        "run": (wanted.run, {r.id for r in every}),
-    }
-    import schemas
-
-    for what, (name, names) in known.items():
-        if name is not None and name not in names:
-            raise RunnerError(
-                "E102",
-                f"there is no {what} {schemas.show(name)}",
-                why=schemas.closest(name, names).strip(),
-                fix="runner runs lists what is registered",
-            )
-
-
 def result_json(
-    store: Any,
-    desk: Desktop,
+    coordinator: Coordinator,
     todo: Plan,
-    done: dict[str, Run],
-    unsettled: dict[str, str],
-    changes: dict[str, Any] | None = None,
+    done: Mapping[str, Run],
+    unsettled: Mapping[str, str],
+    changes: Mapping[str, Any] | None = None,
 ) -> None:
     """Print what was done as JSON; ``changes``: what evaluating again changed."""
     from runner.views.audience import ORGANISER, redact_row
 
+    tasks = coordinator.workspace.tasks
     rows = []
     for run in done.values():
-        view = redact_row(run, ORGANISER, desk.tasks[run.submission.task].datasets[run.dataset])
+        view = redact_row(run, ORGANISER, tasks[run.submission.task].datasets[run.dataset])
         rows.append(dict(view or {}))
     more = {} if changes is None else {"changes": changes}
     output.as_json({**plan_json(todo), "done": rows, "unsettled": unsettled, **more})
+
+
+def changed_choice(given: str) -> Changed:
+    """What ``--changed`` says. Raises E101 for another word."""
+    from runner.model.errors import RunnerError
+
+    for choice in CHANGED:
+        if given == choice:
+            return choice
+    raise RunnerError(
+        "E101", f"there is no --changed {output.printable(given)}", fix=f"use {', '.join(CHANGED)}"
+    )
+
+
+def confirmed(todo: Plan, request: EvaluationRequest, yes: bool) -> Plan:
+    """The plan that a person agrees to. Raises E101 for forcing many runs without ``yes``, and as :func:`ask_again`."""
+    from runner.model.errors import RunnerError
+
+    if request.force and len(todo.work) > ASK_ABOVE and not yes:
+        raise RunnerError(
+            "E101",
+            f"--force would execute {len(todo.work)} runs again",
+            why="It costs their time once more.",
+            fix="add --yes if that is meant",
+        )
+    return ask_again(todo) if request.changed == "ask" and todo.again else todo

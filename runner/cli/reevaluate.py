@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from runner.cli import context, output
 from runner.cli.app import app
+from runner.cli.selecting import takes_selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from runner.execution.plan import Selection
     from runner.execution.pool import Undone
     from runner.execution.reevaluation import Rank, Value
     from runner.model.run import Run
@@ -21,13 +22,9 @@ if TYPE_CHECKING:
 @app.command(
     epilog="Examples:  runner reevaluate --task vaswani --all  |  runner reevaluate --run baselines.bm25.1a2b3c4d.test"
 )
+@takes_selection
 def reevaluate(
-    everything: context.AllOption = False,
-    task: context.TaskOption = None,
-    team: context.TeamOption = None,
-    dataset: context.DatasetOption = None,
-    submission: context.SubmissionOption = None,
-    run: context.RunOption = None,
+    wanted: Selection,
     dry_run: context.DryRunOption = False,
     jobs: context.JobsOption = None,
     as_json: context.JsonOption = False,
@@ -37,41 +34,29 @@ def reevaluate(
     Exit code 4 when an evaluation failed for the organiser's files, 3 when it failed otherwise: the old scores stay, marked as stale.
     """
     from runner.cli.boards import boards
-    from runner.cli.plans import named_things_exist, plan_json, result_json, selection, show_plan
-    from runner.cli.working import work
-    from runner.execution.plan import Plan, Planned
+    from runner.cli.plans import plan_json, result_json, show_plan
+    from runner.execution.coordinator import EvaluationRequest
     from runner.execution.reevaluation import as_data, changed_ranks, changed_values, picture
-    from runner.records.commit import adopt, coordinator
 
-    where = context.config()
-    wanted = selection(everything, task, team, dataset, submission, run)
-    with context.store(where) as store, nullcontext() if dry_run else coordinator(where):
-        if not dry_run:
-            adopt(store)
-        desk = context.desktop(where, store, sidecars=context.sidecars(where))
-        named_things_exist(desk, wanted)
-        chosen = [
-            Planned(r, "evaluate", "asked for")
-            for r in desk.all_runs()
-            if wanted.takes(r) and r.outcome.verdict == "ok" and r.outcome.name != "withdrawn"
-        ]
-        todo = Plan(tuple(chosen), ())
+    with context.coordinating(dry_run=dry_run) as coordinator:
+        todo = coordinator.plan_evaluations(wanted)
         show_plan(todo)
         if dry_run:
             if as_json:
                 output.as_json(plan_json(todo))
             return
-        tasks = [desk.tasks[name] for name in dict.fromkeys(p.run.submission.task for p in chosen)]
-        before = picture(store, tasks, [p.run for p in chosen])
-        done, failed = work(where, desk, todo, jobs=jobs)
+        store, known = coordinator.store, coordinator.workspace.tasks
+        tasks = [known[name] for name in dict.fromkeys(p.run.submission.task for p in todo.work)]
+        before = picture(store, tasks, [p.run for p in todo.work])
+        done, failed = coordinator.run(todo, EvaluationRequest(wanted, jobs=jobs, stages=False))
         after = picture(store, tasks, done.values())
         found = changed_values(before, after, [name for name, one in done.items() if not one.outcome.fault])
         ranks = changed_ranks(before, after)
         if as_json:
             undone = {**{name: one.why for name, one in failed.items()}, **_faults(done)}
-            result_json(store, desk, todo, done, undone, as_data(found, ranks))
+            result_json(coordinator, todo, done, undone, as_data(found, ranks))
         else:
-            boards(store, desk, wanted, done)
+            boards(coordinator, wanted, done)
             _tell(found, ranks)
     _end(done, failed)
 

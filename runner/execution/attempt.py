@@ -8,24 +8,23 @@ calls it.
 from __future__ import annotations
 
 import platform as host
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
 from runner.engines.base import Cancelled, Engine
-from runner.execution.evaluation import Beside, Evaluated, evaluator_image
+from runner.execution.evaluation import Evaluated
 from runner.execution.evaluation import evaluate as run_evaluator
+from runner.execution.evaluator import Evaluator
 from runner.execution.job import Executed, Job
 from runner.execution.workflows import workflow
-from runner.model.container import Exit, ImageRef, Resources
+from runner.model.container import Exit, Resources
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.pins import of_task, pins
-from runner.model.task import Dataset, Task
+from runner.model.task import Dataset
 from runner.records.archive import Attempt, Evaluation, RunArchive, Staging, file_sha256, write_json
-from runner.tasks.files import inputs_digest, truths_digest
 
 
 class Stop(Protocol):
@@ -148,49 +147,9 @@ def exit_record(exit_: Exit | None) -> dict[str, Any] | None:
     }
 
 
-@dataclass(frozen=True)
-class Desk:
-    """Where evaluations of one task are made: the evaluator's image and the digests of what it is shown."""
-
-    task: Task
-    image: ImageRef
-    default: bool
-    digests: Mapping[str, Mapping[str, str]]  # dataset id -> {"inputs": …, "truths": …}
-    beside: Beside | None = None  # of a task whose evaluator may ask models
-
-    @classmethod
-    def of(
-        cls,
-        task: Task,
-        datasets: list[Dataset],
-        engine: Engine,
-        default_image: str,
-        *,
-        sidecars: str | None = None,
-        replies: Path | None = None,
-    ) -> Desk:
-        """The desk of ``task`` for ``datasets``. Raises E304 when an image that it needs is missing.
-
-        ``sidecars`` is the platform's image of the gateway, ``replies`` the file of what models answered before.
-        """
-        image = evaluator_image(engine, task, default_image)
-        digests = {d.id: {"inputs": inputs_digest(d), "truths": truths_digest(d)} for d in datasets}
-        beside = None
-        if task.evaluation_gateway is not None:
-            if sidecars is None:
-                raise RunnerError(
-                    "E304",
-                    "our image of sidecars is not there",
-                    why=f"The evaluator of {task.id} asks models through the gateway, a container of ours.",
-                    fix="run `make setup`",
-                )
-            beside = Beside(engine.resolve(sidecars), replies)
-        return cls(task, image, task.evaluator_image is None, digests, beside)
-
-
 def evaluate(
     attempt: Attempt,
-    desk: Desk,
+    evaluator: Evaluator,
     dataset: Dataset,
     scenario: str,
     engine: Engine,
@@ -209,28 +168,28 @@ def evaluate(
     try:
         try:
             done = run_evaluator(
-                desk.task,
+                evaluator.task,
                 dataset,
                 scenario,
                 attempt.output,
                 run_file,
                 engine=engine,
-                image=desk.image,
-                digests=desk.digests[dataset.id],
+                image=evaluator.image,
+                digests=evaluator.digests[dataset.id],
                 attempt_id=name,
                 staging=staging.path,
                 cancelled=stop.stopping,
                 records=attempt.lock()["workflow"] == "interactive",
-                beside=desk.beside,
+                beside=evaluator.beside,
             )
         except Cancelled:
             raise KeyboardInterrupt from None
         except PlatformError as error:
             if error.code in ("E301", "E305", "E311"):
                 raise
-            done = Evaluated("error", f"{error.what}. {error.why}".strip(), None, desk.image.id, "", "")
+            done = Evaluated("error", f"{error.what}. {error.why}".strip(), None, evaluator.image.id, "", "")
         return archive.add_evaluation(
-            attempt, staging, _evaluation_record(attempt, staging, desk, dataset, done)
+            attempt, staging, _evaluation_record(attempt, staging, evaluator, dataset, done)
         )
     except BaseException:
         archive.discard(staging)
@@ -238,19 +197,19 @@ def evaluate(
 
 
 def _evaluation_record(
-    attempt: Attempt, staging: Staging, desk: Desk, dataset: Dataset, done: Evaluated
+    attempt: Attempt, staging: Staging, evaluator: Evaluator, dataset: Dataset, done: Evaluated
 ) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "run_id": attempt.run_id,
         "attempt": attempt.number,
         "evaluation": staging.number,
-        "evaluator": {"image_id": done.image_id, "default": desk.default},
-        "inputs_digest": desk.digests[dataset.id]["inputs"],
-        "truths_digest": desk.digests[dataset.id]["truths"],
+        "evaluator": {"image_id": done.image_id, "default": evaluator.default},
+        "inputs_digest": evaluator.digests[dataset.id]["inputs"],
+        "truths_digest": evaluator.digests[dataset.id]["truths"],
         "services": dict(done.services),
-        "gateway": _gateway_record(desk, done),
-        "asked": (asked := of_task(desk.task)),
+        "gateway": _gateway_record(evaluator, done),
+        "asked": (asked := of_task(evaluator.task)),
         "pins": pins(asked),
         "started": done.started,
         "finished": done.finished,
@@ -262,13 +221,13 @@ def _evaluation_record(
     }
 
 
-def _gateway_record(desk: Desk, done: Evaluated) -> dict[str, Any] | None:
+def _gateway_record(evaluator: Evaluator, done: Evaluated) -> dict[str, Any] | None:
     """What an evaluation's record says of its gateway (schema ``evaluation``); None without one."""
-    service, facts = desk.task.evaluation_gateway, done.gateway
-    if service is None or facts is None or desk.beside is None:
+    service, facts = evaluator.task.evaluation_gateway, done.gateway
+    if service is None or facts is None or evaluator.beside is None:
         return None
     return {
-        "image_id": desk.beside.sidecars.id,
+        "image_id": evaluator.beside.sidecars.id,
         "models": list(service.options["models"]),
         "replay": facts.replay,
         "calls": facts.calls,

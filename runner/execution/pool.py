@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,8 +17,10 @@ from typing import NamedTuple
 
 import schemas
 from runner.engines.base import Engine
-from runner.execution.attempt import Desk, evaluate, execute
-from runner.execution.plan import Desktop, Plan, Planned, Step
+from runner.execution.attempt import evaluate, execute
+from runner.execution.plan import Plan, Planned, Step
+from runner.execution.workspace import Workspace
+from runner.model.config import Config
 from runner.model.errors import PLATFORM, RunnerError
 from runner.model.limits import Limits
 from runner.model.run import Run
@@ -37,6 +39,11 @@ class Control:
 
     folder: Path
     stop: threading.Event = field(default_factory=threading.Event)
+
+    @classmethod
+    def of(cls, config: Config) -> Control:
+        """Where people ask for it in the data directory of ``config``."""
+        return cls(config.home / "cancel")
 
     def stopping(self) -> bool:
         return self.stop.is_set()
@@ -104,14 +111,13 @@ class Pool:
     def __init__(
         self,
         engine: Engine,
-        desk: Desktop,
-        desks: Mapping[str, Desk],
+        workspace: Workspace,
         control: Control,
         *,
         jobs: int | None = None,
         tell: Callable[[Moment], None] = lambda _: None,
     ) -> None:
-        self.engine, self.desk, self.desks, self.control, self.tell = engine, desk, desks, control, tell
+        self.engine, self.workspace, self.control, self.tell = engine, workspace, control, tell
         info = engine.info()
         self.jobs = max(1, jobs or int(info.cpus) or 1)
         self.room = _Room(info.memory * 0.9, float(info.cpus))
@@ -150,7 +156,7 @@ class Pool:
                     after = self._settle(planned, result)
                     if after is None:
                         done[planned.run.id] = find_run(
-                            self.desk.store, planned.run.id, self.desk.tasks.values()
+                            self.workspace.store, planned.run.id, self.workspace.tasks.values()
                         )
                         open_runs.discard(planned.run.id)
                         self.tell(Moment("done", done[planned.run.id], planned.step))
@@ -162,15 +168,17 @@ class Pool:
                 while not self.results.empty():
                     _, result = self.results.get()
                     if isinstance(result, (Attempt, Evaluation)):
-                        commit(self.desk.store, result)
+                        commit(self.workspace.store, result)
                 raise
         return done
 
     def _task(self, planned: Planned) -> Task:
-        return self.desk.tasks[planned.run.submission.task]
+        return self.workspace.tasks[planned.run.submission.task]
 
     def _limits(self, planned: Planned) -> Limits:
-        return room_of(self._task(planned), self.desk.bundles.get(planned.run.submission.id), planned.step)
+        return room_of(
+            self._task(planned), self.workspace.bundles.get(planned.run.submission.id), planned.step
+        )
 
     def _visibility(self, planned: Planned) -> Visibility:
         return self._task(planned).datasets[planned.run.dataset].visibility
@@ -225,7 +233,7 @@ class Pool:
         """
         if planned.step == "execute":
             self.control.forget(planned.run.id)
-        run = find_run(self.desk.store, planned.run.id, self.desk.tasks.values())
+        run = find_run(self.workspace.store, planned.run.id, self.workspace.tasks.values())
         name = run.outcome.name
         return run if name in ("cancelled", "withdrawn") and name != planned.run.outcome.name else None
 
@@ -245,16 +253,16 @@ class Pool:
             self.results.put((planned, error))
 
     def _step(self, planned: Planned) -> Attempt | Evaluation:
-        run, archive = planned.run, self.desk.store.archive
+        run, archive = planned.run, self.workspace.store.archive
         if planned.step == "execute":
-            take_image(self.engine, self.desk.bundles[run.submission.id])
-            return execute(self.desk.job(run), self.engine, archive, self.control)
+            take_image(self.engine, self.workspace.bundles[run.submission.id])
+            return execute(self.workspace.job(run), self.engine, archive, self.control)
         task, number = self._task(planned), run.outcome.attempt
         assert number is not None
         attempt = archive.attempt(task.id, run.id, number)
-        desk = self.desks[task.id]
+        evaluator = self.workspace.evaluators[task.id]
         return evaluate(
-            attempt, desk, task.datasets[run.dataset], run.scenario, self.engine, archive, self.control
+            attempt, evaluator, task.datasets[run.dataset], run.scenario, self.engine, archive, self.control
         )
 
     def _settle(self, planned: Planned, result: Attempt | Evaluation | BaseException) -> Planned | None:
@@ -271,8 +279,8 @@ class Pool:
             return None
         if isinstance(result, BaseException):
             raise result
-        commit(self.desk.store, result)
-        run = find_run(self.desk.store, planned.run.id, self.desk.tasks.values())
+        commit(self.workspace.store, result)
+        run = find_run(self.workspace.store, planned.run.id, self.workspace.tasks.values())
         self.tell(Moment("ended", run, planned.step))
         if run.outcome.todo == "run":
             return replace(planned, run=run, step="execute", why=run.outcome.reason)

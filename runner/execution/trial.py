@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from runner.engines.base import Engine
-from runner.execution.attempt import Desk, Never, Stop, evaluate, execute
+from runner.execution.attempt import Never, Stop, evaluate, execute
+from runner.execution.evaluator import Evaluator
 from runner.execution.job import InputRun, Job
 from runner.execution.lock import make_job
 from runner.execution.replies import replies_of
@@ -138,12 +139,12 @@ def check(
                 sidecars=sidecars,
                 replies=book,
             )
-            desk = Desk.of(task, [dataset], engine, evaluator, sidecars=sidecars, replies=book)
+            evaluating = Evaluator.of(task, [dataset], engine, evaluator, sidecars=sidecars, replies=book)
             store.commit("submission-registered", registration(bundle), actor=str(bundle.data["team"]))
             attempt = execute(job, engine, store.archive, stop)
             commit(store, attempt)
             if attempt.record()["verdict"]["name"] == "ok":
-                commit(store, evaluate(attempt, desk, dataset, scenario, engine, store.archive, stop))
+                commit(store, evaluate(attempt, evaluating, dataset, scenario, engine, store.archive, stop))
             yield Checked(job, detail(store, job.run_id, [task]))
     finally:
         _remove(scratch.home)
@@ -269,7 +270,7 @@ def input_runs(
 
     Raises E207 when an input is no software of the same task, fails, or needs itself.
     """
-    from runner.execution.plan import owner_of
+    from runner.execution.workspace import owner_of
     from runner.submissions.load import load_submission
     from runner.submissions.pack import image_of
     from runner.tasks.data_files import files_digest, folder_files

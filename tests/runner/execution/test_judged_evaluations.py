@@ -12,8 +12,9 @@ import pytest
 
 from runner.engines.base import ContainerSpec
 from runner.engines.fake import FakeEngine, Mounts
-from runner.execution.attempt import Desk, Never, evaluate
+from runner.execution.attempt import Never, evaluate
 from runner.execution.evaluation import handed
+from runner.execution.evaluator import Evaluator
 from runner.execution.replies import replies_of
 from runner.execution.spending import Spent, spent
 from runner.execution.workflows.gateway import gateway_config, read_calls, refusal
@@ -95,9 +96,9 @@ class Room:
         staging = self.archive.begin("toy", "alpha.one.12345678.test")
         return fill_attempt(self.archive, staging, "alpha.one.12345678", output=files, workflow=workflow)
 
-    def desk(self) -> Desk:
+    def desk(self) -> Evaluator:
         datasets = [self.task.datasets["test"]]
-        return Desk.of(
+        return Evaluator.of(
             self.task, datasets, self.engine, EVALUATOR, sidecars=SIDECARS, replies=self.book
         )  # fmt: skip
 
@@ -345,7 +346,7 @@ def test_what_was_paid_for_is_kept_when_the_evaluation_is_given_up(room: Room) -
 
 def test_a_task_that_needs_our_image_says_so(room: Room) -> None:
     with pytest.raises(RunnerError) as caught:
-        Desk.of(room.task, [], room.engine, EVALUATOR)
+        Evaluator.of(room.task, [], room.engine, EVALUATOR)
     assert caught.value.code == "E304"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from runner.execution.plan import Planned, Selection, Skipped, owner_of, plan
+from runner.execution.plan import Planned, Selection, Skipped, plan
+from runner.execution.workspace import owner_of
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.submissions.register import withdraw

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from runner.engines.fake import FAKE, FakeEngine, Mounts
-from runner.execution.attempt import Desk
-from runner.execution.plan import Desktop, Plan, Selection, plan
+from runner.execution.evaluator import Evaluator
+from runner.execution.plan import Plan, Selection, plan
 from runner.execution.pool import Control, Moment, Pool
+from runner.execution.workspace import Workspace
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import GIB, MIB
@@ -79,20 +80,22 @@ class World:
         register(self.project.config, self.store, self.engine, self.tasks, bundle.folder)
         return f"{bundle.submission_id}.test"
 
-    def desk(self) -> Desktop:
+    def desk(self) -> Workspace:
         bundles, errors = registered(self.project.config, self.store)
         assert not errors
-        return Desktop(self.store, self.tasks, bundles)
+        return Workspace(self.store, self.tasks, bundles)
 
     def work(self, todo: Plan | None = None, **options: Any) -> Pool:
         """Plan and run everything; returns the pool."""
         adopt(self.store)
         desk = self.desk()
-        desks = {
-            name: Desk.of(task, list(task.datasets.values()), self.engine, EVALUATOR)
+        evaluators = {
+            name: Evaluator.of(task, list(task.datasets.values()), self.engine, EVALUATOR)
             for name, task in desk.tasks.items()
         }
-        pool = Pool(self.engine, desk, desks, self.control, tell=self.told.append, **options)
+        pool = Pool(
+            self.engine, replace(desk, evaluators=evaluators), self.control, tell=self.told.append, **options
+        )
         self.done = pool.run(todo or plan(desk, Selection()))
         return pool
 

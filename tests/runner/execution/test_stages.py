@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from runner.execution import stage as stages
-from runner.execution.plan import Desktop, Selection, plan
+from runner.execution.plan import Selection, plan
+from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError
 from runner.model.task import Stage, Task
 from runner.submissions.bundle import Bundle
@@ -300,7 +301,7 @@ def test_a_run_on_it_waits(place: Place) -> None:
         scenarios=["default"], tag="x", description="", method="automatic", image={"id": "sha256:" + "0" * 64},
     )  # fmt: skip
     bundle = Bundle(Path("nowhere"), {"inputs": {}, "runs": []}, "")
-    desk = Desktop(place.world.store, place.tasks, {"judge.one.12345678": bundle})
+    desk = Workspace(place.world.store, place.tasks, {"judge.one.12345678": bundle})
     (skipped,) = plan(desk, Selection(task="judging")).skipped
     assert skipped.blocked and "E410" in skipped.why and "runner data stage" in skipped.why
 

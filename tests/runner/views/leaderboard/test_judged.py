@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import schemas
-from runner.execution.plan import Desktop, Selection, plan
+from runner.execution.plan import Selection, plan
+from runner.execution.workspace import Workspace
 from runner.model.run import Run, run_id
 from runner.records.store.connect import open_store
 from runner.records.store.queries import detail, pending_measures
@@ -114,7 +115,7 @@ def test_pending_is_no_reason_to_evaluate_again_but_a_new_measure_is(world: Worl
 
     bundle = Bundle(Path("nowhere"), {"inputs": {}, "runs": []}, "")
 
-    class SameWork(Desktop):
+    class SameWork(Workspace):
         def job(self, run: Run) -> Any:
             return SimpleNamespace(lock_digest=run.lock_digest)
 

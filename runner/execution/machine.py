@@ -1,0 +1,69 @@
+"""This machine as work uses it: the engine, opened once, and the platform's own images in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+
+from runner.engines.base import Engine
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.model.limits import Limits
+
+
+class Machine:
+    """The engine of a configuration and our images.
+
+    Nothing is asked before it is needed. ``say`` is given what the engine waits for. A test gives an ``engine`` of its
+    own, with ``images``: the identities of our images in it by name.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        say: Callable[[str], None] = lambda _: None,
+        *,
+        engine: Engine | None = None,
+        images: Mapping[str, str] | None = None,
+    ) -> None:
+        self.config = config
+        self._say, self._given, self._images = say, engine, images
+
+    @cached_property
+    def _opened(self) -> Engine:
+        from runner.provision.images import open_engine
+
+        return self._given or open_engine(self.config, self._say)
+
+    def engine(self, limits: Iterable[Limits] = ()) -> Engine:
+        """The engine, checked to enforce the sandbox and to be large enough. Raises E301, E302, E305."""
+        self._opened.require(limits)
+        return self._opened
+
+    def own_profile(self) -> bool:
+        """Whether locks are made for the platform's own seccomp profile: asked of the engine, if it answers."""
+        try:
+            return self._opened.info().seccomp
+        except RunnerError:
+            return True
+
+    def images(self, names: Iterable[str]) -> dict[str, str]:
+        """The identities of our images by name. Raises E304 when one is missing or older than its sources."""
+        from runner.provision.images import images
+
+        wanted = list(names)
+        if self._images is not None:
+            return {name: self._images[name] for name in wanted}
+        return {name: image.id for name, image in images(self._opened, self.config, wanted).items()}
+
+    def sidecars(self) -> str | None:
+        """The identity of the image beside interactive software; None when it is missing, stale, or no engine answers."""
+        from runner.provision.images import states
+
+        if self._images is not None:
+            return self._images.get("sidecars")
+        try:
+            found = next((state for state in states(self.config) if state.name == "sidecars"), None)
+        except RunnerError:
+            return None
+        return None if found is None or found.stale else found.id

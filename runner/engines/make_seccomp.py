@@ -52,7 +52,7 @@ CONDITIONAL: tuple[str, ...] = (
     "personality",
     "preadv2",
 )
-CONDITIONAL += ("pwritev2", "setsockopt", "socket", "socketpair")
+CONDITIONAL += ("prlimit64", "pwritev2", "setrlimit", "setsockopt", "socket", "socketpair")
 
 ENODEV, EINVAL, ENOSYS, ENOPROTOOPT, EPROTONOSUPPORT, EOPNOTSUPP = 19, 22, 38, 92, 93, 95
 ANSWERED = 0  # the call returns 0 and nothing has happened
@@ -67,11 +67,16 @@ ANSWERS = {
 }
 
 LOW_32 = 0xFFFFFFFF
+ALL_64 = 0xFFFFFFFFFFFFFFFF
 PAGE_ADVICE = (20, 21)  # MADV_COLD, MADV_PAGEOUT: out of the page cache
 MADVICE = [*range(0, 5), *range(8, 20), *range(22, 26), 102, 103]
 LEASES = (1024, 1026)  # F_SETLEASE, F_NOTIFY: news of what others do with a file
 FCNTL = [*range(0, 17), 36, 37, 38, 1025, *range(1027, 1039)]
 MS_SYNC = 4
+# RLIMIT_CPU and RLIMIT_RTTIME end a process by a SIGKILL of the kernel, also the init, which a sandbox else cannot kill:
+# it would look as if the machine had done it (runner/engines/witness.py).
+ENDING_LIMITS = (0, 15)
+OTHER_LIMITS = range(1, 15)
 NOWAIT, DONTCACHE = 0x08, 0x80  # RWF_: read what is in the page cache, drop it from there
 OTHER_RWF = LOW_32 & ~0x37 & ~NOWAIT & ~DONTCACHE
 
@@ -133,6 +138,10 @@ def conditional() -> list[dict[str, object]]:
         *[rule("madvise", (2, LOW_32, advice)) for advice in MADVICE],
         *[rule("madvise", (2, LOW_32, advice), answer=ANSWERED) for advice in PAGE_ADVICE],
         *[rule("fcntl", (1, LOW_32, command)) for command in FCNTL],
+        *[rule("setrlimit", (0, LOW_32, limit)) for limit in OTHER_LIMITS],
+        *[rule("prlimit64", (1, LOW_32, limit)) for limit in OTHER_LIMITS],
+        # asking for it only: no new value
+        *[rule("prlimit64", (1, LOW_32, limit), (2, ALL_64, 0)) for limit in ENDING_LIMITS],
         *[rule("fcntl", (1, LOW_32, command), answer=EINVAL) for command in LEASES],
         rule("msync", (2, MS_SYNC, 0)),
         rule("msync", (2, MS_SYNC, MS_SYNC), answer=ANSWERED),

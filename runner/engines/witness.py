@@ -4,7 +4,8 @@ Three of them, each read from outside after the end:
 
 - the engine's own events: ``kill`` and ``pause`` are recorded for calls to the engine's API alone;
 - how the container's first process (our init) ended: the kernel drops a SIGKILL that is sent to it from inside, so
-  one that killed it came from the machine, or from the kernel at the memory limit;
+  one that killed it came from the machine, or from the kernel at the memory limit (or at a limit on processor time,
+  which our filter of system calls lets nobody set);
 - the kernel's log of memory kills, which names the control group of the victim and whether the whole machine was
   out of memory or only that group.
 
@@ -60,7 +61,8 @@ class Witness:
             self._process, self._pid = process, pid
 
     def poll(self) -> None:
-        """Called a few times a second: a limit on processor time can be set from inside, and kills in our name."""
+        """Called a few times a second: where our filter of system calls is not in force, a limit on processor time can
+        be set from inside, and kills in nobody's name."""
         if self._process is not None and not self._tampered:
             with suppress(OSError):
                 limits = Path(f"/proc/{self._pid}/limits").read_text(encoding="ascii")

@@ -65,6 +65,9 @@ class Run:
     memory_source: str = "none"
     lock_digest: str | None = None
     started: str | None = None
+    first_started: str | None = (
+        None  # of all attempts the first: when it starts is the organiser's choice alone
+    )
     finished: str | None = None
     truths_digest: str = ""
     evaluator_image: str = ""

@@ -403,7 +403,7 @@ def _row(run: Run, may: Sight) -> dict[str, Any]:
         "scenario": run.scenario,
         "registered": s.registered,
         "attempts": run.attempts if may.words else None,
-        "started": run.started if may.words else coarse.day(run.started),
+        "started": run.started if may.words else coarse.day(run.first_started),
         "finished": run.finished if may.words else None,
         "outcome": {
             "name": outcome.name,

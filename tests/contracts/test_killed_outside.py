@@ -31,9 +31,13 @@ KILLS_INIT = "import os, time; time.sleep(1); os.kill(1, 9); time.sleep(1); os.k
 # A limit that only the kernel enforces, by a SIGKILL in nobody's name; the init has to work to reach it.
 LIMITS_INIT = (
     "import os, resource, signal, time\n"
-    "resource.prlimit(1, resource.RLIMIT_CPU, (1, 1))\n"
-    "end = time.monotonic() + 40\n"
-    "while time.monotonic() < end: os.kill(1, signal.SIGWINCH)"
+    "time.sleep(1)\n"
+    "print(resource.prlimit(1, resource.RLIMIT_CPU))\n"
+    "try: resource.prlimit(1, resource.RLIMIT_CPU, (0, 0))\n"  # at once: nobody would see it before it kills
+    "except PermissionError: print('denied')\n"
+    "end = time.monotonic() + 3\n"
+    "while time.monotonic() < end: os.kill(1, signal.SIGWINCH)\n"
+    "os.kill(os.getpid(), 9)"
 )
 EATS = "held = [bytearray(1 << 20) for _ in range(400)]"
 

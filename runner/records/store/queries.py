@@ -216,6 +216,7 @@ def _run(
         memory_source=chosen.get("memory_source", "none"),
         lock_digest=chosen.get("lock_digest"),
         started=chosen.get("started"),
+        first_started=attempts[0]["started"] if attempts else None,
         finished=chosen.get("finished"),
         truths_digest=judged.get("truths_digest", ""),
         evaluator_image=judged.get("image", ""),

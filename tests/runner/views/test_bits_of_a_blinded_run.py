@@ -63,7 +63,8 @@ def outcomes() -> Iterator[Outcome]:
     evaluations = [
         (),
         *(tuple(EvaluationFacts(k, "error", final) for k in range(1, n + 1)) for n in (1, 2, 3) for final in (True, False)),
-        *((EvaluationFacts(1, status, True, "", errors),) for status in ("valid", "invalid") for errors in (0, 1, 77)),
+        *((EvaluationFacts(1, status, True, "", errors), *more) for status in ("valid", "invalid") for errors in (0, 1, 77)
+          for more in ((), (EvaluationFacts(2, "error"),))),
     ]  # fmt: skip
     attempts: list[list[AttemptFacts]] = [[]]
     for verdict in TABLE:
@@ -89,18 +90,20 @@ def told(outcome: Outcome) -> tuple[Any, ...]:
 
 
 def test_the_fields_have_at_most_sixteen_bits() -> None:
-    """The product of what every field can be, for each outcome."""
-    days = 2  # a run may be started again after midnight; when it ends is not told
+    """The product of what every field can be, for each outcome. The day is that of the first start, which is the organiser's."""
     known = {told(outcome): outcome for outcome in outcomes()}
     # A code has one severity in a task: an error's makes a run invalid, another one's leaves it valid.
     codes = len(CODES) * len(coarse.AMOUNTS)
     judged = [outcome for outcome in known.values() if outcome.name in ("scored", "invalid")]
-    assert sorted(outcome.name for outcome in judged) == ["invalid", "scored"]
+    assert sorted((o.name, o.old) for o in judged) == [
+        (n, o) for n in ("invalid", "scored") for o in (False, True)
+    ]
+    again = 2  # whether evaluating it again failed: said of whatever was told before
     steps = len(coarse.TIME) * len(coarse.MEMORY)
-    count = (codes + len(judged)) * len(coarse.SIZE) * steps * days
+    count = (codes + len(judged) // again) * again * len(coarse.SIZE) * steps
     for outcome in known.values():
         if outcome not in judged:
-            count += days * (steps if outcome.name in coarse.SETTLED else 1)
+            count += steps if outcome.name in coarse.SETTLED else 1
     assert len(known) > len(TABLE) and len(CODES) > 100
     assert math.log2(count) <= BITS, f"{math.log2(count):.2f} bits"
     # Four steps each, and a sentence of a fixed number of values.
@@ -124,6 +127,7 @@ class Class:
     time: int = 0
     memory: int = 0
     size: int = 0
+    again: bool = False  # it was evaluated again, and that failed
 
 
 TIMES = ((0.01, 59), (60, 599), (600, 3599), (3600, 80_000))
@@ -146,6 +150,8 @@ CLASSES = [
     Class(status="invalid", code="F012", severity="error", many=True, time=2, memory=3, size=1),
     *(Class(verdict=v) for v in sorted(TABLE) if v != "ok"),
     Class(verdict="run-error", time=3, memory=2),
+    Class(again=True),
+    Class(status="invalid", code="F012", severity="error", again=True),
     Class(status="error"),
     Class(status="none"),
 ]  # fmt: skip
@@ -155,11 +161,12 @@ def hostile(world: World, kind: Class, dice: random.Random) -> str:
     """A run of a class that spells a message in everything that its class leaves free. Returns its id."""
     submission = world.register("alpha", "x")
     word = "".join(dice.choices("abcdefghijklmnop", k=12))
-    # Hours: some runs wait, some are tried again after a failure of ours. The day is the same.
+    # Hours: some runs wait, some are tried again after a failure of ours, even after midnight. The day of the first
+    # start is the same.
     world.clock.at += timedelta(seconds=dice.randrange(6 * 3600))
     for _ in range(dice.randrange(3) if kind.verdict not in ("platform-error", "cancelled") else 0):
         world.attempt(submission, verdict="platform-error", detail=f"E301: {word}")
-        world.clock.at -= timedelta(minutes=59)
+        world.clock.at += timedelta(hours=dice.randrange(30))
     low, high = SIZES[kind.size]
     text = f"1 Q0 {word} 1 1.0 x\n".ljust(dice.randrange(low, high), "\n")
     some = dice.randrange(5)
@@ -185,6 +192,8 @@ def hostile(world: World, kind: Class, dice: random.Random) -> str:
     if kind.verdict == "ok" and kind.status != "none":
         world.clock.at += timedelta(seconds=dice.randrange(900))
         evaluation(world, attempt, kind, dice, word)
+    if kind.again:
+        world.evaluation(attempt, {}, status="error", message=word)
     return f"{submission}.test"
 
 

@@ -92,8 +92,8 @@ The raw facts (exit code, memory kill, resources) stay in `run.json` beside it.
 
 `killed-outside` is decided by facts that a software cannot make up: the engine's record of what it was told (`docker
 kill`, `stop`, `pause`), the kernel's log of memory kills (the machine was out of memory, not the container), and how the
-container's first process ended, which is our init and cannot be killed from inside. The last two need an engine on this
-machine, the last one also Linux 6.15 or newer. A SIGKILL from the machine to the software's own process, past the
+container's first process ended, which is our init and cannot be killed from inside (limits on processor time, which would
+end it, cannot be set there). The last two need an engine on this machine, the last one also Linux 6.15 or newer. A SIGKILL from the machine to the software's own process, past the
 init, looks exactly like one that the software sent to itself: that stays `signal`.
 """
     rows = [

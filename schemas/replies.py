@@ -3,12 +3,15 @@
 One line a reply: ``{"key", "model", "reply", "finish_reason", "usage": {"prompt_tokens", "completion_tokens"}}``. The
 key is made of model, messages and parameters, never of the endpoint, so that replies that were paid for once serve
 every later run on any machine. The gateway and the judges write and read this form.
+
+A question that an endpoint did not take (a filter of contents, say) has a line too, with an empty ``reply`` and
+``"refused": {"status", "code", "message"}``, so that a repetition goes the same way. An answer that came later counts more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,40 @@ from schemas import canonical, digest, load_json
 from schemas.documents import Problem, show
 
 LINE_BYTES = 4 << 20
+REFUSED = (400, 413, 422)  # the statuses of a question that is not taken, while others are
 _MADE_NO_DIFFERENCE = {"n": 1, "stream": False}
+
+
+# Endpoints' words for a question that they will never take, however often it is asked; any other may be about an account.
+_OF_THE_TEXT = (
+    "content_filter",
+    "content_policy_violation",
+    "context_length_exceeded",
+    "moderation",
+    "string_above_max_length",
+)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """That an endpoint did not take a question: the HTTP status that whoever asked got, the endpoint's code, and what was said."""
+
+    status: int
+    code: str
+    message: str
+
+    @property
+    def of_the_text(self) -> bool:
+        """Whether asking again cannot help: it is the question's text or length."""
+        return self.code in _OF_THE_TEXT
 
 
 @dataclass(frozen=True)
 class StoredReply:
-    """One reply. ``finish`` is the endpoint's word for why it ended: ``stop``, ``length``, …; tokens as it counted."""
+    """One reply. ``finish`` is the endpoint's word for why it ended: ``stop``, ``length``, …; tokens as it counted.
+
+    With ``refused`` there was none, and the text is empty.
+    """
 
     key: str
     model: str
@@ -29,12 +60,24 @@ class StoredReply:
     finish: str = "stop"
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    refused: Refusal | None = None
 
     def line(self) -> bytes:
         """The reply as one line of ``replies.jsonl``, with its line end."""
         usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.completion_tokens}
-        data = {"key": self.key, "model": self.model, "reply": self.text, "finish_reason": self.finish}
+        data: dict[str, Any] = {
+            "key": self.key,
+            "model": self.model,
+            "reply": self.text,
+            "finish_reason": self.finish,
+        }
+        if self.refused is not None:
+            data["refused"] = asdict(self.refused)
         return canonical({**data, "usage": usage}) + b"\n"
+
+    def over(self, known: StoredReply | None) -> bool:
+        """Whether it counts more than what is known for its key: the first does, but an answer more than a refusal."""
+        return known is None or (known.refused is not None and self.refused is None)
 
 
 def reply_key(model: str, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> str:
@@ -93,11 +136,21 @@ def _reply(raw: bytes, name: str, number: int) -> StoredReply | Problem:
     whole = all(isinstance(text, str) for text in (key, model, reply)) and all(
         type(count) is int and count >= 0 for count in (prompt, said)
     )
-    if not whole:
+    refused = _refusal(data["refused"]) if "refused" in data else None
+    if not whole or ("refused" in data and refused is None):
         return Problem(
             where, "is not a reply with key, model, reply and usage", "remove the line", "", number
         )
     finish = data.get("finish_reason")
-    return StoredReply(
-        str(key), str(model), str(reply), finish if isinstance(finish, str) else "stop", prompt, said
-    )
+    why = finish if isinstance(finish, str) else "stop"
+    return StoredReply(str(key), str(model), str(reply), why, prompt, said, refused)
+
+
+def _refusal(value: Any) -> Refusal | None:
+    """The refusal in a line; None when it is none."""
+    if not isinstance(value, dict) or value.get("status") not in REFUSED:
+        return None
+    code, message = value.get("code"), value.get("message")
+    if type(value["status"]) is not int or not isinstance(code, str) or not isinstance(message, str):
+        return None
+    return Refusal(value["status"], code, message)

@@ -17,7 +17,7 @@ from evaluator.errors import EvaluatorError
 from evaluator.judges.replies import Replies
 from evaluator.judges.retrying import CONNECT_SECONDS, Patience, passing
 from schemas.documents import show
-from schemas.replies import StoredReply, reply_key
+from schemas.replies import REFUSED, Refusal, StoredReply, reply_key
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -28,7 +28,6 @@ _NEVER_BETTER = ("budget_exceeded", "insufficient_quota", "key_refused")
 REFUSED_FIRST = (
     5  # an endpoint that refuses its first questions takes none: a parameter or the model is wrong
 )
-_REFUSALS = (400, 413, 422)  # of one question: its text, as a filter of contents may say, or its length
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,8 @@ class Usage:
 class JudgeError(EvaluatorError):
     """A model could not be asked. ``transient``: asking later may help; else something has to be changed.
 
-    ``refused``: the endpoint takes questions, but not this one. ``lasting``: no other question will fare better.
+    ``refused``: the endpoint takes questions, but not this one; ``refusal`` is what it said, where that is kept.
+    ``lasting``: no other question will fare better.
     """
 
     def __init__(
@@ -68,9 +68,10 @@ class JudgeError(EvaluatorError):
         *,
         refused: bool = False,
         lasting: bool = False,
+        refusal: Refusal | None = None,
     ) -> None:
         super().__init__(what, why, fix)
-        self.transient, self.refused, self.lasting = transient, refused, lasting
+        self.transient, self.refused, self.lasting, self.refusal = transient, refused, lasting, refusal
 
 
 class Chat:
@@ -128,6 +129,8 @@ class Chat:
         known = self.replies.get(key)
         if known is not None:
             self.usage.cached += 1
+            if known.refused is not None:
+                raise self._turned_down_by(known.refused)
             return _reply(known, cached=True)
         task = self._open.get(key)
         if task is not None:
@@ -148,8 +151,11 @@ class Chat:
             self.usage.asked += 1
             try:
                 stored, cached = await self._in_turn(key, messages, given)
-            except JudgeError:
+            except JudgeError as error:
                 self.usage.failed += 1
+                if error.refusal is not None and error.refusal.of_the_text:
+                    refused = StoredReply(key, self.model, "", "refused", refused=error.refusal)
+                    self.replies.put(refused)
                 raise
         self.replies.put(stored)
         if cached:  # the gateway knew it
@@ -285,18 +291,24 @@ class Chat:
         transient = passing(status, error.response.headers) and code not in _NEVER_BETTER
         # Some endpoints say 403 of texts that they do not take; one that has answered before knows the key.
         key = status == 401 or code == "key_refused" or (status == 403 and not self._proven)
-        refused = (status in _REFUSALS and (self.socket is None or code == "upstream_refused")) or (
+        refused = (status in REFUSED and (self.socket is None or code == "upstream_refused")) or (
             status == 403 and self._proven
         )
+        if refused:
+            word = self._safe(code) if isinstance(code, str) else ""
+            return self._turned_down_by(Refusal(status if status in REFUSED else 422, word, why), status)
         fix = {401: "Give the right key.", 403: "Give a key that may use this model."}.get(status, "")
         return JudgeError(
             f"{self._who()} answers with status {status}.",
             transient,
             why,
-            "" if refused else fix,
-            refused=refused,
+            fix,
             lasting=key or code in _NEVER_BETTER,
         )
+
+    def _turned_down_by(self, refusal: Refusal, status: int | None = None) -> JudgeError:
+        what = f"{self._who()} answers with status {status or refusal.status}."
+        return JudgeError(what, False, refusal.message, refused=True, refusal=refusal)
 
     async def close(self) -> None:
         """Close connections and the replies' file. The next question opens them again."""

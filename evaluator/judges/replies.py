@@ -17,7 +17,7 @@ class Replies:
     """Replies in memory and, where a path is given, in a ``replies.jsonl`` that grows as they come.
 
     A path that exists is read first; a line that an interrupted writer left half is cut off. Of two replies with
-    one key the first counts. Raises :class:`EvaluatorError` for lines that are no replies. Close it, or use
+    one key the first counts, but an answer more than a refusal. Raises :class:`EvaluatorError` for lines that are no replies. Close it, or use
     ``with``; every reply is on its way to the disk as soon as :meth:`put` returns.
     """
 
@@ -42,8 +42,8 @@ class Replies:
                 "Remove these lines, or name another file.",
             )
         for item in read:
-            if isinstance(item, StoredReply):
-                self._known.setdefault(item.key, item)
+            if isinstance(item, StoredReply) and item.over(self._known.get(item.key)):
+                self._known[item.key] = item
 
     def __len__(self) -> int:
         return len(self._known)
@@ -54,7 +54,7 @@ class Replies:
 
     def put(self, reply: StoredReply) -> None:
         """Keep a reply. One with a known key changes nothing. Raises :class:`EvaluatorError` if it cannot be written."""
-        if reply.key in self._known:
+        if not reply.over(self._known.get(reply.key)):
             return
         self._known[reply.key] = reply
         if self.path is None:

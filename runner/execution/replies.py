@@ -1,7 +1,8 @@
 """What models answered before, and what that cost: so that no question is ever paid for twice.
 
 ``RUNNER_HOME/replies/<task>.jsonl`` holds lines ``{"key", "model", "reply", …}``; the key is a hash of the question
-(model, messages, parameters; never the endpoint). The file only grows, and nothing in it is a secret of the
+(model, messages, parameters; never the endpoint). A line with ``refused`` says that an endpoint did not take the question;
+an answer that came later stands behind it, and counts. The file only grows, and nothing in it is a secret of the
 platform, but it may hold words of participants and of truths: it is the organiser's. It is derived: every line of
 it stands in the archive too, beside the attempt or evaluation that asked (``replies.jsonl``).
 
@@ -50,13 +51,16 @@ def learn(book: Path, found: Path) -> int:
     try:
         book.parent.mkdir(parents=True, exist_ok=True)
         with locked(book):
-            known = {key for key, _ in _lines(book)}
+            answered, refused = set[str](), set[str]()
+            for key, line in _lines(book):
+                (refused if _refused(line) else answered).add(key)
             added = 0
             _end_the_line(book)
             with book.open("ab") as out:
                 for key, line in _lines(found):
-                    if key not in known:
-                        known.add(key)
+                    mine = refused if _refused(line) else answered
+                    if key not in answered and key not in mine:
+                        mine.add(key)
                         out.write(line + b"\n")
                         added += 1
             return added
@@ -134,6 +138,11 @@ def _key(line: bytes) -> str | None:
         return None
     key = data.get("key") if isinstance(data, dict) else None
     return key if isinstance(key, str) and _KEY.fullmatch(key) and "reply" in data else None
+
+
+def _refused(line: bytes) -> bool:
+    """Whether a reply's line says that the endpoint did not take the question."""
+    return b'"refused"' in line and "refused" in json.loads(line)
 
 
 def _end_the_line(book: Path) -> None:

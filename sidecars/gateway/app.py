@@ -34,6 +34,7 @@ class Gateway:
         self.upstream = Upstream(config, self.budget)
         self.counts = {"requests": 0, "cached": 0, "refused": 0, "failed": 0}
         self._open: dict[str, asyncio.Task[Answered]] = {}
+        self._unproven: list[StoredReply] = []  # refusals of an endpoint that has not answered anything yet
         self._blind = ""
 
     async def chat(self, body: bytes) -> tuple[StoredReply, bool]:
@@ -53,17 +54,25 @@ class Gateway:
             return reply, cached
         except Refused as refused:
             facts |= {"status": refused.status, "code": refused.code}
-            self.counts["failed" if isinstance(refused, Failed) else "refused"] += 1
-            if isinstance(refused, Failed):
+            if isinstance(refused, Failed) and refused.known:
+                self.counts["cached"] += 1
+                facts |= {"cached": True, "retries": 0}
+            elif isinstance(refused, Failed):
+                self.counts["failed"] += 1
                 facts |= {"upstream": refused.upstream, "retries": refused.retries}
+            else:
+                self.counts["refused"] += 1
             raise
         finally:
             self._log(began, facts)
 
     async def _reply(self, asked: Asked) -> tuple[StoredReply, bool, dict[str, Any]]:
         known = self.books.known.get(asked.key)
-        if known is not None:
+        if known is not None and known.refused is None:
             return self.upstream.clean(known), True, {"retries": 0}
+        # One that may have been about the account is asked again where somebody can be asked.
+        if known is not None and known.refused is not None and (self.replay or known.refused.of_the_text):
+            raise self.upstream.refused_before(known.refused)
         if self.replay:
             told = "this question is not among the recorded replies, and nothing is asked in a replay"
             raise Refused(404, "unknown_reply", told)
@@ -78,12 +87,30 @@ class Gateway:
         return answered.reply, not first, extra
 
     async def _ask(self, asked: Asked) -> Answered:
-        answered = await self.upstream.ask(asked)
         try:
-            self.books.keep(answered.reply)
+            answered = await self.upstream.ask(asked)
+        except Failed as failed:
+            if failed.refusal is not None:
+                self._turned_down(StoredReply(asked.key, asked.model, "", "refused", refused=failed.refusal))
+            raise
+        self._keep(answered.reply, *self._unproven)
+        self._unproven.clear()
+        return answered
+
+    def _turned_down(self, reply: StoredReply) -> None:
+        """Keep a refusal, if it is one of this question: an endpoint that takes none at all is set up wrongly."""
+        assert reply.refused is not None
+        if self.upstream.proven or reply.refused.of_the_text:
+            self._keep(reply)
+        else:
+            self._unproven.append(reply)
+
+    def _keep(self, *replies: StoredReply) -> None:
+        try:
+            for reply in replies:
+                self.books.keep(reply)
         except OSError as error:
             self._stop(f"replies cannot be written: {error.strerror}")
-        return answered
 
     def _settled(self, key: str, task: asyncio.Task[Answered]) -> None:
         self._open.pop(key, None)

@@ -29,7 +29,8 @@ class Books:
                     if isinstance(item, Problem):
                         problems.append(str(item))
                     else:
-                        self.known.setdefault(item.key, item)
+                        if item.over(self.known.get(item.key)):
+                            self.known[item.key] = item
             except OSError as error:
                 problems.append(f"{path.name} cannot be read: {error.strerror}")
         self._log = _appending(log, problems)
@@ -38,7 +39,9 @@ class Books:
             raise ConfigError(problems[:20])
 
     def keep(self, reply: StoredReply) -> None:
-        """Keep a reply for ever. Raises OSError."""
+        """Keep a reply for ever, unless it is known already. Raises OSError."""
+        if not reply.over(self.known.get(reply.key)):
+            return
         self.known[reply.key] = reply
         if self._replies:
             self._replies.write(reply.line())

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from schemas import show
-from schemas.replies import StoredReply
+from schemas.replies import REFUSED, Refusal, StoredReply
 from sidecars.gateway.asking import Asked, Refused
 from sidecars.gateway.budget import Budget
 from sidecars.gateway.config import Config
@@ -46,11 +46,24 @@ class Answered:
 
 
 class Failed(Refused):
-    """The endpoint gave nothing usable. ``upstream`` is its last status, if any."""
+    """The endpoint gave nothing usable. ``upstream`` is its last status, if any.
 
-    def __init__(self, status: int, code: str, message: str, *, upstream: int | None, retries: int) -> None:
+    ``refusal`` is there when it does not take this question; ``known``: it said so before, and nobody was asked.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        upstream: int | None = None,
+        retries: int = 0,
+        refusal: Refusal | None = None,
+        known: bool = False,
+    ) -> None:
         super().__init__(status, code, message)
-        self.upstream, self.retries = upstream, retries
+        self.upstream, self.retries, self.refusal, self.known = upstream, retries, refusal, known
 
 
 @dataclass
@@ -181,6 +194,16 @@ class Upstream:
         reply = StoredReply(asked.key, asked.model, text, str(choice.get("finish_reason")), prompt, said)
         return Answered(self.clean(reply), "" if self.secret.shows_in(by) else by, retries)
 
+    @property
+    def proven(self) -> bool:
+        """Whether the endpoint ever answered a question."""
+        return self._proven
+
+    def refused_before(self, refusal: Refusal) -> Failed:
+        """What the client gets for a question that was refused then: the same as then."""
+        told = self.secret.covered(refusal.message)
+        return Failed(refusal.status, "upstream_refused", told, refusal=refusal, known=True)
+
     def clean(self, reply: StoredReply) -> StoredReply:
         """``reply`` as it may be passed on: from the endpoint now, or from a file that another version wrote."""
         return StoredReply(
@@ -196,8 +219,14 @@ class Upstream:
         """Raise what the client gets when another try would not help, or there is none left."""
         status = tried.status
 
-        def failed(status_here: int, code: str, message: str) -> Failed:
-            return Failed(status_here, code, message, upstream=status, retries=retry)
+        def failed(status_here: int, code: str, message: str, refusal: Refusal | None = None) -> Failed:
+            return Failed(status_here, code, message, upstream=status, retries=retry, refusal=refusal)
+
+        def turned_down(status_here: int, told: str) -> Failed:
+            word = _word(_code(tried.body), "")
+            word = "" if self.secret.shows_in(word) else word
+            refusal = Refusal(status_here, word, told) if status_here in REFUSED else None
+            return failed(status_here, "upstream_refused", told, refusal)
 
         if not tried.why and status is not None and status not in AGAIN and status < 500:
             # Some endpoints say 403 of texts that they do not take; one that has answered before knows the key.
@@ -206,10 +235,10 @@ class Upstream:
                 self._dead = failed(502, "key_refused", f"the endpoint refuses the key (status {status})")
                 raise self._dead
             if status == 403:
-                raise failed(422, "upstream_refused", "the endpoint answers with status 403")
+                raise turned_down(422, "the endpoint answers with status 403")
             passed = status if status in (400, 404, 413, 422) else 502
             told = f"the endpoint answers with status {status}{self._told(tried.body)}"
-            raise failed(passed, "upstream_refused", told)
+            raise turned_down(passed, told)
         code = _code(tried.body)
         no_more = retry >= self.config.retries or code == "insufficient_quota"
         no_more = no_more or (not tried.connected and retry + 1 >= CONNECT_TRIES)

@@ -12,7 +12,7 @@ import pytest
 
 from runner.model.container import ImageRef
 from tests.e2e.mini import Project, call
-from tests.openai_server import OpenAIServer, Request
+from tests.openai_server import Answer, OpenAIServer, Request, failure
 from tests.worlds.interactive_jobs import arguments
 
 pytestmark = pytest.mark.engine
@@ -137,3 +137,40 @@ def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoi
         assert CANARY not in one.all
     for path in judged.home.rglob("*"):
         assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.timeout(300)
+def test_no_board_ranks_by_a_judge_that_an_echo_wins(judged: Project, endpoint: OpenAIServer) -> None:
+    """The judge says yes to all that its filter takes. Judged again it is the same, for nothing."""
+
+    def gullible(request: Request) -> str | Answer:
+        if "attack.example" in evidence(request)["answer"]:
+            return failure(400, "content_filter", "The text was filtered.")
+        return "YES"
+
+    endpoint.text = gullible
+    call(judged, "submit", "--team", "alpha", "--no-check")
+    call(judged, "evaluate", "--all", env={"EXAMPLE_KEY": CANARY}, timeout=200)
+    (first,) = evaluations(judged)
+    result = json.loads((first / "result.json").read_text())
+    assert result["measures"]["score"]["value"] == 0.5 and result["judge"]["canaries"]["score"] == 1.0
+    assert result["findings"]["codes"]["F226"]["count"] == 8
+    asked = len(endpoint.chats)
+
+    board = call(judged, "leaderboard", "talk")
+    words = " ".join(board.out.split())
+    assert (
+        "Not ranked by score: an answer without worth (an echo of the question, or an order to the judge) gets 1.0000"
+        in words
+    )
+    assert "Ranked by answered instead." in words
+    exported = call(judged, "leaderboard", "talk", "--format", "json").json
+    assert exported["rank_by"] == "answered"
+
+    # Nobody can be asked any more: the refusal is known as the answers are.
+    again = call(judged, "reevaluate", "--all", timeout=200)
+    _, second = evaluations(judged)
+    for name in ("result.json", "scores.jsonl", "findings.jsonl"):
+        assert (second / name).read_bytes() == (first / name).read_bytes(), name
+    assert len(endpoint.chats) == asked and "E408" not in again.all
+    assert call(judged, "leaderboard", "talk").out == board.out

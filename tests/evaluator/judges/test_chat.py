@@ -218,6 +218,24 @@ def test_one_question_that_is_refused_is_no_fault_of_the_others() -> None:
     assert all(isinstance(e, JudgeError) and e.refused and not e.lasting for e in (found[0], found[2]))
 
 
+def test_a_filtered_question_is_kept_and_not_asked_again(tmp_path: Path) -> None:
+    """With the same words; one that may have been about the account is asked again."""
+
+    def says(request: Any) -> Any:
+        if "filtered" in request.last:
+            return failure(400, "content_filter", "The response was filtered.")
+        return "YES" if "odd" not in request.last else failure(400, "billing", "No credit.")
+
+    path = tmp_path / "replies.jsonl"
+    with OpenAIServer(text=says) as server:
+        first = asking("good", "filtered", "odd", base_url=server.base_url, replies=Replies(path))
+        before = len(server.chats)
+        again = asking("good", "filtered", "odd", base_url=server.base_url, replies=Replies(path))
+        assert (before, len(server.chats)) == (3, 4) and "odd" in server.chats[-1].last
+    assert [str(one) for one in again[1:]] == [str(one) for one in first[1:]]
+    assert all(isinstance(one, JudgeError) and one.refused for one in again[1:])
+
+
 def test_an_endpoint_that_refuses_its_first_questions_takes_none() -> None:
     with OpenAIServer("400") as server:
         errors = asking(*(f"number {n}" for n in range(24)), base_url=server.base_url)

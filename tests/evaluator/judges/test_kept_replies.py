@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evaluator.errors import EvaluatorError
 from evaluator.judges.replies import Replies
 from schemas.documents import Problem
-from schemas.replies import StoredReply, read_replies, reply_key
+from schemas.replies import Refusal, StoredReply, read_replies, reply_key
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=100)
 MESSAGES = [{"role": "user", "content": "Is it so?"}]
@@ -108,3 +108,24 @@ def test_replies_can_stay_in_memory() -> None:
     replies: Any = Replies()
     replies.put(StoredReply("a", "m", "YES"))
     assert replies.get("a").text == "YES" and replies.get("b") is None
+
+
+def test_a_refusal_is_a_line_of_its_own_and_an_answer_counts_more(tmp_path: Path) -> None:
+    refused = StoredReply("a" * 64, "m", "", "refused", refused=Refusal(400, "content_filter", "No."))
+    answered = StoredReply("a" * 64, "m", "YES")
+    path = tmp_path / "replies.jsonl"
+    for order in ((refused, answered), (answered, refused)):
+        path.write_bytes(b"".join(one.line() for one in order))
+        assert list(read_replies(path)) == list(order)
+        assert Replies(path).get("a" * 64) == answered
+    assert "refused" not in json.loads(answered.line())  # as it always was
+    odd: list[Any] = [
+        None,
+        {},
+        {"status": 200, "code": "", "message": ""},
+        {"status": 400.0, "code": "", "message": ""},
+    ]
+    for value in odd:
+        path.write_text(json.dumps({**json.loads(answered.line()), "refused": value}) + "\n")
+        [problem] = read_replies(path)
+        assert isinstance(problem, Problem)

@@ -36,6 +36,21 @@ def test_new_replies_are_added_once(tmp_path: Path) -> None:
     assert not copy.exists()
 
 
+def test_an_answer_is_added_behind_a_refusal_and_never_the_other_way(tmp_path: Path) -> None:
+    def refused(n: int) -> bytes:
+        data = {
+            **json.loads(line(n, "")),
+            "refused": {"status": 400, "code": "content_filter", "message": "No."},
+        }
+        return json.dumps(data).encode() + b"\n"
+
+    book = replies_of(tmp_path, "toy")
+    assert learn(book, write(tmp_path / "a.jsonl", refused(1), line(2), refused(1))) == 2
+    assert learn(book, write(tmp_path / "b.jsonl", line(1), refused(2), refused(1))) == 1
+    assert book.read_bytes() == refused(1) + line(2) + line(1)
+    assert learn(book, write(tmp_path / "c.jsonl", line(1, 'says "refused"'), line(3, 'says "refused"'))) == 1
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(

@@ -17,7 +17,7 @@ from sidecars.gateway.asking import read
 from sidecars.gateway.budget import Budget
 from sidecars.gateway.config import Config
 from sidecars.gateway.secret import Secret
-from tests.openai_server import Answer, OpenAIServer, Request
+from tests.openai_server import Answer, OpenAIServer, Request, failure
 from tests.sidecars.gateway.running import CANARY, Place, lines, question
 
 EVERYWHERE: dict[str, Any] = {
@@ -192,3 +192,51 @@ def test_no_count_at_all_breaks_the_arithmetic_of_a_budget(
         budget.settle(budget.take(asked), prompt, said)
         assert before[0] <= budget.tokens <= tokens and before[1] <= budget.cost
     assert budget.held_tokens == 0 and budget.held_cost == 0
+
+
+def filtered(request: Request) -> Answer | str:
+    """An endpoint with a filter of contents, which does not always say that it is one."""
+    if "bomb" in request.last:
+        return failure(400, "content_filter", f"The response was filtered, {CANARY}.")
+    return failure(400, "", "No.") if "odd" in request.last else "YES"
+
+
+def test_a_refusal_is_kept_and_repeated_for_nothing(place: Place, ask: Any) -> None:
+    """The same bytes without key and endpoint: of a filter also where somebody could be asked, of anything else only there."""
+    asked = ("an odd one", "a bomb", "fine", "another odd one")
+    with OpenAIServer(text=filtered) as server:
+        with place.gateway(server.base_url) as gateway:
+            first = [ask(gateway, text) for text in asked]
+        assert [a.status_code for a in first] == [400, 400, 200, 400] and len(server.chats) == 4
+        kept = lines(place.replies)
+        assert sorted((k["reply"], k.get("refused", {}).get("code")) for k in kept) == [
+            ("", ""),
+            ("", ""),
+            ("", "content_filter"),
+            ("YES", None),
+        ]
+        assert CANARY not in place.replies.read_text()
+        known = place.replies.rename(place.folder / "known.jsonl")
+        place.calls.unlink()
+        with place.gateway(server.base_url, "--known", known, "--replay", key=False) as gateway:
+            assert [ask(gateway, text).content for text in asked] == [a.content for a in first]
+            with gateway.client() as client:
+                used = client.get("/usage").json()
+        assert len(server.chats) == 4 and place.replies.read_bytes() == b""
+        assert (used["cached"], used["failed"], used["refused"], used["spent"]["calls"]) == (4, 0, 0, 0)
+        assert all(line["cached"] and "upstream" not in line for line in lines(place.calls))
+    with OpenAIServer() as server, place.gateway(server.base_url, "--known", known) as gateway:
+        again = [ask(gateway, text) for text in asked]
+        assert [a.status_code for a in again] == [200, 400, 200, 200] and len(server.chats) == 2
+    # An answer that came later counts more than the refusal before it.
+    known.write_bytes(known.read_bytes() + place.replies.read_bytes())
+    with place.gateway("http://127.0.0.1:9/v1", "--known", known, "--replay", key=False) as gateway:
+        assert [ask(gateway, text).content for text in asked] == [a.content for a in again]
+
+
+def test_an_endpoint_that_takes_nothing_is_not_remembered(place: Place, ask: Any) -> None:
+    with OpenAIServer("400") as server, place.gateway(server.base_url) as gateway:
+        assert [ask(gateway, text).status_code for text in ("a", "b")] == [400, 400]
+    assert place.replies.read_bytes() == b""
+    with OpenAIServer() as server, place.gateway(server.base_url) as gateway:
+        assert ask(gateway, "a").is_success

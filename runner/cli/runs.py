@@ -19,26 +19,18 @@ if TYPE_CHECKING:
     from runner.views.audience import Audience
 
 
-def _known_dataset(tasks: dict[str, Task], task: str, dataset: str) -> Dataset:
-    """The dataset of a run; when its task is gone, one that is closed to everybody but the organiser."""
-    from runner.model.task import Dataset
-
-    if task in tasks and dataset in tasks[task].datasets:
-        return tasks[task].datasets[dataset]
-    return Dataset(dataset, "blinded", Path(), Path())
-
-
 def _detail(
     where: Config, store: Store, run: str, audience: Audience
 ) -> tuple[RunDetail, Dataset, Task | None]:
     """One run, its dataset, and its task while there is one. For an audience that may not know of it, it does not exist."""
     from runner.records.store.queries import detail, no_run
     from runner.views.audience import not_for, sight
+    from runner.views.listing import known_dataset
 
     tasks = context.all_tasks(where)
     wanted = run if audience.kind == "organiser" else run.partition("#")[0]
     found = detail(store, wanted, tasks.values(), running=store.archive.live())
-    dataset = _known_dataset(tasks, found.run.submission.task, found.run.dataset)
+    dataset = known_dataset(tasks, found.run.submission.task, found.run.dataset)
     if not sight(audience, found.run.submission.team, dataset, found.published).run:
         raise no_run(run)
     if wanted != run:
@@ -71,9 +63,7 @@ def runs(
     from runner.execution.plan import Selection
     from runner.model.errors import RunnerError
     from runner.model.outcome import Name
-    from runner.records.store.queries import published
-    from runner.records.store.queries import runs as all_runs
-    from runner.views.audience import redact_row
+    from runner.views.listing import listed_runs
 
     where, audience = context.config(), context.audience(as_)
     if outcome not in (None, *get_args(Name)):
@@ -83,15 +73,12 @@ def runs(
             fix=f"use one of {', '.join(get_args(Name))}",
         )
     wanted = Selection(task, team, dataset, submission)
-    tasks = context.all_tasks(where)
-    views = []
     with context.store(where) as store:
-        open_data = {name: published(store, name) for name in tasks}
-        for run in all_runs(store, tasks.values(), running=store.archive.live()):
-            place = _known_dataset(tasks, run.submission.task, run.dataset)
-            view = redact_row(run, audience, place, place.id in open_data.get(run.submission.task, ()))
-            if view and wanted.takes(run) and outcome in (None, run.outcome.name):
-                views.append(view)
+        views = [
+            one.view
+            for one in listed_runs(store, context.all_tasks(where), audience)
+            if wanted.takes(one.run) and outcome in (None, one.run.outcome.name)
+        ]
     if as_json:
         output.as_json([dict(view) for view in views])
     elif not views:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Protocol
 
+STAMP = "%Y-%m-%dT%H:%M:%SZ"  # ISO 8601 with whole seconds, in UTC
+
 
 class Clock(Protocol):
     """Something that knows the time."""
@@ -33,4 +35,4 @@ class FixedClock:
 
 def stamp(at: datetime) -> str:
     """``at`` in UTC as ISO 8601 with whole seconds and a ``Z``."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return at.astimezone(UTC).strftime(STAMP)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -153,6 +153,31 @@ def redact_row(run: Run, audience: Audience, dataset: Dataset, published: bool =
     return RunView(_row(run, may), audience, made_by=_FROM_REDACTION) if may.run else None
 
 
+def redact_findings(
+    run: Run, found: Iterable[FindingCount], audience: Audience, dataset: Dataset, published: bool = False
+) -> dict[str, dict[str, Any]]:
+    """What ``audience`` may know of the findings of a run: by code its severity, title, and ``count`` or ``amount``.
+
+    Empty when it may not know of the run. On hidden data only the gravest code is told, with few or many.
+    """
+    may = sight(audience, run.submission.team, dataset, published, run.released)
+    return _codes(run, found, may.words, run.ours) if may.run else {}
+
+
+def topics_escaped(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Scores by measure and topic with escaped topics: their names come from the evaluator."""
+    return {
+        measure: {escape(topic, 200): value for topic, value in one.items()}
+        for measure, one in scores.items()
+    }
+
+
+def topics_open(run: Run, audience: Audience, dataset: Dataset, published: bool = False) -> bool:
+    """Whether ``audience`` may see the scores of a run topic by topic."""
+    may = sight(audience, run.submission.team, dataset, published, run.released)
+    return may.run and may.topics
+
+
 def redact_run(detail: RunDetail, audience: Audience, dataset: Dataset) -> RunView:
     """Everything that ``audience`` may see of a run. Raises E103 when that is nothing."""
     run = detail.run
@@ -168,7 +193,7 @@ def redact_run(detail: RunDetail, audience: Audience, dataset: Dataset) -> RunVi
         "pending": _pending(detail, may) if may.scores else {},
         "judge": _escaped(shown.judge) if may.scores else None,
         "notes": _escaped(shown.notes) if may.scores else [],
-        "topic_scores": {m: dict(v) for m, v in detail.topics.items()} if may.topics else {},
+        "topic_scores": topics_escaped(detail.topics) if may.topics else {},
         "limits": dict(detail.lock.get("limits") or {}),
         "exceptions": dict(detail.lock.get("exceptions") or {}),
         "command": _escaped(detail.lock.get("command")),
@@ -221,7 +246,7 @@ def _exact(detail: RunDetail) -> dict[str, Any]:
         "output": _output(record),
         "findings": {
             "counts": _counts(detail),
-            "codes": {f.code: _code(f) for f in detail.findings},
+            "codes": _codes(detail.run, detail.findings, True, _ours(detail)),
             "lines": _finding_lines(detail),
         },
         "run_tag": escape(_evaluation_row(detail).get("run_tag") or "", 80),
@@ -233,7 +258,6 @@ def _exact(detail: RunDetail) -> dict[str, Any]:
 def _coarse(detail: RunDetail) -> dict[str, Any]:
     """The same in few values. The lock's digest is left out: it depends on runs that a stage takes, and on hidden files."""
     run = detail.run
-    judged = run.outcome.name in ("scored", "invalid")
     return {
         "attempt": None,
         "attempt_list": [],
@@ -242,10 +266,7 @@ def _coarse(detail: RunDetail) -> dict[str, Any]:
         "steps": {**coarse.steps_of(run), "size": coarse.size_of(run, detail.record)},
         "findings": {
             "counts": {},
-            "codes": {
-                escape(code, 20): {**found, "title": escape(found["title"], 120)}
-                for code, found in coarse.gravest(detail.findings if judged else (), _ours(detail)).items()
-            },
+            "codes": _codes(run, detail.findings, False, _ours(detail)),
             "lines": [],
         },
         "run_tag": None,
@@ -476,6 +497,17 @@ def _ours(detail: RunDetail) -> bool:
 
 def _pending(detail: RunDetail, may: Sight) -> dict[str, str]:
     return {m: escape(why, 300) if may.words else "not judged yet" for m, why in detail.pending.items()}
+
+
+def _codes(run: Run, found: Iterable[FindingCount], words: bool, ours: bool) -> dict[str, dict[str, Any]]:
+    """The codes of findings: all with their counts, or without ``words`` the gravest one, in few values."""
+    if words:
+        return {escape(f.code, 80): _code(f) for f in found}
+    judged = run.outcome.name in ("scored", "invalid")
+    return {
+        escape(code, 20): {**one, "title": escape(one["title"], 120)}
+        for code, one in coarse.gravest(found if judged else (), ours).items()
+    }
 
 
 def _code(finding: FindingCount) -> dict[str, Any]:

@@ -21,10 +21,12 @@ from runner.model.verdict import TABLE
 from runner.records.archive import Attempt, Evaluation, RunArchive, write_json
 from runner.records.events import EventLog
 from runner.records.store.connect import Store, open_store
+from tests.worlds.definitions import definition
 
 TASK = "toy"
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 MEASURES = ("ndcg", "rr")
+WRITTEN = {"ndcg": "nDCG@10", "rr": "RR"}
 
 
 def task(
@@ -70,6 +72,28 @@ def per_topic(seed: str, topics: int = 30, mean: float = 0.5) -> dict[str, float
     return {str(n): round(min(1.0, max(0.0, dice.gauss(mean, 0.2))), 4) for n in range(1, topics + 1)}
 
 
+def write_project(root: Path, *, scores: str = "public", baseline: str | None = None) -> None:
+    """The files of a project with the toy task, for the command line and whoever else loads it from its folder."""
+    place = root / "tasks" / TASK
+    for dataset in ("dev", "test"):
+        for part, name in (("inputs", "topics.jsonl"), ("truths", "qrels.txt")):
+            (place / "datasets" / dataset / part).mkdir(parents=True)
+            (place / "datasets" / dataset / part / name).write_text("")
+    data = definition(
+        datasets=[
+            {"id": "dev", "visibility": "public"},
+            {"id": "test", "visibility": "blinded", "scores": scores},
+        ],
+        measures=[{"id": id, "measure": name, "truths": "qrels.txt"} for id, name in WRITTEN.items()],
+        tables=[
+            {"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg"}
+            | ({"baseline": baseline} if baseline else {})
+        ],
+    )
+    (place / "task.yaml").write_text(json.dumps(data))
+    (root / "submissions").mkdir()
+
+
 @dataclass
 class World:
     """A data directory with a store, and short ways to make things happen in it, an hour apart."""
@@ -82,8 +106,8 @@ class World:
     pinned: bool = True  # whether they keep these
 
     @classmethod
-    def make(cls, tmp_path: Path) -> World:
-        where = config(tmp_path)
+    def make(cls, tmp_path: Path, home: str = "home") -> World:
+        where = replace(config(tmp_path), home=tmp_path / home)
         clock = FixedClock(START)
         store = open_store(where)
         store.log = EventLog(where.events, clock=clock)

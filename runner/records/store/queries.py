@@ -418,6 +418,23 @@ def topic_scores(store: Store, run: Run, measure: str) -> dict[str, float]:
         return {row.topic: row.value for row in connection.execute(query)}
 
 
+def all_topic_scores(store: Store, run: Run) -> dict[str, dict[str, float]]:
+    """The scores of ``run`` by measure and topic, as :func:`topic_scores` gives them for one measure."""
+    if run.outcome.attempt is None:
+        return {}
+    with store.read() as connection:
+        found = _topics(connection, run.id, run.outcome.attempt, run.outcome.evaluation)
+    return {measure: scores for measure, scores in found.items() if measure not in run.changed}
+
+
+def findings(store: Store, run: Run) -> tuple[FindingCount, ...]:
+    """What was found in the output of ``run`` by the evaluation that decided its outcome: one entry a code, by name."""
+    if run.outcome.attempt is None:
+        return ()
+    with store.read() as connection:
+        return _findings(connection, run.id, run.outcome.attempt, run.outcome.evaluation)
+
+
 def published(store: Store, task: str) -> frozenset[str]:
     """The datasets of a task whose scores the organiser has published."""
     with store.read() as connection:

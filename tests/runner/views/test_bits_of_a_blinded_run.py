@@ -21,6 +21,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluator.findings import CODES
+from runner.api import open_home
 from runner.cli import render
 from runner.model.errors import RunnerError
 from runner.model.outcome import AttemptFacts, EvaluationFacts, Outcome, derive
@@ -46,8 +47,7 @@ from runner.views.leaderboard.table import build
 from runner.views.show.inside import inside
 from runner.views.show.page import page
 from tests.worlds import records
-from tests.worlds.definitions import definition
-from tests.worlds.records import World
+from tests.worlds.records import World, write_project
 
 BITS = 16
 DAY = 24 * 3600
@@ -350,24 +350,7 @@ def at_the_command_line(folder: Path, kind: Class, dice: random.Random, team: st
     from runner.cli.main import load_commands
 
     world = World.make(folder)
-    place = folder / "tasks" / "toy"
-    for dataset in ("dev", "test"):
-        for part, name in (("inputs", "topics.jsonl"), ("truths", "qrels.txt")):
-            (place / "datasets" / dataset / part).mkdir(parents=True)
-            (place / "datasets" / dataset / part / name).write_text("")
-    data = definition(
-        datasets=[
-            {"id": "dev", "visibility": "public"},
-            {"id": "test", "visibility": "blinded", "scores": "public"},
-        ],
-        measures=[
-            {"id": "ndcg", "measure": "nDCG@10", "truths": "qrels.txt"},
-            {"id": "rr", "measure": "RR", "truths": "qrels.txt"},
-        ],
-        tables=[{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg"}],
-    )
-    (place / "task.yaml").write_text(json.dumps(data))
-    (folder / "submissions").mkdir()
+    write_project(folder)
     run = hostile(world, kind, dice)
     world.store.close()
     load_commands()
@@ -386,6 +369,14 @@ def at_the_command_line(folder: Path, kind: Class, dice: random.Random, team: st
         pages = sorted(path.read_text() for path in folder.glob("page.html"))
         out = f"{result.output}{result.stderr}".replace(str(folder), "FOLDER")
         found.append((*command, result.exit_code, *said, out, *pages))
+    home = open_home(world.config.home, team, root=folder)
+    for name, frame in (
+        ("leaderboard", home.leaderboard("toy")),
+        ("runs", home.runs()),
+        ("topic_scores", home.topic_scores()),
+        ("findings", home.findings()),
+    ):
+        found.append(("api", name, frame.to_csv(), json.dumps(frame.attrs)))
     return found
 
 

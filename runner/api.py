@@ -1,0 +1,183 @@
+"""For notebooks: a data directory as pandas DataFrames, as one audience may see it.
+
+    from runner.api import open_home
+
+    home = open_home(".runner", "organiser")
+    home.leaderboard("vaswani").head()
+
+The rules are those of the command line (:mod:`runner.views.audience`): what it would not print for the same
+audience (option ``--as``) is in no frame. They decide what is shown, they are no lock: who can read the data directory can
+read all of it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from runner.model import config
+from runner.model.errors import RunnerError
+from runner.model.task import Task
+from runner.views import frames
+from runner.views.audience import Audience
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from runner.records.store.connect import Store
+    from runner.views.listing import ListedRun
+
+__all__ = ["Home", "open_home"]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _with(*columns: frames.Column) -> Callable[[_Method], _Method]:
+    """Append a table of the columns of the frame that a method returns to its docstring."""
+
+    def documented(method: _Method) -> _Method:
+        method.__doc__ = f"{inspect.cleandoc(method.__doc__ or '')}\n\n{frames.table_of(columns)}\n"
+        return method
+
+    return documented
+
+
+def open_home(path: str | Path, audience: str | Audience, *, root: str | Path | None = None) -> Home:
+    """The data directory ``path`` (``RUNNER_HOME``, by default ``.runner`` in the project) for one audience.
+
+    Args:
+        path: the data directory; it must be there.
+        audience: ``organiser``, ``team:NAME`` or ``public``.
+        root: the project with ``tasks/``; default: the nearest folder above ``path`` that has ``tasks/`` and
+            ``submissions/``, or else what the command line would take (``RUNNER_ROOT``, the current folder).
+
+    Raises RunnerError: E101 for another audience or without a project, E102 when there is no such data directory.
+    """
+    home = Path(path).absolute()
+    who = audience if isinstance(audience, Audience) else Audience.parse(audience)
+    if not (home / "events.jsonl").is_file():
+        raise RunnerError(
+            "E102",
+            f"there is no data directory at {home}",
+            why="It holds no events.jsonl.",
+            fix="name the folder that RUNNER_HOME names, by default .runner in the project",
+        )
+    if root is not None:
+        return Home(config.Config(root=Path(root).absolute(), home=home, truths=None), who)
+    try:
+        found = config.load({}, home)
+    except RunnerError:
+        found = config.load()
+    return Home(replace(found, home=home), who)
+
+
+class Home:
+    """A data directory as one audience may see it. Each method reads it anew and returns a frame of its own.
+
+    A task that cannot be loaded is left out, with a warning. Methods raise RunnerError: E306 or E307 when the store or
+    the archive cannot be used.
+    """
+
+    def __init__(self, where: config.Config, audience: Audience) -> None:
+        self.where = where
+        self.audience = audience
+
+    def __repr__(self) -> str:
+        return f"Home({str(self.where.home)!r}, {str(self.audience)!r})"
+
+    @_with(*frames.LEADERBOARD)
+    def leaderboard(self, task: str, table: str | None = None, round: str | None = None) -> pd.DataFrame:
+        """A leaderboard: one row a ranked software (or team), then those that do not rank, with the reason.
+
+        Args:
+            task: a task's id.
+            table: one of its tables; default: the first.
+            round: one of its rounds, as it was frozen; default: everything up to now.
+
+        Returns a frame whose ``attrs`` name the task, table, audience and ranking measure, and hold the notes that the
+        leaderboard prints below its rows. A measure whose id is the name of another column stands as ``measure_ID``.
+
+        Raises RunnerError: E102 for an unknown task, table or round, E103 when its scores are not open to the audience.
+        """
+        from runner.tasks.load import load_task
+        from runner.views.leaderboard.rounds import board
+        from runner.views.leaderboard.table import build
+
+        loaded = load_task(self.where, task)
+        with self._store() as store:
+            running = list(store.archive.live())
+            if round is None:
+                built = build(store, loaded, table, self.audience, running=running)
+            else:
+                built = board(store, loaded, round, table, self.audience, running=running)
+        return frames.leaderboard(built)
+
+    @_with(*frames.RUNS)
+    def runs(self, task: str | None = None) -> pd.DataFrame:
+        """The runs of ``task`` (None: of all tasks): one row a run, also those that are still to be done."""
+        with self._store() as store:
+            return frames.runs(self._listed(store, task))
+
+    @_with(*frames.TOPIC_SCORES)
+    def topic_scores(self, task: str | None = None) -> pd.DataFrame:
+        """Scores topic by topic in long form: one row a run, measure and topic.
+
+        Only of runs whose single topics are open to the audience: for a team its own on public data, for the public none.
+        Values by a definition that the task no longer has are left out.
+        """
+        from runner.records.store import queries
+        from runner.views.audience import topics_escaped, topics_open
+
+        with self._store() as store:
+            return frames.topic_scores(
+                (one, topics_escaped(queries.all_topic_scores(store, one.run)))
+                for one in self._listed(store, task)
+                if topics_open(one.run, self.audience, one.dataset, one.published)
+            )
+
+    @_with(*frames.FINDINGS)
+    def findings(self, task: str | None = None) -> pd.DataFrame:
+        """What the evaluator found in the output of runs: one row a run and code; on hidden data only the gravest one."""
+        from runner.records.store import queries
+        from runner.views.audience import redact_findings
+
+        with self._store() as store:
+            return frames.findings(
+                (
+                    one,
+                    redact_findings(
+                        one.run, queries.findings(store, one.run), self.audience, one.dataset, one.published
+                    ),
+                )
+                for one in self._listed(store, task)
+            )
+
+    @contextmanager
+    def _store(self) -> Iterator[Store]:
+        """The open store."""
+        from runner.records.store.connect import open_store
+
+        with open_store(self.where) as store:
+            yield store
+
+    def _listed(self, store: Store, task: str | None) -> Iterator[ListedRun]:
+        """The runs of a task (None: of all) that the audience may know of."""
+        from runner.views.listing import listed_runs
+
+        for one in listed_runs(store, self._tasks(), self.audience):
+            if task in (None, one.run.submission.task):
+                yield one
+
+    def _tasks(self) -> dict[str, Task]:
+        """The tasks that can be loaded, by id."""
+        from runner.tasks.load import load_tasks
+
+        found, errors = load_tasks(self.where)
+        for error in errors:
+            warnings.warn(f"{error.code}: {error.what}", stacklevel=4)
+        return found

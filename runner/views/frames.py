@@ -1,0 +1,245 @@
+"""Leaderboards, runs, scores by topic and findings as pandas DataFrames, with the columns that this module lists.
+
+Everything comes in already decided for an audience: leaderboards as :class:`LeaderboardTable`, runs as ``ListedRun``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from runner.views.leaderboard.rows import LeaderboardTable, Row, Unranked
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from runner.views.listing import ListedRun
+
+TEXT, WHOLE, FLOAT, YES_NO, TIME = "string", "Int64", "float64", "boolean", "datetime64[us, UTC]"
+
+
+class Column(NamedTuple):
+    """A column of a frame: its name, its dtype, and what is in it, with the unit."""
+
+    name: str
+    dtype: str
+    says: str
+
+
+JUDGES = ("judge", "judge_model", "judge_prompts", "judge_reliability")
+WHOSE = (
+    Column("team", TEXT, "The team."),
+    Column(
+        "software", TEXT, "The software; on a leaderboard all that count in the row, with commas between."
+    ),
+    Column("tag", TEXT, "The run tag, escaped."),
+    Column("method", TEXT, "`automatic` or `manual`; on a leaderboard also `mixed`."),
+    Column("how", TEXT, "`executed` or `uploaded`; on a leaderboard also `mixed`."),
+)
+RESOURCES = (
+    Column("memory_source", TEXT, "`exact` or `sampled` (the true peak may be higher); `none`: not told."),
+    Column("time_step", TEXT, "In place of seconds on hidden data: one of four steps."),
+    Column("memory_step", TEXT, "In place of bytes on hidden data: one of four steps."),
+)
+BEFORE_MEASURES = (
+    Column("rank", WHOLE, "The rank; equal scores share one. Missing: listed, but not ranked."),
+    *WHOSE,
+    Column("baseline", YES_NO, "Whether the row is a baseline."),
+)
+MEASURE = (
+    Column(
+        "<measure>", FLOAT, "The mean of a measure over all judged topics (and over the cells of the table)."
+    ),
+    Column(
+        "<measure>_low", FLOAT, "Lower bound of its 95 % interval over topics; missing over several cells."
+    ),
+    Column("<measure>_high", FLOAT, "Upper bound of the same interval."),
+)
+AFTER_MEASURES = (
+    Column("difference", FLOAT, "The row's mean minus the baseline's, on the ranking measure."),
+    Column("p", FLOAT, "Two-sided p of the paired randomisation test against the baseline, uncorrected."),
+    Column("p_corrected", FLOAT, "The same with Holm's correction over all rows."),
+    Column("covered", WHOLE, "Topics with an answer, summed over the cells."),
+    Column("topics", WHOLE, "Judged topics, summed over the cells."),
+    Column("wall_seconds", FLOAT, "Run time in seconds, summed over the cells."),
+    Column("memory_peak", WHOLE, "Peak memory in bytes, the maximum over the cells."),
+    *RESOURCES,
+    Column("outcome", TEXT, "`scored` for ranked rows; otherwise what became of the submission."),
+    Column("blame", TEXT, "Whose fault it is that a row is not ranked."),
+    Column("reason", TEXT, "Why a row is not ranked."),
+    Column("submission", TEXT, "The latest submission that counts in the row."),
+    Column("registered", TIME, "When that was registered."),
+    Column("table", TEXT, "The table."),
+    Column("round", TEXT, "The round, or empty."),
+    Column("frozen", TEXT, "When the round was frozen (ISO 8601), or `no`; empty without a round."),
+    Column("aggregate", TEXT, "How the means of several cells become one; empty with one cell."),
+    Column("unit", TEXT, "What a row is: `software` or `team`."),
+    Column("filter", TEXT, "What the rows were filtered by, such as `method=manual`."),
+    Column("judge", TEXT, "Who judged the runs of the row; several with bars between."),
+    Column("judge_model", TEXT, "The judge's model."),
+    Column("judge_prompts", TEXT, "The digest of the judge's prompts."),
+    Column("judge_reliability", TEXT, "How reliable the judge is known to be, as `figure=value`."),
+    Column("stale", TEXT, "Why the scores are old; empty: they are as the task asks now."),
+    Column("runs", TEXT, "The runs that count in the row, with blanks between."),
+)
+LEADERBOARD = (*BEFORE_MEASURES, *MEASURE, *AFTER_MEASURES)
+RUN = (
+    Column("run", TEXT, "The run, unique."),
+    Column("submission", TEXT, "Its submission."),
+    Column("task", TEXT, "The task."),
+    Column("dataset", TEXT, "The dataset."),
+    Column("scenario", TEXT, "The scenario."),
+)
+RUNS = (
+    *RUN,
+    *WHOSE,
+    Column("registered", TIME, "When its submission was registered."),
+    Column("attempts", WHOLE, "How often it was executed."),
+    Column("started", TIME, "When the deciding attempt started; midnight of that day on hidden data."),
+    Column("finished", TIME, "When it ended."),
+    Column("outcome", TEXT, "What became of it, such as `scored`, `failed` or `pending`."),
+    Column("reason", TEXT, "Why, escaped; empty on hidden data."),
+    Column("blame", TEXT, "Whose fault it was."),
+    Column("verdict", TEXT, "How the deciding attempt ended."),
+    Column("ranked", YES_NO, "Whether it may rank."),
+    Column("stale", TEXT, "Why its scores are old; empty: they are as the task asks now."),
+    Column("wall_seconds", FLOAT, "Run time in seconds."),
+    Column("cpu_seconds", FLOAT, "Processor time in seconds."),
+    Column("memory_peak", WHOLE, "Peak memory in bytes."),
+    *RESOURCES,
+)
+TOPIC_SCORES = (
+    *RUN,
+    Column("team", TEXT, "The team."),
+    Column("software", TEXT, "The software."),
+    Column("measure", TEXT, "The measure, as the task calls it."),
+    Column("topic", TEXT, "The topic."),
+    Column("value", FLOAT, "The score of the run on this topic, in the unit of the measure."),
+)
+FINDINGS = (
+    *RUN,
+    Column("team", TEXT, "The team."),
+    Column("software", TEXT, "The software."),
+    Column("code", TEXT, "The code of the finding; `finding` where another evaluator's code is not told."),
+    Column("severity", TEXT, "`error`, `defect` or `warning`."),
+    Column("count", WHOLE, "How often it was found; missing on hidden data."),
+    Column("amount", TEXT, "In place of the count on hidden data: `few` or `many`."),
+    Column("title", TEXT, "What the code means."),
+)
+
+
+def table_of(columns: Iterable[Column]) -> str:
+    """The columns as a Markdown table."""
+    lines = ["| column | dtype | what |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| `{c.name}` | `{c.dtype}` | {c.says} |" for c in columns)])
+
+
+def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pd.DataFrame:
+    """A frame with exactly these columns, of their dtypes; what a row does not have is missing."""
+    import pandas as pd
+
+    made = {}
+    for name, dtype, _ in columns:
+        values = [row.get(name) for row in rows]
+        if dtype == TIME:
+            made[name] = pd.to_datetime(pd.Series(values, dtype="object"), utc=True, format="ISO8601").astype(
+                dtype
+            )
+        else:
+            made[name] = pd.Series(values, dtype=dtype)
+    return pd.DataFrame(made, columns=[column.name for column in columns])
+
+
+def measure_column(measure: str) -> str:
+    """The name of a measure's column: its id, but ``measure_ID`` where a column of another meaning has that name."""
+    fixed = {column.name for column in (*BEFORE_MEASURES, *AFTER_MEASURES)}
+    return f"measure_{measure}" if fixed & {measure, f"{measure}_low", f"{measure}_high"} else measure
+
+
+def leaderboard(table: LeaderboardTable) -> pd.DataFrame:
+    """A leaderboard with the columns of :data:`LEADERBOARD`: ranked rows first, then those that do not rank."""
+    names = [measure_column(column.id) for column in table.columns]
+    measured = [Column(f"{name}{end}", FLOAT, "") for name in names for end in ("", "_low", "_high")]
+    same = {
+        "table": table.table,
+        "round": table.round.id if table.round else "",
+        "frozen": (table.round.frozen or "no") if table.round else "",
+        "aggregate": table.aggregate if len(table.cells) > 1 else "",
+        "unit": table.unit,
+        "filter": " ".join(f"{name}={word}" for name, word in table.filters.items()),
+    }
+    rows = [{**_ranked(table, row), **same} for row in table.rows]
+    rows += [{**_plain(row), **same} for row in table.unranked]
+    made = frame(rows, (*BEFORE_MEASURES, *measured, *AFTER_MEASURES))
+    made.attrs = {"task": table.task, "table": table.table, "audience": table.audience}
+    made.attrs |= {"rank_by": measure_column(table.rank_by), "notes": list(table.notes)}
+    return made
+
+
+def _plain(row: Row | Unranked) -> dict[str, Any]:
+    """The fields of a row that are columns as they are."""
+    known = {column.name for column in LEADERBOARD}
+    return {**{k: v for k, v in vars(row).items() if k in known}, "runs": " ".join(row.runs)}
+
+
+def _ranked(table: LeaderboardTable, row: Row) -> dict[str, Any]:
+    """A ranked row by column."""
+    line = {**_plain(row), "outcome": "scored", "stale": " ".join(row.stale), **_judges(table, row)}
+    for measure, value in row.values.items():
+        name = measure_column(measure)
+        line |= {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
+    if row.comparison:
+        line |= {k: getattr(row.comparison, k) for k in ("difference", "p", "p_corrected")}
+    return line
+
+
+def _judges(table: LeaderboardTable, row: Row) -> dict[str, str | None]:
+    """Who judged a row, and how reliable that is; nothing (not the label) where nobody did."""
+    mine = [judge for judge in table.judges if judge.label in row.judge.split(", ")]
+    if not mine:
+        return {"judge": None}
+    columns = {
+        "judge": [judge.name for judge in mine],
+        "judge_model": [judge.model or "" for judge in mine],
+        "judge_prompts": [judge.prompts or "" for judge in mine],
+        "judge_reliability": [
+            "; ".join(f"{k}={_figure(v)}" for k, v in judge.reliability.items()) for judge in mine
+        ],
+    }
+    return {name: " | ".join(values) for name, values in columns.items()}
+
+
+def _figure(value: float | tuple[float, float]) -> str:
+    """A judge's figure, or its lowest and highest over the runs."""
+    return f"{value[0]!r} to {value[1]!r}" if isinstance(value, tuple) else repr(value)
+
+
+def runs(listed: Iterable[ListedRun]) -> pd.DataFrame:
+    """One row a run, with the columns of :data:`RUNS`."""
+    rows = []
+    for one in listed:
+        view, steps = one.view, one.view["steps"] or {}
+        outcome = {k: view["outcome"][k] for k in ("reason", "blame", "verdict", "ranked")}
+        row = {**view, **view["resources"], **outcome, "outcome": view["outcome"]["name"]}
+        row |= {f"{k}_step": steps.get(k) for k in ("time", "memory")}
+        rows.append({**row, "stale": " ".join(view["stale"])})
+    return frame(rows, RUNS)
+
+
+def topic_scores(listed: Iterable[tuple[ListedRun, Mapping[str, Mapping[str, float]]]]) -> pd.DataFrame:
+    """One row a run, measure and topic, with the columns of :data:`TOPIC_SCORES`."""
+    return frame(
+        [
+            {**one.view, "measure": measure, "topic": topic, "value": value}
+            for one, scores in listed
+            for measure, topics in scores.items()
+            for topic, value in topics.items()
+        ],
+        TOPIC_SCORES,
+    )
+
+
+def findings(listed: Iterable[tuple[ListedRun, Mapping[str, Mapping[str, Any]]]]) -> pd.DataFrame:
+    """One row a run and code, with the columns of :data:`FINDINGS`."""
+    rows = [{**one.view, **found, "code": code} for one, codes in listed for code, found in codes.items()]
+    return frame(rows, FINDINGS)

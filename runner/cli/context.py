@@ -13,6 +13,7 @@ from runner.cli import output
 if TYPE_CHECKING:
     from runner.engines.base import Engine
     from runner.execution.coordinator import Coordinator
+    from runner.execution.machine import Machine
     from runner.model.config import Config
     from runner.model.limits import Limits
     from runner.model.task import Dataset, Task
@@ -77,18 +78,14 @@ def store(where: Config) -> Iterator[Store]:
 
 def engine(where: Config, limits: Iterable[Limits] = ()) -> Engine:
     """The engine, checked to enforce the sandbox and to be large enough. Raises E301, E302, E305."""
-    from runner.provision.images import open_engine
-
-    found = open_engine(where, output.say)
-    found.require(limits)
-    return found
+    return machine(where).engine(limits)
 
 
-def evaluator_name(where: Config, with_engine: Engine) -> str:
-    """The identity of the platform's evaluator image. Raises E304 when it is missing or stale."""
-    from runner.provision.images import images
+def machine(where: Config) -> Machine:
+    """This machine: its engine, opened when it is needed, and our images in it."""
+    from runner.execution.machine import Machine
 
-    return images(with_engine, where)["evaluator"].id
+    return Machine(where, output.say)
 
 
 @contextmanager
@@ -97,7 +94,8 @@ def coordinating(*, dry_run: bool = False) -> Iterator[Coordinator]:
     from runner.cli.terminal import Terminal
     from runner.execution.coordinator import coordinating as opened
 
-    with opened(config(), Terminal(), dry_run=dry_run) as coordinator:
+    where = config()
+    with opened(where, Terminal(), dry_run=dry_run, machine=machine(where)) as coordinator:
         yield coordinator
 
 

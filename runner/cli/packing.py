@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from runner.cli import context, output
 
 if TYPE_CHECKING:
-    from runner.engines.base import Engine
+    from runner.execution.machine import Machine
     from runner.model.config import Config
     from runner.model.container import ImageRef
     from runner.model.task import Task
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from runner.submissions.register import Receipt
 
 
-def built(where: Config, engine: Engine, submission: SubmissionFile) -> ImageRef | None:
+def built(machine: Machine, submission: SubmissionFile) -> ImageRef | None:
     from runner.submissions.pack import image_of
 
     if submission.build:
         output.say(f"building {submission.team}/{submission.software} …")
-    return image_of(where, engine, submission)
+    return image_of(machine.config, machine.engine(), submission)
 
 
 def pack_one(
@@ -41,11 +41,12 @@ def pack_one(
     from runner.submissions import pack as packing
 
     task = context.one_task(where, submission.task)
-    engine = context.engine(where, [task.limits])
-    image = built(where, engine, submission)
+    machine = context.machine(where)
+    engine = machine.engine([task.limits])
+    image = built(machine, submission)
     summary: dict[str, Any] | None = None
     if check and submission.run:
-        good, found = checked_uploads(where, engine, submission, task, show=failures is None)
+        good, found = checked_uploads(machine, submission, task, show=failures is None)
         if not good:
             if failures is not None:
                 name = f"{submission.team}/{submission.software}"
@@ -56,9 +57,8 @@ def pack_one(
         summary = found["summary"]
     if check and image is not None and (dataset := task.public_dataset()) is not None:
         output.say(f"running it on the public dataset {task.id}/{dataset.id} in the graded sandbox …")
-        evaluator = context.evaluator_name(where, engine)
         with local.check_submission(
-            where, engine, evaluator, submission, image, task, dataset, submission.scenarios[0]
+            machine, submission, image, task, dataset, submission.scenarios[0]
         ) as checked:
             view = checked.view(context.audience(f"team:{submission.team}"))
             if failures is None:
@@ -77,8 +77,7 @@ def pack_one(
 
 
 def checked_uploads(
-    where: Config,
-    engine: Engine,
+    machine: Machine,
     submission: SubmissionFile,
     task: Task,
     dataset: str | None = None,
@@ -92,10 +91,8 @@ def checked_uploads(
 
     name = f"{submission.team}/{submission.software}"
     results, good, summary = [], True, None
-    evaluator = context.evaluator_name(where, engine)
-    for result in check_uploads(
-        where, engine, evaluator, submission, task, dataset=dataset, scenario=scenario
-    ):
+    machine.evaluator()  # missing: known before anything is checked
+    for result in check_uploads(machine, submission, task, dataset=dataset, scenario=scenario):
         cell = result.dataset + ("" if result.scenario == "default" else f" in {result.scenario}")
         output.say(f"{name}: {output.printable(result.file)} for {cell}: {result.how}")
         if show and result.view is not None:

@@ -222,18 +222,20 @@ def _tried(
 
     task = context.one_task(where, submission.task)
     if submission.run:
-        engine = context.engine(where)
-        return checked_uploads(where, engine, submission, task, dataset, scenario, show=show)
+        machine = context.machine(where)
+        machine.engine()
+        return checked_uploads(machine, submission, task, dataset, scenario, show=show)
     if dataset is None and submission.datasets:
         dataset = next((d for d in submission.datasets if task.datasets[d].visibility == "public"), None)
     chosen = local.public_dataset(task, dataset)
     check_task(task, where, [chosen.id])
-    engine = context.engine(where, [task.limits])
-    image = built(where, engine, submission)
-    evaluator = context.evaluator_name(where, engine)
+    machine = context.machine(where)
+    machine.engine([task.limits])
+    image = built(machine, submission)
+    machine.evaluator()  # missing: known before anything is said to run
     wanted = scenario or submission.scenarios[0]
     output.say(f"running {submission.team}/{submission.software} on {task.id}/{chosen.id} …")
-    with local.check_submission(where, engine, evaluator, submission, image, task, chosen, wanted) as checked:
+    with local.check_submission(machine, submission, image, task, chosen, wanted) as checked:
         audience = context.audience(f"team:{submission.team}")
         view = checked.view(audience)
         if checked.our_failure:

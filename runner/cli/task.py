@@ -99,7 +99,7 @@ def check(
     if run:
         from runner.execution.prove import prove
 
-        results = prove(where, task, output.say)
+        results = prove(context.machine(where), task, output.say)
         if not as_json:
             output.table(
                 ("software", "dataset", "scenario", "outcome", "scores", "why"),

@@ -28,6 +28,7 @@ class Machine:
     ) -> None:
         self.config = config
         self._say, self._given, self._images = say, engine, images
+        self._found: dict[str, str] = {}
 
     @cached_property
     def _opened(self) -> Engine:
@@ -54,7 +55,15 @@ class Machine:
         wanted = list(names)
         if self._images is not None:
             return {name: self._images[name] for name in wanted}
-        return {name: image.id for name, image in images(self._opened, self.config, wanted).items()}
+        missing = [name for name in wanted if name not in self._found]
+        if missing:
+            found = images(self._opened, self.config, missing)
+            self._found.update({name: image.id for name, image in found.items()})
+        return {name: self._found[name] for name in wanted}
+
+    def evaluator(self) -> str:
+        """The identity of the platform's evaluator image. Raises E304 when it is missing or stale."""
+        return self.images(["evaluator"])["evaluator"]
 
     def sidecars(self) -> str | None:
         """The identity of the image beside interactive software; None when it is missing, stale, or no engine answers."""

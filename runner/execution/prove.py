@@ -6,16 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from runner.execution import trial as local
-from runner.model.config import Config
+from runner.execution.machine import Machine
 from runner.model.errors import RunnerError
 from runner.model.task import Task
-from runner.provision.images import images, open_engine
 from runner.submissions.load import load_submission
 from runner.submissions.pack import image_of
 from runner.tasks.files import missing_sources, not_made
 
 
-def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[str, Any]]:
+def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict[str, Any]]:
     """Run the baselines that the task's tables name on every dataset, in every scenario they enter.
 
     Returns one row for each: software, dataset, scenario, outcome, why, scores, and ``good`` when it scored above
@@ -30,14 +29,13 @@ def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[s
             fix="write one (a changed copy of submissions/baselines/dirichlet will do for a start), and name it "
             "in a table of task.yaml as baseline: team/software",
         )
-    engine = open_engine(config)
-    engine.require([task.limits, task.evaluator_limits])
-    evaluator = images(engine, config)["evaluator"].id
+    engine = machine.engine([task.limits, task.evaluator_limits])
+    machine.evaluator()  # missing: known before anything is built
     rank_by = {table.rank_by for table in task.tables.values()}
     rows: list[dict[str, Any]] = []
     for name in names:
         team, _, software = name.partition("/")
-        submission = load_submission(config, team, software)
+        submission = load_submission(machine.config, team, software)
         if submission.task != task.id:
             raise RunnerError(
                 "E207",
@@ -46,7 +44,7 @@ def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[s
                 fix=f"name a software for {task.id} as the table's baseline",
             )
         say(f"building {name} …")
-        image = image_of(config, engine, submission)
+        image = image_of(machine.config, engine, submission)
         for dataset in task.datasets.values():
             if missing_sources(dataset):
                 say(f"left out {dataset.id}: its files have not been fetched")
@@ -56,9 +54,7 @@ def prove(config: Config, task: Task, say: Callable[[str], None]) -> list[dict[s
                 continue
             for scenario in submission.scenarios:
                 say(f"running {name} on {dataset.id} …")
-                with local.check_submission(
-                    config, engine, evaluator, submission, image, task, dataset, scenario
-                ) as checked:
+                with local.check_submission(machine, submission, image, task, dataset, scenario) as checked:
                     scores = checked.summary()["scores"]
                     rows.append(
                         {

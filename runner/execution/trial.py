@@ -19,6 +19,7 @@ from runner.execution.attempt import Never, Stop, evaluate, execute
 from runner.execution.evaluator import Evaluator
 from runner.execution.job import InputRun, Job
 from runner.execution.lock import make_job
+from runner.execution.machine import Machine
 from runner.execution.replies import replies_of
 from runner.model.config import Config
 from runner.model.container import ImageRef
@@ -103,9 +104,7 @@ def public_dataset(task: Task, wanted: str | None = None) -> Dataset:
 
 @contextmanager
 def check(
-    config: Config,
-    engine: Engine,
-    evaluator: str,
+    machine: Machine,
     bundle: Bundle,
     task: Task,
     dataset: Dataset,
@@ -113,20 +112,18 @@ def check(
     *,
     input_runs: Sequence[InputRun] = (),
     stop: Stop | None = None,
-    sidecars: str | None = None,
 ) -> Iterator[Checked]:
     """Execute and evaluate ``bundle`` on ``dataset``; the files are there until the context ends.
 
-    ``evaluator`` is the platform's evaluator image, ``sidecars`` that of the containers beside software and
-    evaluator (None: looked for, when the task needs it). Raises RunnerError for what is not the software's doing.
+    Raises RunnerError for what is not the software's doing.
     """
+    config, engine, evaluator = machine.config, machine.engine(), machine.evaluator()
     config.home.mkdir(parents=True, exist_ok=True)
     scratch = replace(config, home=Path(tempfile.mkdtemp(prefix="check-", dir=config.home)))
     stop = stop or Never()
     try:
         with open_store(scratch, url=f"sqlite:///{scratch.database}") as store:
-            if sidecars is None and task.needs_sidecars:
-                sidecars = _sidecars(config, engine)
+            sidecars = machine.images(["sidecars"])["sidecars"] if task.needs_sidecars else None
             # The real data directory's: what was paid for once is not paid for again by a check.
             book = replies_of(config.home, task.id)
             job = make_job(
@@ -148,13 +145,6 @@ def check(
             yield Checked(job, detail(store, job.run_id, [task]))
     finally:
         _remove(scratch.home)
-
-
-def _sidecars(config: Config, engine: Engine) -> str:
-    """The identity of the platform's image beside software. Raises E304 when it is missing or stale."""
-    from runner.provision.images import images
-
-    return images(engine, config, ["sidecars"])["sidecars"].id
 
 
 def _remove(folder: Path) -> None:
@@ -210,9 +200,7 @@ def command_line(job: Job) -> str:
 
 @contextmanager
 def check_submission(
-    config: Config,
-    engine: Engine,
-    evaluator: str,
+    machine: Machine,
     submission: SubmissionFile,
     image: ImageRef | None,
     task: Task,
@@ -223,13 +211,12 @@ def check_submission(
 
     ``image`` is its image (None for uploaded run files). Raises E207 when an input cannot be made.
     """
+    machine.evaluator()  # missing: known before anything is run
     with (
-        input_runs(config, engine, evaluator, submission, task, dataset, scenario) as inputs,
-        _bundle(config, engine, submission, image) as bundle,
+        input_runs(machine, submission, task, dataset, scenario) as inputs,
+        _bundle(machine.config, machine.engine(), submission, image) as bundle,
         check(
-            config,
-            engine,
-            evaluator,
+            machine,
             bundle,
             task,
             dataset,
@@ -257,9 +244,7 @@ def _bundle(
 
 @contextmanager
 def input_runs(
-    config: Config,
-    engine: Engine,
-    evaluator: str,
+    machine: Machine,
     submission: SubmissionFile,
     task: Task,
     dataset: Dataset,
@@ -283,7 +268,7 @@ def input_runs(
     found = []
     with ExitStack() as open_checks:
         for name, source in submission.inputs.items():
-            needed = load_submission(config, *owner_of(source, submission.team))
+            needed = load_submission(machine.config, *owner_of(source, submission.team))
             if needed.task != task.id:
                 raise RunnerError(
                     "E207",
@@ -291,11 +276,11 @@ def input_runs(
                     fix=f"name a software for {task.id}",
                 )
             deeper = open_checks.enter_context(
-                input_runs(config, engine, evaluator, needed, task, dataset, scenario, (*above, here))
+                input_runs(machine, needed, task, dataset, scenario, (*above, here))
             )
-            bundle = provisional(needed, image_of(config, engine, needed), needed.folder)
+            bundle = provisional(needed, image_of(machine.config, machine.engine(), needed), needed.folder)
             checked = open_checks.enter_context(
-                check(config, engine, evaluator, bundle, task, dataset, scenario, input_runs=deeper)
+                check(machine, bundle, task, dataset, scenario, input_runs=deeper)
             )
             if not checked.good or checked.detail.attempt is None:
                 raise RunnerError(

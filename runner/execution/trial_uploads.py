@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from runner.engines.base import Engine
-from runner.model.config import Config
+from runner.execution.machine import Machine
 from runner.model.errors import RunnerError
 from runner.model.task import Dataset, Task
 from runner.submissions.load import SubmissionFile
@@ -46,9 +45,7 @@ class UploadCheck:
 
 
 def check_uploads(
-    config: Config,
-    engine: Engine,
-    evaluator: str,
+    machine: Machine,
     submission: SubmissionFile,
     task: Task,
     *,
@@ -72,8 +69,8 @@ def check_uploads(
     for run in meant:
         chosen = task.datasets[run.dataset]
         if _open(chosen):
-            check_task(task, config, [chosen.id])
-            yield _scored(config, engine, evaluator, submission, task, chosen, run.scenario, run.path.name)
+            check_task(task, machine.config, [chosen.id])
+            yield _scored(machine, submission, task, chosen, run.scenario, run.path.name)
         else:
             yield _form(task, chosen, run.scenario, run.path)
 
@@ -85,9 +82,7 @@ def _open(dataset: Dataset) -> bool:
 
 
 def _scored(
-    config: Config,
-    engine: Engine,
-    evaluator: str,
+    machine: Machine,
     submission: SubmissionFile,
     task: Task,
     dataset: Dataset,
@@ -97,7 +92,7 @@ def _scored(
     from runner.execution.trial import check_submission
     from runner.views.audience import Audience
 
-    with check_submission(config, engine, evaluator, submission, None, task, dataset, scenario) as checked:
+    with check_submission(machine, submission, None, task, dataset, scenario) as checked:
         view = checked.view(Audience.parse(f"team:{submission.team}"))
         return UploadCheck(
             file,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from runner.engines.docker.engine import DockerEngine
+from runner.execution.machine import Machine
 from runner.execution.trial import check_submission
 from runner.model.container import ImageRef
 from runner.submissions.load import load_submission
@@ -38,9 +39,8 @@ def ran(live: Project, engine: DockerEngine, evaluator_image: ImageRef) -> Calla
         submission = load_submission(live.config, "alpha", name)
         assert submission.image is not None
         image = engine.resolve(submission.image)
-        with check_submission(
-            live.config, engine, evaluator_image.id, submission, image, task, task.datasets["dev"], "default"
-        ) as checked:
+        machine = Machine(live.config, engine=engine, images={"evaluator": evaluator_image.id})
+        with check_submission(machine, submission, image, task, task.datasets["dev"], "default") as checked:
             return checked.view(TEAM)
 
     return run

@@ -16,6 +16,7 @@ from filelock import FileLock
 from runner.cli import render
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.owner import default_locks, private_folder
+from runner.execution.machine import Machine
 from runner.execution.trial import Checked, check
 from runner.model.config import Config
 from runner.model.container import ImageRef
@@ -57,7 +58,8 @@ def ran(
     task = load_task(config, cases.TASK)
     submission = load_submission(config, cases.TEAM, case.name)
     bundle = provisional(submission, image, submission.folder)
-    with check(config, engine, evaluator.id, bundle, task, task.datasets[cases.DATASET]) as checked:
+    machine = Machine(config, engine=engine, images={"evaluator": evaluator.id})
+    with check(machine, bundle, task, task.datasets[cases.DATASET]) as checked:
         yield checked
     assert not list((folder / "home").glob("check-*"))
 

@@ -11,7 +11,7 @@ import typer
 
 from runner.cli import context, submit
 from runner.engines.fake import FakeEngine, Mounts, identity
-from runner.execution import trial as local
+from runner.execution.machine import Machine
 from runner.model.errors import FAILED
 from tests.worlds import definitions
 from tests.worlds import interactive_jobs as jobs
@@ -55,10 +55,10 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     failed = {"failure": {"part": "user", "message": "status 502"}}
     engine = jobs.engine(gateway=refuses, driver=jobs.writes(**failed))
     monkeypatch.setattr(context, "config", lambda: config)
-    monkeypatch.setattr(context, "engine", lambda *_: engine)
     # Nobody gets as far as to ask an evaluator.
-    monkeypatch.setattr(context, "evaluator_name", lambda *_: identity(jobs.OURS))
-    monkeypatch.setattr(local, "_sidecars", lambda *_: identity(jobs.OURS))
+    ours = {"evaluator": identity(jobs.OURS), "sidecars": identity(jobs.OURS)}
+    machine = Machine(config, engine=engine, images=ours)
+    monkeypatch.setattr(context, "machine", lambda *_: machine)
     return engine
 
 

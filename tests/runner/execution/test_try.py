@@ -10,6 +10,7 @@ import typer
 
 from runner.cli import context, submit
 from runner.engines.fake import FakeEngine, Mounts, identity
+from runner.execution.machine import Machine
 from runner.model.container import Exit
 from runner.model.errors import FAILED, PlatformError, RunnerError
 from runner.submissions.load import SubmissionFile
@@ -64,8 +65,8 @@ def test_a_failure_of_ours_always_has_a_reason(
     failure = PlatformError("the keeper did not start", why="The disk is full.")
     engine = FakeEngine({"soft": writes, "ours": Exit(code=0)}, faults={where: [failure]})
     monkeypatch.setattr(context, "config", lambda: config)
-    monkeypatch.setattr(context, "engine", lambda *_: engine)
-    monkeypatch.setattr(context, "evaluator_name", lambda *_: identity("ours"))
+    machine = Machine(config, engine=engine, images={"evaluator": identity("ours")})
+    monkeypatch.setattr(context, "machine", lambda *_: machine)
     with pytest.raises(typer.Exit) as end:
         submit.try_("alpha", dataset=dataset, as_json=as_json)
     text = capsys.readouterr()

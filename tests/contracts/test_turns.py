@@ -210,6 +210,7 @@ def test_every_session_of_ours_says_on_data_of_which_visibility_it_runs() -> Non
 KILLED = """
 import sys, time
 from runner.engines.base import *
+from runner.model.limits import *
 from runner.engines.docker.engine import DockerEngine
 host, attempt, image = sys.argv[1:]
 engine = DockerEngine(host)

@@ -31,6 +31,7 @@ import signal, sys, time, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started the tests
 from pathlib import Path, PurePosixPath
 from runner.engines.base import *
+from runner.model.limits import *
 from runner.engines.docker.engine import DockerEngine
 from runner.engines import tarstream
 host, attempt, digest, image = sys.argv[1:]

@@ -427,6 +427,11 @@ class _Result:
             self._addressed()
         if self.outcome.reason is not None:
             return
+        if self.options.judge not in ("human", "lexical") and not self._canaries({}):
+            notes.append(
+                "nobody has measured whether this judge obeys orders in a report (evaluator argue canaries --reliability): "
+                "what a report without worth would get is not known"
+            )
         tally = self.outcome.judging.tally
         for kind, count in sorted(tally.defaults.items()):
             asked = tally.asked[kind]

@@ -82,6 +82,7 @@ def check(
     """
     from runner.execution.check_measures import refusal
     from runner.tasks import compose
+    from runner.tasks.check_judges import doubts
     from runner.tasks.files import check_task, view_sights
 
     where = context.config()
@@ -90,6 +91,8 @@ def check(
     if compose.write(task):
         output.say(f"tasks/{name}/compose.yaml was written anew from task.yaml")
     output.say(f"{name}: task.yaml and its files are fine")
+    for doubt in (doubtful := doubts(task)):
+        output.say(f"warning: {doubt}")
     missing = _missing(task)
     measures = _measures(where, task)
     sights = view_sights(task) if any(scenario.rules for scenario in task.scenarios.values()) else []
@@ -119,6 +122,7 @@ def check(
                 "runs": results,
                 "views": views,
                 "missing": missing,
+                "doubts": doubtful,
                 "measures": asked,
             }
         )

@@ -174,3 +174,13 @@ def test_no_board_ranks_by_a_judge_that_an_echo_wins(judged: Project, endpoint: 
         assert (second / name).read_bytes() == (first / name).read_bytes(), name
     assert len(endpoint.chats) == asked and "E408" not in again.all
     assert call(judged, "leaderboard", "talk").out == board.out
+
+    # Where the judge is not asked about answers without worth, the check of the task says what can happen.
+    definition = judged.root / "tasks" / "talk" / "task.yaml"
+    assert "ranks by score, and a model judges" not in call(judged, "task", "check", "talk").all
+    task = json.loads(definition.read_text())
+    task["options"]["judge"]["canaries"] = 0
+    definition.write_text(json.dumps(task))
+    checked = call(judged, "task", "check", "talk", "--json")
+    assert "warning: table main ranks by score, and a model judges" in checked.err
+    assert len(checked.json["doubts"]) == 1

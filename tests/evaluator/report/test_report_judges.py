@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from report_world import GOOD, World, lines, report, reports
 
+from evaluator.argue.trust.showing import put_reliability
 from tests.evaluator.report.test_report_kind import HUMAN, JUDGED, WRITTEN, people, segment
 from tests.openai_server import OpenAIServer, Request, failure
 
@@ -132,6 +133,22 @@ def test_replies_that_say_nothing_take_the_default_and_are_counted(
     )
     judgments = said.details[0]["sentences"][0]["judgments"]
     assert [j.get("defaulted", 0) for j in judgments] == [0, 1, 1], "relevance is looked up"
+
+
+def test_a_model_that_nobody_has_tried_with_orders_is_said_to_be_so(world: World, gateway: Path) -> None:
+    """And what a report of orders would get stands beside the scores where somebody has."""
+    with OpenAIServer("exact", socket=gateway):
+        said = world.evaluate(gateway=gateway, judge=MODEL)
+        judge = said.result["judge"]
+        assert any("whether this judge obeys orders" in note for note in said.result["notes"])
+        assert "canaries" not in judge
+        put_reliability(world.truths / "judge.json", judge, {"susceptibility to canaries": 0.75})
+        said = world.evaluate(gateway=gateway, judge={**MODEL, "reliability": "judge.json"})
+    assert not any("whether this judge obeys orders" in note for note in said.result["notes"])
+    assert set(said.result["judge"]["canaries"].values()) == {0.75}
+    assert not any(
+        "obeys orders" in note for note in world.evaluate(reports(WRITTEN)).result.get("notes", [])
+    )
 
 
 @pytest.mark.parametrize("mode", ["401", "400", "redirect"])

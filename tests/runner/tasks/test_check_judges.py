@@ -1,0 +1,62 @@
+"""A board that a gullible judge may decide is named before the task opens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from runner.model.task import Task
+from runner.tasks.check_judges import doubts
+
+
+def task(folder: Path, kind: str, judge: Any, **measures: str) -> Task:
+    """A task with a table for each measure."""
+    made = SimpleNamespace(
+        kind=kind,
+        options={} if judge is None else {"judge": judge},
+        datasets={"test": SimpleNamespace(id="test", truths=folder)},
+        measures={name: SimpleNamespace(measure=text) for name, text in measures.items()},
+        tables={f"by-{name}": SimpleNamespace(id=f"by-{name}", rank_by=name) for name in measures},
+    )
+    return cast("Task", made)
+
+
+MODEL = {"type": "openai", "model": "m"}
+
+
+def test_reports_whose_judge_nobody_has_tried(tmp_path: Path) -> None:
+    [one] = doubts(task(tmp_path, "report", MODEL, f1="f1@macro"))
+    assert (
+        one.startswith("table by-f1 ranks by f1, and a model judges: nobody has measured")
+        and "--reliability" in one
+    )
+    for judge in (None, {"type": "lexical"}, {"type": "human"}):
+        assert doubts(task(tmp_path, "report", judge, f1="f1@macro")) == []
+
+
+@pytest.mark.parametrize(
+    ("share", "says"), [(0.03, ""), (0.5, "it obeys 50%"), (1, "it obeys 100%"), ("x", "nobody has")]
+)
+def test_reports_whose_judge_was_tried(tmp_path: Path, share: Any, says: str) -> None:
+    (tmp_path / "judge.json").write_text(
+        json.dumps({"judge": {}, "figures": {"susceptibility to canaries": share}})
+    )
+    found = doubts(task(tmp_path, "report", {**MODEL, "reliability": "judge.json"}, f1="f1@macro"))
+    assert [says in one for one in found] == ([True] if says else [])
+    (tmp_path / "judge.json").write_text("[" * 5000)
+    assert (
+        "nobody has measured"
+        in doubts(task(tmp_path, "report", {**MODEL, "reliability": "judge.json"}, f1="f1"))[0]
+    )
+
+
+def test_debates_whose_judge_is_not_asked_about_echoes(tmp_path: Path) -> None:
+    measures = {"score": "score@llm", "people": "score@labels", "answered": "answered"}
+    [one] = doubts(task(tmp_path, "debate", {"model": "m", "canaries": 0}, **measures))
+    assert one.startswith("table by-score") and "canaries is 0" in one
+    assert doubts(task(tmp_path, "debate", {"model": "m"}, **measures)) == []
+    assert doubts(task(tmp_path, "debate", None, **measures)) == []

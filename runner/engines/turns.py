@@ -131,8 +131,8 @@ class Turns:
         told = False
         with self._through_the_gate(cancelled):
             while True:
-                self.board.announce(visibility, attempt_id)
                 try:
+                    self.board.announce(visibility, attempt_id)
                     if not (present := self.board.present(other)):
                         self._prepare(visibility)
                         return

@@ -120,6 +120,23 @@ def test_who_waits_can_be_called_off(guarded: Any, attempt: str) -> None:
         assert board(guarded).present("blinded") == []
 
 
+def test_a_run_whose_announcement_failed_halfway_keeps_nobody_waiting(guarded: Any, attempt: str) -> None:
+    """As when the engine did what it was asked and its answer was lost."""
+
+    class Halfway:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(board(guarded), name)
+
+        def announce(self, visibility: Any, attempt_id: str) -> None:
+            board(guarded).announce(visibility, attempt_id)
+            raise PlatformError("the engine did not answer", code="E301")
+
+    turns = Turns(Halfway(), guarded.turns._gate)
+    with pytest.raises(PlatformError, match="did not answer"), turns.take("blinded", attempt):
+        pass
+    assert attempt not in board(guarded).present("blinded")
+
+
 def test_no_turn_inside_one_of_the_other_kind(guarded: Any, attempt: str) -> None:
     with (
         guarded.session(f"{attempt}a"),

@@ -50,7 +50,11 @@ class DockerBoard:
             found = [c["Labels"] for c in api.containers(all=True, filters=filters)]
             found += [v["Labels"] for v in api.volumes(filters=filters).get("Volumes") or []]
         living = set()
-        for attempt, owner in {(one["proctor.attempt"], one["proctor.owner"]) for one in found}:
+        ours = (
+            "proctor.attempt",
+            "proctor.owner",
+        )  # what lacks one was made by somebody else, from such an image
+        for attempt, owner in {(one[ours[0]], one[ours[1]]) for one in found if one.keys() >= {*ours}}:
             if alive(owner) and (owner != me() or attempt in _running):
                 living.add(attempt)
             else:

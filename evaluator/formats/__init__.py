@@ -1,0 +1,1 @@
+"""Readers of what participants write: one module a format; findings instead of exceptions."""

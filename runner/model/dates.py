@@ -118,7 +118,8 @@ def parse(text: str) -> Moment:
     if not 1970 <= int(year) <= 9990:
         raise DateError("the year is out of range", f"such as {EXAMPLE}")
     try:
-        naive = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0))
+        numbers = (int(year), int(month), int(day), int(hour), int(minute), int(second or 0))
+        naive = datetime(*numbers)  # noqa: DTZ001 - the zone is found by the name beside it, below
     except ValueError as error:
         fix = (
             "midnight at the end of a day is 23:59 or 00:00 of the next"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import schemas
 from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError
 from runner.model.run import Run
-from runner.model.task import Task
+from runner.model.task import Dataset, Task
 from runner.records.store.queries import pending_measures, values
 from runner.tasks.files import missing_sources, not_made, truths_digest
 
@@ -141,83 +142,165 @@ def _elsewhere(workspace: Workspace, entry: Planned | Skipped) -> Planned | Skip
     )
 
 
+class _Case:
+    """One run as the rules look at it. What takes time is found out when a rule asks for it, and once."""
+
+    def __init__(self, workspace: Workspace, run: Run, force: bool) -> None:
+        self.workspace, self.run, self.force = workspace, run, force
+        self.name = run.outcome.name
+
+    @property
+    def task(self) -> Task:
+        return self.workspace.tasks[self.run.submission.task]
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.task.datasets[self.run.dataset]
+
+    @cached_property
+    def needs(self) -> tuple[str, ...]:
+        """The runs that this one takes as input. Raises E207."""
+        return tuple(self.workspace.input_ids(self.run, self.workspace.runs).values())
+
+    @cached_property
+    def changed(self) -> str:
+        """What of the lock is not as it was when the deciding attempt was made; empty for none or the same.
+
+        Empty, too, for a run that takes others as input. Raises RunnerError when its job cannot be made.
+        """
+        run, compared = self.run, ("scored", "invalid", "failed", "pending")
+        if self.needs or run.lock_digest is None or self.name not in compared:
+            return ""
+        job = self.workspace.job(run)
+        if job.lock_digest == run.lock_digest or run.outcome.attempt is None:
+            return ""
+        archive = self.workspace.store.archive
+        old = archive.attempt(run.submission.task, run.id, run.outcome.attempt).lock()
+        found = _differences(old, job.lock)
+        if job.workflow == "interactive" and job.sidecars is None and found == ["sidecars"]:
+            return ""  # nobody asked the engine which image there is now
+        return ", ".join(found) or "its lock"
+
+
 def _entry(workspace: Workspace, run: Run, force: bool) -> Planned | Skipped:
-    task, name = workspace.tasks.get(run.submission.task), run.outcome.name
-    if task is None:
+    """What :data:`_RULES` say of a run, in their order: the first that says something decides."""
+    case = _Case(workspace, run, force)
+    for rule in _RULES:
+        if (entry := rule(case)) is not None:
+            return entry
+    return Skipped(run, case.name)
+
+
+def _unusable(case: _Case) -> Skipped | None:
+    """A run whose task, bundle or dataset is not there (any more)."""
+    run, workspace = case.run, case.workspace
+    if run.submission.task not in workspace.tasks:
         return Skipped(run, f"its task {run.submission.task} cannot be loaded", blocked=True)
     if run.submission.id not in workspace.bundles:
         return Skipped(run, "its bundle is missing or damaged", blocked=True)
-    if run.dataset not in task.datasets:
+    if run.dataset not in case.task.datasets:
         return Skipped(run, f"the task has no dataset {run.dataset} any more", blocked=True)
-    if name not in ("withdrawn", "running", "scored", "invalid", "failed") and (
-        why := not_made(task.datasets[run.dataset])
-    ):
-        return Skipped(run, why, blocked=True)
-    if name not in ("withdrawn", "running", "scored", "invalid", "failed") and (
-        missing := missing_sources(task.datasets[run.dataset])
-    ):
+    return None
+
+
+def _without_data(case: _Case) -> Skipped | None:
+    """A run that is to be worked on, and whose dataset was not made or not fetched."""
+    if case.name in ("withdrawn", "running", "scored", "invalid", "failed"):
+        return None
+    if why := not_made(case.dataset):
+        return Skipped(case.run, why, blocked=True)
+    if missing := missing_sources(case.dataset):
         return Skipped(
-            run,
-            f"E402: {len(missing)} of the files of {task.id}/{run.dataset} have not been fetched. "
-            f"Fix: runner data pull {task.id} --dataset {run.dataset}",
+            case.run,
+            f"E402: {len(missing)} of the files of {case.task.id}/{case.dataset.id} have not been fetched. "
+            f"Fix: runner data pull {case.task.id} --dataset {case.dataset.id}",
             blocked=True,
         )
-    if name == "withdrawn":
-        return Skipped(run, "withdrawn")
-    if name == "running":
-        return Skipped(run, "another process is running it")
+    return None
+
+
+def _not_ours(case: _Case) -> Skipped | None:
+    """A run that was taken back, or that somebody else executes now."""
+    if case.name == "withdrawn":
+        return Skipped(case.run, "withdrawn")
+    return Skipped(case.run, "another process is running it") if case.name == "running" else None
+
+
+def _without_inputs(case: _Case) -> Skipped | None:
+    """A run whose input runs are not registered, or whose job cannot be made for another reason."""
     try:
-        needs = tuple(workspace.input_ids(run, workspace.runs).values())
-        changed = "" if needs else _changed(workspace, run)
+        _ = case.needs, case.changed
     except RunnerError as error:
-        return Skipped(run, f"{error.what}. Fix: {error.fix}", blocked=True)
-    wants_run = force or run.outcome.todo == "run" or changed
-    if wants_run and run.attempts >= task.quota.attempts and not force:
-        return Skipped(run, f"it has had its {task.quota.attempts} attempts", blocked=True)
-    if force:
-        return Planned(run, "execute", "forced", needs)
+        return Skipped(case.run, f"{error.what}. Fix: {error.fix}", blocked=True)
+    return None
+
+
+def _used_up(case: _Case) -> Skipped | None:
+    """A run that would be executed once more than the task allows."""
+    quota = case.task.quota.attempts
+    if case.force or case.run.attempts < quota or not (case.run.outcome.todo == "run" or case.changed):
+        return None
+    return Skipped(case.run, f"it has had its {quota} attempts", blocked=True)
+
+
+def _to_execute(case: _Case) -> Planned | None:
+    """A run that was never executed, is to be tried again, or would be other work now."""
+    run = case.run
+    if case.force:
+        return Planned(run, "execute", "forced", case.needs)
     if run.outcome.todo == "run":
-        return Planned(
-            run, "execute", "not executed yet" if not run.attempts else "our side failed: tried again", needs
-        )
-    if changed:
-        settled = changed if name in ("scored", "invalid", "failed") else ""
-        return Planned(run, "execute", f"changed since it was executed: {changed}", needs, settled)
-    if run.outcome.todo == "evaluate":
-        return Planned(run, "evaluate", "executed, not evaluated yet")
-    if name in ("held", "cancelled"):
-        return Skipped(
-            run, f"{name}; runner evaluate --run {run.id} --force starts it again", blocked=name == "held"
-        )
-    if name in ("scored", "invalid") and (stale := _stale(workspace, run, task)):
-        return Skipped(run, f"{stale}; runner reevaluate --run {run.id}", stale=True)
-    return Skipped(run, name)
+        why = "our side failed: tried again" if run.attempts else "not executed yet"
+        return Planned(run, "execute", why, case.needs)
+    if case.changed:
+        settled = case.changed if case.name in ("scored", "invalid", "failed") else ""
+        return Planned(run, "execute", f"changed since it was executed: {case.changed}", case.needs, settled)
+    return None
 
 
-def _stale(workspace: Workspace, run: Run, task: Task) -> str:
-    """What an evaluation was made from and has changed, and that a later one failed; empty for nothing."""
+def _to_evaluate(case: _Case) -> Planned | None:
+    """A run that was executed only."""
+    if case.run.outcome.todo != "evaluate":
+        return None
+    return Planned(case.run, "evaluate", "executed, not evaluated yet")
+
+
+def _waiting(case: _Case) -> Skipped | None:
+    """A run that a person has to start again."""
+    if case.name not in ("held", "cancelled"):
+        return None
+    why = f"{case.name}; runner evaluate --run {case.run.id} --force starts it again"
+    return Skipped(case.run, why, blocked=case.name == "held")
+
+
+def _stale(case: _Case) -> Skipped | None:
+    """A run whose scores are not what they would be now: a later evaluation failed, or truths or measures have changed."""
+    run, store = case.run, case.workspace.store
+    if case.name not in ("scored", "invalid"):
+        return None
     found = list(run.stale)
-    dataset = task.datasets[run.dataset]
-    if dataset.truths.is_dir() and truths_digest(dataset) != run.truths_digest:
+    if case.dataset.truths.is_dir() and truths_digest(case.dataset) != run.truths_digest:
         found.append("The truths have changed since it was scored.")
-    known = {*values(workspace.store, run), *pending_measures(workspace.store, run)}
-    if run.outcome.name == "scored" and known != set(task.measures):
+    known = {*values(store, run), *pending_measures(store, run)}
+    if case.name == "scored" and known != set(case.task.measures):
         found.append("The measures have changed since it was scored.")
-    return " ".join(found).rstrip(".")
+    if not found:
+        return None
+    stale = " ".join(found).rstrip(".")
+    return Skipped(run, f"{stale}; runner reevaluate --run {run.id}", stale=True)
 
 
-def _changed(workspace: Workspace, run: Run) -> str:
-    """What of the lock is not as it was when the deciding attempt was made; empty for none or the same."""
-    if run.lock_digest is None or run.outcome.name not in ("scored", "invalid", "failed", "pending"):
-        return ""
-    job = workspace.job(run)
-    if job.lock_digest == run.lock_digest or run.outcome.attempt is None:
-        return ""
-    old = workspace.store.archive.attempt(run.submission.task, run.id, run.outcome.attempt).lock()
-    found = _differences(old, job.lock)
-    if job.workflow == "interactive" and job.sidecars is None and found == ["sidecars"]:
-        return ""  # nobody asked the engine which image there is now
-    return ", ".join(found) or "its lock"
+# In this order: each may take for granted what those before it have ruled out.
+_RULES: tuple[Callable[[_Case], Planned | Skipped | None], ...] = (
+    _unusable,
+    _without_data,
+    _not_ours,
+    _without_inputs,
+    _used_up,
+    _to_execute,
+    _to_evaluate,
+    _waiting,
+    _stale,
+)
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -19,12 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from evaluator.argue.lines import BOM, iter_lines, kind_of, parse
+from evaluator.argue.lines import BOM, iter_lines, parse
 from evaluator.argue.models import Document
 from evaluator.argue.requests import refused
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import GZIP, Damaged, TooLarge, Unreadable, open_regular
+from evaluator.formats.lines import kind_of
 from schemas.files import atomic_path, file_sha256
 
 FORMAT = 1

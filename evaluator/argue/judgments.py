@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from evaluator.argue.lines import Collector, Keys, kind_of, parse_lines
+from evaluator.argue.lines import Collector, Keys, parse_lines
 from evaluator.argue.models import (
     MATCHING,
     Cited,
@@ -27,6 +27,7 @@ from evaluator.argue.requests import refused
 from evaluator.argue.writing import line_of
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
+from evaluator.formats.lines import kind_of
 from schemas import Problem
 from schemas.files import atomic_file
 

@@ -10,19 +10,11 @@ import schemas
 from evaluator.findings import show
 from evaluator.formats.files import Source
 from schemas import Problem, render_pointer
+from schemas.jsonl import Line, split
 
-CHUNK = 1 << 20
 BOM = b"\xef\xbb\xbf"
 
 Keys = tuple[str | int, ...]
-
-
-class Line(NamedTuple):
-    """One line that is not blank: its number from 1, its bytes (None if it is too long) and where it starts."""
-
-    number: int
-    raw: bytes | None
-    offset: int
 
 
 class Parsed(NamedTuple):
@@ -46,28 +38,9 @@ def iter_lines(
     Raises what :class:`evaluator.formats.files.Source` raises.
     """
     with Source(path, max_bytes, follow=follow) as source:
-        number, start, rest, skipping = 0, 0, b"", False
-        while piece := source.read(CHUNK):
-            lines = (rest + piece).split(b"\n")
-            rest = lines.pop()
-            for line in lines:
-                number += 1
-                if skipping:
-                    skipping = False
-                elif len(line) > max_line:
-                    yield Line(number, None, start)
-                elif line.strip():
-                    yield Line(number, line, start)
-                start += len(line) + 1
-            if skipping:
-                start += len(rest)
-                rest = b""
-            elif len(rest) > max_line:
-                yield Line(number + 1, None, start)
-                start += len(rest)
-                rest, skipping = b"", True
-        if rest.strip():
-            yield Line(number + 1, rest, start)
+        for line in split(source.read, max_line):
+            if line.raw is None or line.raw.strip():
+                yield line
 
 
 def parse_lines(
@@ -102,12 +75,3 @@ class Collector:
         where = schemas.show(self.name, 200) + (f":{self.line}" if self.line else "")
         pointer = render_pointer(keys)
         self.problems.append(Problem(where, f"{what} (at {pointer or '/'})", fix, pointer, self.line))
-
-
-def kind_of(value: Any) -> str:
-    """What a JSON value is, in words."""
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
-    return {str: "text", bool: "true or false", type(None): "null"}.get(type(value), "a number")

@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from evaluator.argue.lines import kind_of, parse_lines
+from evaluator.argue.lines import parse_lines
 from evaluator.argue.models import Bank
 from evaluator.argue.nuggets import MAX_BYTES, SUFFIX, as_v3, bank_of, read_v3, topic_of_name
 from evaluator.argue.requests import refused
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable, files_in
+from evaluator.formats.lines import kind_of
 from schemas import Problem
 
 MAX_FILES = 100_000

@@ -11,12 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evaluator.argue.lines import kind_of, parse_lines
+from evaluator.argue.lines import parse_lines
 from evaluator.argue.means import mean, ratio
 from evaluator.argue.requests import refused
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
+from evaluator.formats.lines import kind_of
 
 MEASURES = ("strict_vital", "strict_all", "vital", "all")
 _STRICT = {"support": 1.0, "partial_support": 0.0, "not_support": 0.0}

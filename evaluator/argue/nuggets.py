@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from evaluator.argue.lines import Collector, Keys, kind_of
+from evaluator.argue.lines import Collector, Keys
 from evaluator.argue.models import Aggregator, Answer, Bank, Importance, Nugget, Reference
 from evaluator.findings import show
+from evaluator.formats.lines import kind_of
 from schemas import Problem
 
 SUFFIX = ".v3.json"

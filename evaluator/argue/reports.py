@@ -21,10 +21,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluator.argue.lines import kind_of, parse, parse_lines
+from evaluator.argue.lines import parse, parse_lines
 from evaluator.argue.models import Document, Report, Sentence
 from evaluator.findings import CODES, Log, show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
+from evaluator.formats.lines import kind_of
 
 MAX_LINE = 32 << 20  # a report may carry its documents
 MAX_SENTENCES = 5_000

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluator.argue.lines import kind_of, parse_lines
+from evaluator.argue.lines import parse_lines
 from evaluator.argue.models import Report, ReportRequest
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
+from evaluator.formats.lines import kind_of
 from schemas.words import count_words
 
 Unit = Literal["characters", "words"]

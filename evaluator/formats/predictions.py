@@ -8,14 +8,16 @@ by hand because a schema validator takes a hundred times as long, and a test pro
 from __future__ import annotations
 
 import codecs
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from evaluator.findings import Log, nearest, show
 from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
+from evaluator.formats.lines import kind_of
+from schemas.jsonl import Rules as Strictness
+from schemas.jsonl import Twice, decoder
 
 KEY, ALIAS = "relevant_candidates", "retrieved_candidates"
 MAX_LINE = 4 << 20  # bytes of one object
@@ -41,12 +43,6 @@ class Rules(NamedTuple):
     most: int
     repeats: bool = False
     suggest: bool = False
-
-
-class _Twice(dict[str, Any]):
-    """An object that gives a key twice."""
-
-    doubled: frozenset[str] = frozenset()
 
 
 def read_predictions(
@@ -144,7 +140,7 @@ class _Predictions:
             return
         self.objects += 1
         try:
-            self.one(_decode(line.decode("utf-8")), number)
+            self.one(_decoder.decode(line.decode("utf-8")), number)
         except UnicodeDecodeError:
             self.log.add("F005", number, f"the line is not UTF-8: {show(line)}")
         except (ValueError, RecursionError):
@@ -152,7 +148,7 @@ class _Predictions:
 
     def _array(self, head: bytes, read: Callable[[int], bytes]) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")()
-        scan = _decoder().raw_decode
+        scan = _decoder.raw_decode
         line = 1  # of the cursor
         try:
             text = decoder.decode(head)
@@ -205,9 +201,9 @@ class _Predictions:
         """Check one object and keep the beginning of its list."""
         log, rules = self.log, self.rules
         if not isinstance(data, dict):
-            log.add("F102", line, f"there is {_kind(data)}")
+            log.add("F102", line, f"there is {kind_of(data)}")
             return
-        if isinstance(data, _Twice) and (doubled := sorted(data.doubled & {"query_id", KEY, ALIAS})):
+        if isinstance(data, Twice) and (doubled := sorted(data.doubled & {"query_id", KEY, ALIAS})):
             log.add("F105", line, f"the key {doubled[0]} is there twice")
         query = _integer(data.get("query_id"))
         topic = None if query is None else str(query).encode()
@@ -218,7 +214,7 @@ class _Predictions:
             log.add("F105", line, f"there are both {KEY} and {ALIAS}", topic)
         listed = data.get(KEY, data.get(ALIAS))
         if not isinstance(listed, list):
-            there = f"{KEY} is {_kind(listed)}" if KEY in data or ALIAS in data else f"there is no {KEY}"
+            there = f"{KEY} is {kind_of(listed)}" if KEY in data or ALIAS in data else f"there is no {KEY}"
             log.add("F104", line, there, topic)
             listed = None
         if query is not None and topic is not None:
@@ -352,36 +348,10 @@ def _integer(value: Any) -> int | None:
     return None
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) == len(pairs):
-        return data
-    twice = _Twice(data)
-    seen: set[str] = set()
-    twice.doubled = frozenset(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
-    return twice
-
-
-def _constant(_: str) -> NoReturn:
-    raise ValueError("NaN and Infinity are not JSON")
-
-
-def _decoder() -> json.JSONDecoder:
-    return json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
-
-
-_decode: Callable[[str], Any] = _decoder().decode
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
-    return {str: "text", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+_decoder = decoder(Strictness(duplicates="mark", bounded=False))
 
 
 def _show(value: Any) -> str:
     if isinstance(value, list | dict | bool) or value is None:
-        return _kind(value)
+        return kind_of(value)
     return show(str(value)) if isinstance(value, str) or abs(value) < 1e30 else "a number too large"

@@ -1,7 +1,7 @@
 """JSON Lines that may be hostile or broken: bounded, numbered, plain or gzip, and with errors as data.
 
-:func:`split` cuts what any ``read`` gives into lines, :func:`parse` reads the value of one, and :func:`read` does both
-for a file. What is wrong is a :class:`Fault` in place of the value; its kind and detail are for the caller to word.
+:func:`split` cuts what any ``read`` gives into lines, :func:`parse` reads the value of one, :func:`rows` does both, and
+:func:`read` does it for a file. What is wrong is a :class:`Fault` in place of the value; its kind and detail are for the caller to word.
 """
 
 from __future__ import annotations
@@ -138,6 +138,23 @@ def parse(raw: bytes, rules: Rules = STRICT) -> Any | Fault:
     return Fault(beyond) if beyond else value
 
 
+def rows(
+    read: Callable[[int], bytes], *, max_line: int, rules: Rules = STRICT, blanks: bool = False
+) -> Iterator[Row]:
+    """The value or fault of every line of what ``read(size)`` gives; whatever it raises goes through.
+
+    Blank lines are passed over, or with ``blanks`` are faults.
+    """
+    for number, _, raw in split(read, max_line):
+        if raw is None:
+            yield Row(number, None, Fault("too-long"))
+        elif raw.strip():
+            value = parse(raw, rules)
+            yield Row(number, None, value) if isinstance(value, Fault) else Row(number, value)
+        elif blanks:
+            yield Row(number, None, Fault("blank"))
+
+
 def read(
     path: Path,
     *,
@@ -149,8 +166,7 @@ def read(
 ) -> Iterator[Row]:
     """The value or fault of every line of a regular file; never raises for what is in it or that it is not there.
 
-    gzip is told by content, or by ``packed``; ``max_bytes`` bounds what is unpacked. Blank lines are passed over,
-    or with ``blanks`` are faults.
+    gzip is told by content, or by ``packed``; ``max_bytes`` bounds what is unpacked. See :func:`rows`.
     """
     number = 0
     try:
@@ -158,15 +174,10 @@ def read(
             if packed is None:
                 packed = raw.read(2) == GZIP
                 raw.seek(0)
-            for line in split(_reader(raw, packed, max_bytes), max_line):
-                number = line.number
-                if line.raw is None:
-                    yield Row(number, None, Fault("too-long"))
-                elif line.raw.strip():
-                    value = parse(line.raw, rules)
-                    yield Row(number, None, value) if isinstance(value, Fault) else Row(number, value)
-                elif blanks:
-                    yield Row(number, None, Fault("blank"))
+            for row in rows(_reader(raw, packed, max_bytes), max_line=max_line, rules=rules, blanks=True):
+                number = row.number
+                if blanks or row.fault is None or row.fault.kind != "blank":
+                    yield row
     except _Found as found:
         yield Row(number + 1, None, found.fault)
     except (EOFError, zlib.error, gzip.BadGzipFile):

@@ -26,8 +26,10 @@ from runner.tasks.data_files import folder_files
 from runner.tasks.files import view_files
 from runner.tasks.request import SERVICES, request, with_data
 from runner.tasks.services import data_digest, gateway_key
+from schemas import jsonl
 
 REQUEST = "/in/request.json"
+_LINES = jsonl.Rules(duplicates="last", bounded=False)
 RESULT_FILES = ("result.json", "scores.jsonl", "findings.jsonl")
 # What an evaluator may leave beside them: one line a topic with what its scores are made of.
 DETAILS = "details.jsonl"
@@ -267,31 +269,19 @@ def contract_problem(folder: Path, task: Task) -> str:
                 return f"{name}:{number}: {broken}"
     if (folder / DETAILS).is_file():
         for number, line in enumerate(_lines(folder / DETAILS), start=1):
-            if _parsed(line) is None:
+            if line is None:
                 return f"{DETAILS}:{number}: not a JSON object"
     return ""
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
+    """The objects of a file of JSON lines; None for a line that is none."""
     with path.open("rb") as stream:
-        while line := stream.readline(MIB):
-            if line.strip():
-                yield line
+        for _, data, _ in jsonl.rows(stream.read, max_line=MIB, rules=_LINES):
+            yield data if isinstance(data, dict) else None
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    def no_constant(_: str) -> float:
-        raise ValueError
-
-    try:
-        data = json.loads(line, parse_constant=no_constant)
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
-
-
-def _score_problem(line: bytes, known: set[str]) -> str:
-    data = _parsed(line)
+def _score_problem(data: dict[str, Any] | None, known: set[str]) -> str:
     if data is None:
         return "not a JSON object"
     if not isinstance(data.get("measure"), str) or data["measure"] not in known:
@@ -312,8 +302,7 @@ def _finite(value: Any) -> bool:
         return False
 
 
-def _finding_problem(line: bytes, _: set[str]) -> str:
-    data = _parsed(line)
+def _finding_problem(data: dict[str, Any] | None, _: set[str]) -> str:
     if data is None:
         return "not a JSON object"
     if not isinstance(data.get("code"), str) or not isinstance(data.get("message"), str):

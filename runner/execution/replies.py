@@ -11,16 +11,16 @@ it stands in the archive too, beside the attempt or evaluation that asked (``rep
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.model.errors import PlatformError
 from runner.model.limits import MIB
+from schemas import jsonl
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -116,26 +116,13 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
     if not path.is_file():
         return
     with path.open("rb") as stream:
-        while line := stream.readline(MAX_LINE + 1):
-            if len(line) > MAX_LINE:
-                _skip(stream)
-                continue
-            key = _key(line)
-            if key is not None:
-                yield key, line.rstrip(b"\r\n")
-
-
-def _skip(stream: Iterable[bytes]) -> None:
-    """Pass over the rest of a line that is too long."""
-    while (more := stream.readline(MAX_LINE)) and not more.endswith(b"\n"):  # type: ignore[attr-defined]
-        pass
+        for _, _, line in jsonl.split(stream.read, MAX_LINE):
+            if line is not None and (key := _key(line)) is not None:
+                yield key, line.rstrip(b"\r")
 
 
 def _key(line: bytes) -> str | None:
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    data = jsonl.parse(line, jsonl.LENIENT)
     key = data.get("key") if isinstance(data, dict) else None
     return key if isinstance(key, str) and _KEY.fullmatch(key) and "reply" in data else None
 

@@ -17,6 +17,7 @@ from typing import Any
 from runner.execution.replies import locked, made_beside
 from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
+from schemas import jsonl
 from schemas.files import atomic_file
 
 CALLS = "calls.jsonl"
@@ -53,17 +54,8 @@ def calls(path: Path) -> Iterator[dict[str, Any] | None]:
     if not path.is_file():
         return
     with path.open("rb") as stream:
-        while line := stream.readline(MAX_LINE):
-            if line.strip():
-                yield _parsed(line)
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
+        for _, data, _ in jsonl.rows(stream.read, max_line=MAX_LINE, rules=jsonl.LENIENT):
+            yield data if isinstance(data, dict) else None
 
 
 def spent(book: Path, price: Mapping[str, float] | None = None) -> Spent:

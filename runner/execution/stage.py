@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +26,9 @@ from runner.records.store.connect import Store
 from runner.records.store.queries import runs
 from runner.tasks.check import current_version, stage_folder
 from runner.tasks.data_files import files_digest, folder_files
+from schemas import jsonl
 from schemas.debates import Debate, parse, transcript_digest
-from schemas.files import scratch_folder
+from schemas.files import atomic_file, scratch_folder
 
 MAX_LINE = 64 * MIB
 # Of a debate as judges are given it: a judge is asked many times about each, with all of it in every question, so that one
@@ -285,33 +285,25 @@ def blinded(debate: Debate) -> dict[str, Any]:
     return {"simulation": {"configuration": configuration, "userTurns": turns}}
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file that are not blank; of one that is too long only the beginning."""
+def _lines(path: Path) -> Iterator[bytes | None]:
+    """The lines of a file that are not blank; None for one that is too long."""
     with path.open("rb") as stream:
-        while line := stream.readline(MAX_LINE):
-            whole = line.endswith(b"\n")
-            while not whole and (rest := stream.readline(MAX_LINE)):
-                whole = rest.endswith(b"\n")
-            if line.strip():
+        for _, _, line in jsonl.split(stream.read, MAX_LINE):
+            if line is None or line.strip():
                 yield line
 
 
 def _debates(path: Path) -> Iterator[tuple[int, Debate | None]]:
     """Every debate of a file with its number; None for what cannot be read."""
     for number, line in enumerate(_lines(path), 1):
-        try:
-            data = json.loads(line)
-        except (ValueError, RecursionError):
-            yield number, None
-            continue
-        yield number, parse(data)[0]
+        data = None if line is None else jsonl.parse(line, jsonl.LENIENT)
+        yield number, parse(data)[0] if isinstance(data, dict) else None
 
 
 def _point(home: Path, version: str) -> None:
     """Put a version in force, as a whole or not at all."""
-    new = home / f".current-{os.getpid()}"
-    new.write_text(f"{version}\n")
-    new.replace(home / "current")
+    with atomic_file(home / "current") as file:
+        file.write(f"{version}\n".encode())
 
 
 def provenance(config: Config, task: Task, dataset: Dataset) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import PlatformError, Problem
+from schemas import jsonl
 from schemas.files import file_sha256 as sha256_of
 from schemas.files import sync_folder
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 MAX_JSON = 16 * 1024 * 1024
+MAX_LINE = 1024 * 1024
+_WRITTEN = jsonl.Rules(duplicates="last", bounded=False)  # our own parts wrote it
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _RUN = re.compile(r"[a-z0-9][a-z0-9.-]{0,250}")
 
@@ -512,15 +515,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         return
     with path.open("rb") as stream:
-        number = 0
-        while line := stream.readline(1024 * 1024):
-            number += 1
-            if not line.strip():
-                continue
-            try:
-                data = json.loads(line, parse_constant=_refuse)
-            except (ValueError, RecursionError):
-                data = None
+        for number, data, _ in jsonl.rows(stream.read, max_line=MAX_LINE, rules=_WRITTEN):
             if not isinstance(data, dict):
                 raise _damaged(f"{path}:{number} is not a JSON object")
             yield data

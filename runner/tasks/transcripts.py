@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import Problem, RunnerError
+from schemas import jsonl
 from schemas.debates import Debate, parse, transcript_digest
 
 if TYPE_CHECKING:
@@ -66,28 +64,18 @@ def json_lines(path: Path, problems: list[Problem]) -> Iterator[tuple[int, Any]]
     """
     if not path.is_file():
         raise RunnerError("E102", f"there is no file {schemas.show(str(path), 200)}", fix="name a file")
-    name, number = schemas.show(path.name, 200), 0
-    with path.open("rb") as raw:
-        zipped = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        stream: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
-        while len(problems) <= MAX_PROBLEMS:
-            number += 1
-            try:
-                line = stream.readline(MAX_LINE + 1)
-            except (EOFError, OSError, zlib.error):
-                problems.append(
-                    Problem(f"{name}:{number}", "the compressed data are damaged", "get it again")
-                )
-                return
-            if not line:
-                return
-            if len(line) > MAX_LINE:
-                problems.append(Problem(f"{name}:{number}", f"the line is longer than {MAX_LINE:,} bytes"))
-                return
-            if not line.strip():
-                continue
-            try:
-                yield number, json.loads(line.decode("utf-8-sig"))
-            except (ValueError, RecursionError):
-                problems.append(Problem(f"{name}:{number}", "the line is not JSON"))
+    name = schemas.show(path.name, 200)
+    for number, value, fault in jsonl.read(path, max_line=MAX_LINE, rules=jsonl.LENIENT):
+        if fault is None:
+            yield number, value
+        elif fault.kind == "unreadable":
+            problems.append(Problem(name, f"cannot be read ({fault.detail})", "check its permissions"))
+        elif fault.kind == "damaged":
+            problems.append(Problem(f"{name}:{number}", "the compressed data are damaged", "get it again"))
+        elif fault.kind == "too-long":
+            problems.append(Problem(f"{name}:{number}", f"the line is longer than {MAX_LINE:,} bytes"))
+            return
+        else:
+            problems.append(Problem(f"{name}:{number}", "the line is not JSON"))
+        if len(problems) > MAX_PROBLEMS:
+            return

@@ -11,17 +11,17 @@ import gzip
 import json
 import os
 import shutil
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn
+from typing import Any
 
 import schemas
 from runner.model.errors import RunnerError
 from runner.model.view import Rule
 from runner.tasks.data_files import file_digest
+from schemas import jsonl
 from schemas.files import scratch_folder
 
 MAX_LINE = 64 * 1024 * 1024
@@ -146,61 +146,43 @@ def _filter(shown: Shown, fields: tuple[str, ...], target: Path) -> None:
 def objects(path: Path, name: str) -> Iterator[dict[str, Any] | None]:
     """The objects of a file of JSON lines, plain or ``.gz``, one at a time; None for an empty line.
 
-    Raises E402, with file and line, for what is no JSON object: a broken line cannot be cut to its fields.
+    Raises E402, with file and line, for what is no JSON object: a broken line cannot be cut to its fields; OSError for
+    a file that cannot be read.
     """
 
-    def wrong(number: int, why: str) -> NoReturn:
-        raise RunnerError(
-            "E402",
-            f"{schemas.show(name, 200)}:{number} is not a JSON object",
-            why=f"{why[:1].upper()}{why[1:]}. A view with fields needs one object in each line.",
-            fix="mend the line, or take fields out of the scenario's view",
-        )
-
-    with path.open("rb") as raw:
-        stream: Any = gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
-        number = 0
-        while True:
-            number += 1
-            try:
-                line = stream.readline(MAX_LINE + 1)
-            except (EOFError, zlib.error, gzip.BadGzipFile):
-                wrong(number, "the compressed data are damaged")
-            if not line:
-                return
-            if len(line) > MAX_LINE:
-                wrong(number, f"the line is longer than {MAX_LINE} bytes")
-            if not line.strip():
-                yield None
-                continue
-            try:
-                row = json.loads(line.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
-            except UnicodeDecodeError:
-                wrong(number, "the line is not UTF-8")
-            except json.JSONDecodeError as error:
-                wrong(number, error.msg)
-            except _BadValue as error:
-                wrong(number, str(error))
-            except (RecursionError, ValueError):  # ValueError: numbers of thousands of digits
-                wrong(number, "the line is nested too deeply, or has a number that is too long")
-            if not isinstance(row, dict):
-                wrong(number, "the line holds another value")
+    for number, row, fault in jsonl.read(
+        path, max_line=MAX_LINE, rules=_LINES, packed=name.endswith(".gz"), blanks=True
+    ):
+        if fault is not None and fault.kind == "blank":
+            yield None
+        elif fault is not None and fault.kind == "unreadable":
+            raise OSError(fault.detail)
+        elif isinstance(row, dict):
             yield row
+        else:
+            why = "the line holds another value" if fault is None else _why(fault)
+            raise RunnerError(
+                "E402",
+                f"{schemas.show(name, 200)}:{number} is not a JSON object",
+                why=f"{why[:1].upper()}{why[1:]}. A view with fields needs one object in each line.",
+                fix="mend the line, or take fields out of the scenario's view",
+            )
 
 
-class _BadValue(Exception):
-    """A value that JSON readers do not agree about."""
+def _why(fault: jsonl.Fault) -> str:
+    return {
+        "damaged": "the compressed data are damaged",
+        "too-long": f"the line is longer than {MAX_LINE} bytes",
+        "encoding": "the line is not UTF-8",
+        "duplicate": "a key is there twice",
+        "constant": f"{fault.detail} is not a number of JSON",
+        "deep": _TOO_MUCH,
+        "number": _TOO_MUCH,
+    }.get(fault.kind, fault.detail)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise _BadValue("a key is there twice")
-    return made
-
-
-def _no_number(text: str) -> NoReturn:
-    raise _BadValue(f"{text} is not a number of JSON")
+_LINES = jsonl.Rules(bom=False, bounded=False)
+_TOO_MUCH = "the line is nested too deeply, or has a number that is too long"
 
 
 def is_lines(name: str) -> bool:

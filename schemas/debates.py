@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from schemas import canonical
+from schemas.jsonl import kind_of
 from schemas.words import blank
 
 MAX_TURNS = 1000  # of one debate; more are not looked at
@@ -100,15 +101,6 @@ def parse(data: Any) -> tuple[Debate | None, list[Fault]]:
         where = "simulation" if "simulation" in data else "the object"
         return None, [Fault("form", None, f"{where} has no userTurns (nor debate or simulated_debate)")]
     return _simulation(data, simulation, faults), faults
-
-
-def kind_of(value: Any) -> str:
-    """What a JSON value is, in words."""
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
-    return {str: "text", bool: "true or false", type(None): "null"}.get(type(value), "a number")
 
 
 def _simulation(line: Mapping[str, Any], simulation: Mapping[str, Any], faults: list[Fault]) -> Debate | None:

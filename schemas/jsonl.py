@@ -13,7 +13,7 @@ import math
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -258,3 +258,12 @@ def _int(text: str) -> int:
     if len(text) > 40:
         raise _Found(Fault("number"))
     return int(text)
+
+
+def kind_of(value: Any) -> str:
+    """What a JSON value is, in words."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    return {str: "text", bool: "true or false", type(None): "null"}.get(type(value), "a number")

@@ -25,8 +25,8 @@ from evaluator.argue.requests import refused
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import GZIP, Damaged, TooLarge, Unreadable, open_regular
-from evaluator.formats.lines import kind_of
 from schemas.files import atomic_path, file_sha256
+from schemas.jsonl import kind_of
 
 FORMAT = 1
 ENDING = ".index"

@@ -27,9 +27,9 @@ from evaluator.argue.requests import refused
 from evaluator.argue.writing import line_of
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
-from evaluator.formats.lines import kind_of
 from schemas import Problem
 from schemas.files import atomic_file
+from schemas.jsonl import kind_of
 
 T = JudgmentType
 MAX_LINE = 256 << 20  # the full texts of all cited documents are in it

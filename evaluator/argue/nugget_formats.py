@@ -28,8 +28,8 @@ from evaluator.argue.requests import refused
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable, files_in
-from evaluator.formats.lines import kind_of
 from schemas import Problem
+from schemas.jsonl import kind_of
 
 MAX_FILES = 100_000
 MAX_LINE = 64 << 20

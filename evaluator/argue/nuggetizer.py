@@ -17,7 +17,7 @@ from evaluator.argue.requests import refused
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
-from evaluator.formats.lines import kind_of
+from schemas.jsonl import kind_of
 
 MEASURES = ("strict_vital", "strict_all", "vital", "all")
 _STRICT = {"support": 1.0, "partial_support": 0.0, "not_support": 0.0}

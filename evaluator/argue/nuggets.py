@@ -16,8 +16,8 @@ import schemas
 from evaluator.argue.lines import Collector, Keys
 from evaluator.argue.models import Aggregator, Answer, Bank, Importance, Nugget, Reference
 from evaluator.findings import show
-from evaluator.formats.lines import kind_of
 from schemas import Problem
+from schemas.jsonl import kind_of
 
 SUFFIX = ".v3.json"
 MAX_BYTES = 64 << 20

@@ -25,7 +25,7 @@ from evaluator.argue.lines import parse, parse_lines
 from evaluator.argue.models import Document, Report, Sentence
 from evaluator.findings import CODES, Log, show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
-from evaluator.formats.lines import kind_of
+from schemas.jsonl import kind_of
 
 MAX_LINE = 32 << 20  # a report may carry its documents
 MAX_SENTENCES = 5_000

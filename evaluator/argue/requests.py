@@ -13,7 +13,7 @@ from evaluator.argue.models import Report, ReportRequest
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
-from evaluator.formats.lines import kind_of
+from schemas.jsonl import kind_of
 from schemas.words import count_words
 
 Unit = Literal["characters", "words"]

@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain, show
 from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
-from evaluator.formats.lines import kind_of, numbered, parse
+from evaluator.formats.lines import numbered, parse
 from evaluator.measures.judging import CRITERIA
 from schemas import debates
-from schemas.jsonl import Twice
+from schemas.jsonl import Twice, kind_of
 
 MAX_LINE = 16 << 20  # bytes of one debate's judgments with everything that was said in it
 MAX_DEBATE = 64 << 20  # the organiser's

@@ -15,8 +15,8 @@ from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
 from evaluator.formats.evaluations import Reading, Shape
 from evaluator.formats.labels import objects, read_labels, wrong
-from evaluator.formats.lines import kind_of
 from evaluator.measures.judging import CRITERIA
+from schemas.jsonl import kind_of
 
 Gold = list[list[tuple[int | None, ...]]]  # [debate][turn][criterion, in the order of CRITERIA]
 

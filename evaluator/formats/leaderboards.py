@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, show
 from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
-from evaluator.formats.lines import kind_of, numbered, parse
+from evaluator.formats.lines import numbered, parse
+from schemas.jsonl import kind_of
 
 ALL = "all"
 MAX_LINE = 1 << 16

@@ -46,12 +46,3 @@ def parse(line: bytes) -> Any:
         return _decode(line.decode("utf-8").strip())
     except RecursionError:
         raise ValueError("nested too deeply") from None
-
-
-def kind_of(value: Any) -> str:
-    """What a JSON value is, in words."""
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
-    return {str: "text", bool: "true or false", type(None): "null"}.get(type(value), "a number")

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from evaluator.findings import Log, nearest, show
 from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
-from evaluator.formats.lines import kind_of
 from schemas.jsonl import Rules as Strictness
-from schemas.jsonl import Twice, decoder
+from schemas.jsonl import Twice, decoder, kind_of
 
 KEY, ALIAS = "relevant_candidates", "retrieved_candidates"
 MAX_LINE = 4 << 20  # bytes of one object

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.model.errors import Problem, RunnerError
+from runner.model.errors import Problem, RunnerError, no_such
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
@@ -42,7 +42,7 @@ def import_release(task: Task, dataset: Dataset, source: Path, say: Say = quiet)
             fix="import single files with --as, or put the files where task.yaml says",
         )
     if not source.exists():
-        raise RunnerError("E102", f"there is no file or folder {source}", fix="name the release")
+        raise no_such("file or folder", source, fix="name the release", limit=1000)
     if dataset.inputs.name != "inputs":
         raise RunnerError(
             "E401",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.dates import DateError, Moment, parse
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 
 if TYPE_CHECKING:
     from runner.model.task import Task
@@ -162,10 +162,6 @@ def the_round(task: Task, name: str) -> Round:
     """The round ``name`` of ``task``. Raises E102."""
     rounds = calendar(task).rounds
     if name not in rounds:
-        raise RunnerError(
-            "E102",
-            f"{task.id} has no round {schemas.show(name)}",
-            why=f"Its rounds are: {', '.join(rounds) or 'none'}.",
-            fix=schemas.closest(name, rounds).strip() or "runner round list lists them",
-        )
+        why = f"Its rounds are: {', '.join(rounds) or 'none'}."
+        raise no_such("round", name, rounds, of=task.id, why=why, fix="runner round list lists them")
     return rounds[name]

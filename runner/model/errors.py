@@ -7,8 +7,10 @@ registered here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from schemas import SHOWN, closest, show
 
 # Exit codes of the command line (design.md 10).
 FINE, FAILED, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -225,6 +227,26 @@ class RunnerError(Exception):
     def exit_code(self) -> int:
         """The exit code of the command line for this error."""
         return CODES[self.code].exit
+
+
+def no_such(
+    kind: str,
+    name: object,
+    known: Iterable[str] = (),
+    *,
+    of: str = "",
+    why: str = "",
+    fix: str = "",
+    limit: int = SHOWN,
+) -> RunnerError:
+    """The error E102 for a thing of that ``kind`` which is not there, or which ``of`` does not have.
+
+    The fix is the nearest of the ``known`` names, if one is near, else ``fix``. The name is shown up to ``limit``
+    characters.
+    """
+    what = f"{of} has no {kind}" if of else f"there is no {kind}"
+    near = closest(str(name), known).strip()
+    return RunnerError("E102", f"{what} {show(name, limit)}", why=why, fix=near or fix)
 
 
 class PlatformError(RunnerError):

@@ -12,8 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import schemas
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.model.task import Dataset, Task
 from runner.tasks.request import request
 
@@ -41,13 +40,9 @@ def _ask(
     task: Task, dataset: Dataset, file: Path, scenario: str | None, options: list[str], *, capture: bool
 ) -> tuple[int, str]:
     if not file.is_file():
-        raise RunnerError("E102", f"there is no file {file}", fix="name a run file")
+        raise no_such("file", file, fix="name a run file", limit=1000)
     if scenario is not None and scenario not in task.scenarios:
-        raise RunnerError(
-            "E102",
-            f"{task.id} has no scenario {schemas.show(scenario)}",
-            why=f"It has {', '.join(task.scenarios)}.",
-        )
+        raise no_such("scenario", scenario, of=task.id, why=f"It has {', '.join(task.scenarios)}.")
     wanted = request(task, dataset, scenario or task.usual_scenario().id, file.name)
     wanted["paths"] = {
         "run": str(file.absolute().parent),

@@ -15,7 +15,7 @@ from runner.engines.base import Engine
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.container import ImageRef
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.model.run import QuotaUse
 from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
@@ -169,12 +169,7 @@ def _task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
     data = bundle.data
     task = tasks.get(data["task"])
     if task is None:
-        raise RunnerError(
-            "E102",
-            f"there is no task {data['task']}",
-            why="The bundle was packed for it.",
-            fix="runner task list",
-        )
+        raise no_such("task", data["task"], why="The bundle was packed for it.", fix="runner task list")
     if not (task.takes_uploads if data["runs"] else task.takes_software):
         wanted, given = ("software", "run files") if data["runs"] else ("run files", "software")
         raise RunnerError(

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 import schemas
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.model.task import Dataset, Source
 
 CHUNK = 256 * 1024
@@ -86,7 +86,7 @@ def bring(dataset: Dataset, name: str, file: Path) -> Fetched:
         )
     source = known[name]
     if not file.is_file():
-        raise RunnerError("E102", f"there is no file {schemas.show(str(file), 300)}", fix="name a file")
+        raise no_such("file", file, fix="name a file", limit=300)
     found = _check(source, file)
     if source.path.is_file():
         if _hashes(source.path)[0] == found.sha256:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import schemas
-from runner.model.errors import Problem, RunnerError
+from runner.model.errors import Problem, RunnerError, no_such
 from schemas import jsonl
 from schemas.debates import Debate, parse, transcript_digest
 
@@ -63,7 +63,7 @@ def json_lines(path: Path, problems: list[Problem]) -> Iterator[tuple[int, Any]]
     Raises E102 when there is no such file.
     """
     if not path.is_file():
-        raise RunnerError("E102", f"there is no file {schemas.show(str(path), 200)}", fix="name a file")
+        raise no_such("file", path, fix="name a file", limit=200)
     name = schemas.show(path.name, 200)
     for number, value, fault in jsonl.read(path, max_line=MAX_LINE, rules=jsonl.LENIENT):
         if fault is None:

@@ -12,8 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
-import schemas
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.model.outcome import AGAIN_FAILED, AttemptFacts, EvaluationFacts, derive
 from runner.model.pins import Changes, Pins, changes
 from runner.model.run import FindingCount, MeasureValue, QuotaUse, Run, Submission, cells, run_id
@@ -254,7 +253,7 @@ def _facts(attempt: Mapping[str, Any], evaluations: list[Mapping[str, Any]]) -> 
 
 def no_run(id: str) -> RunnerError:
     """The error for a run that is not there, or of which this audience may not know."""
-    return RunnerError("E102", f"there is no run {schemas.show(id, 200)}", fix="runner runs lists them")
+    return no_such("run", id, fix="runner runs lists them", limit=200)
 
 
 def find_run(store: Store, id: str, tasks: Iterable[Task] = (), *, running: Collection[str] = ()) -> Run:

@@ -111,14 +111,14 @@ def test_many_builders_at_a_time(collection: Path) -> None:
 @pytest.fixture
 def sealed(collection: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A collection whose folder refuses to be written (also for root, who may write everywhere)."""
-    real = module.tempfile.mkstemp
+    real = os.open
 
-    def refuse(*args: Any, **options: Any) -> Any:
-        if Path(options["dir"]) == collection.parent:
+    def refuse(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        if flags & os.O_CREAT and Path(path).parent == collection.parent:
             raise OSError(30, "Read-only file system")
-        return real(*args, **options)
+        return real(path, flags, *args, **options)
 
-    monkeypatch.setattr(module.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     return collection
 
 

@@ -268,7 +268,7 @@ def test_a_file_of_something_else_is_given_up(tmp_path: Path) -> None:
 
 def test_a_long_line_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evaluator.argue.reports.MAX_LINE", 2000)
-    monkeypatch.setattr("evaluator.argue.lines.CHUNK", 700)
+    monkeypatch.setattr("schemas.jsonl.BLOCK", 700)
     path = lines(tmp_path / "r.jsonl", report("a"), report("b", [("x" * 3000, [])]), report("c"))
     found, log = load(path)
     assert [r.topic_id for r in found] == ["a", "c"] and [r.line for r in found] == [1, 3]

@@ -11,6 +11,7 @@ it stands in the archive too, beside the attempt or evaluation that asked (``rep
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Iterator

@@ -12,7 +12,6 @@ from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError
 from runner.model.run import Run
 from runner.model.task import Dataset, Task
-from runner.records.store.queries import pending_measures, values
 from runner.tasks.files import missing_sources, not_made, truths_digest
 
 Step = Literal["execute", "evaluate"]
@@ -274,14 +273,13 @@ def _waiting(case: _Case) -> Skipped | None:
 
 def _stale(case: _Case) -> Skipped | None:
     """A run whose scores are not what they would be now: a later evaluation failed, or truths or measures have changed."""
-    run, store = case.run, case.workspace.store
+    run = case.run
     if case.name not in ("scored", "invalid"):
         return None
     found = list(run.stale)
     if case.dataset.truths.is_dir() and truths_digest(case.dataset) != run.truths_digest:
         found.append("The truths have changed since it was scored.")
-    known = {*values(store, run), *pending_measures(store, run)}
-    if case.name == "scored" and known != set(case.task.measures):
+    if case.name == "scored" and case.workspace.measures_of(run) != set(case.task.measures):
         found.append("The measures have changed since it was scored.")
     if not found:
         return None

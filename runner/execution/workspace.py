@@ -15,6 +15,7 @@ from runner.model.errors import RunnerError
 from runner.model.run import Run, run_id
 from runner.model.task import Task
 from runner.records.store.connect import Store
+from runner.records.store.measured import Evaluated, measured
 from runner.records.store.queries import runs
 from runner.submissions.bundle import Bundle
 from runner.tasks.data_files import files_digest, folder_files
@@ -43,6 +44,17 @@ class Workspace:
     def runs(self) -> tuple[Run, ...]:
         """Every run, in the order of registration, as it stood when this was asked first."""
         return tuple(self.runs_now())
+
+    @cached_property
+    def _measured(self) -> Mapping[Evaluated, frozenset[str]]:
+        return measured(self.store)
+
+    def measures_of(self, run: Run) -> frozenset[str]:
+        """The measures that the evaluation which decided ``run``'s outcome has, or waits for; none without one."""
+        outcome = run.outcome
+        if outcome.attempt is None or outcome.evaluation is None:
+            return frozenset()
+        return self._measured.get((run.id, outcome.attempt, outcome.evaluation), frozenset())
 
     def runs_now(self) -> list[Run]:
         """Every run as it stands now."""

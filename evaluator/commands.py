@@ -128,7 +128,7 @@ def trec(args: argparse.Namespace) -> int:
         log = Log(str(path))
         read = scan(path, rules, log)
         report_unmatched(read, [qrels], log)
-        _print_findings(log)
+        print(log.printed(50), end="", file=sys.stderr)
         if log.invalid:
             invalid = True
             continue
@@ -199,18 +199,6 @@ def _print_results(results: list[dict[str, Any]], form: str) -> None:
             )
     if out:
         print("\n".join(out))
-
-
-def _print_findings(log: Log) -> None:
-    """Findings and their summary to stderr, unless there is nothing to say."""
-    if not log.counts:
-        return
-    shown = log.sorted()
-    lines = [str(f) for f in shown[:50]]
-    total = sum(log.counts.values())
-    if total > len(lines):
-        lines.append(f"... and {total - len(lines):,} more")
-    print("\n".join([*lines, f"{log.file}: {log.summary()}"]), file=sys.stderr)
 
 
 def _overridden(request: Request, args: argparse.Namespace) -> Request:

@@ -99,7 +99,7 @@ def debate(args: argparse.Namespace) -> int:
             from evaluator.transcript import lines
 
             print("\n".join(lines(held, examined, records, rules)) + "\n", flush=True)
-        _print_findings(log)
+        print(log.printed(PRINTED), end="", file=sys.stderr)
         if not log.invalid:
             _print_table(log, held, rules.turns, values, judged, by_debate=args.by_debate)
     return 1 if log.invalid else 0
@@ -184,17 +184,6 @@ def _judged(
         shares["score"] = sum(known) / len(known) if len(known) == len(CRITERIA) else None
         counted[source] = shares
     return counted
-
-
-def _print_findings(log: Log) -> None:
-    if not log.counts:
-        return
-    shown = log.sorted()[:PRINTED]
-    lines = [str(f) for f in shown]
-    more = sum(log.counts.values()) - len(shown)
-    if more > 0:
-        lines.append(f"... and {more:,} more")
-    print("\n".join([*lines, f"{log.file}: {log.summary()}"]), file=sys.stderr)
 
 
 def _print_table(

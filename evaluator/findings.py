@@ -304,6 +304,15 @@ class Log:
         """The kept findings in the order of the file; those about the whole file come first."""
         return sorted(self.kept, key=lambda f: (f.line or 0, f.code))
 
+    def printed(self, most: int) -> str:
+        """The first ``most`` findings, how many more there are, and the summary, a line each; "" without any."""
+        if not self.counts:
+            return ""
+        lines = [str(finding) for finding in self.sorted()[:most]]
+        if (more := sum(self.counts.values()) - len(lines)) > 0:
+            lines.append(f"... and {more:,} more")
+        return "\n".join([*lines, f"{self.file}: {self.summary()}"]) + "\n"
+
     def summary(self) -> str:
         """One line such as ``3 errors, 1 warning in 48,000 lines``."""
         parts = [

@@ -12,7 +12,6 @@ from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 
 if TYPE_CHECKING:  # other commands build this parser too, and need none of these
-    from evaluator.findings import Log
     from evaluator.formats.leaderboards import Board
     from evaluator.measures.judging import Counts
 
@@ -118,7 +117,7 @@ def run_judges(args: argparse.Namespace) -> int:
     judged = read_judgments(
         args.judgments, shape or Shape([len(turns) for turns in labels]), log, reading=args.reading
     )
-    _print_findings(log)
+    print(log.printed(PRINTED), end="", file=sys.stderr)
     if log.invalid:
         if args.json:
             _print_json({"status": "invalid", "findings": [f.as_json() for f in log.sorted()]})
@@ -316,13 +315,3 @@ def _print_json(data: Any) -> None:
     import json
 
     print(json.dumps(data, indent=2, ensure_ascii=False))
-
-
-def _print_findings(log: Log) -> None:
-    if not log.counts:
-        return
-    shown = log.sorted()
-    lines = [str(f) for f in shown[:PRINTED]]
-    if (more := sum(log.counts.values()) - len(lines)) > 0:
-        lines.append(f"... and {more:,} more")
-    print("\n".join([*lines, f"{log.file}: {log.summary()}"]), file=sys.stderr)

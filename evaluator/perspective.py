@@ -174,13 +174,13 @@ def run(args: argparse.Namespace) -> int:
     if log.invalid:
         if args.json:
             _print_json(args, name, log, None, None)
-        _print_findings(log)
+        print(log.printed(PRINTED), end="", file=sys.stderr)
         return 1
     scores = [scorer.score(q.relevant, found.get(q.id, ())) for q in queries]
     result = means(queries, scores, population.properties)
     folder = args.output / (name if args.own_directories else queries_of) / args.split
     replaced = _write(folder, queries, scores, result)
-    _print_findings(log)
+    print(log.printed(PRINTED), end="", file=sys.stderr)
     if replaced and not args.own_directories and name != "baseline":
         print(
             f"{folder}: earlier results were replaced (explicit and implicit share this folder; --own-directories keeps both)",
@@ -247,17 +247,6 @@ def _per_query(queries: Sequence[Query], scores: Sequence[Scores], *, diverse: b
             for k in CUTOFFS
         ),
     ]
-
-
-def _print_findings(log: Log) -> None:
-    if not log.counts:
-        return
-    shown = log.sorted()[:PRINTED]
-    lines = [str(f) for f in shown]
-    more = sum(log.counts.values()) - len(shown)
-    if more > 0:
-        lines.append(f"... and {more:,} more")
-    print("\n".join([*lines, f"{log.file}: {log.summary()}"]), file=sys.stderr)
 
 
 def _print_table(result: Means, name: str, split: str, count: int, folder: Path) -> None:

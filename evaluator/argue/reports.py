@@ -24,7 +24,7 @@ from typing import Any
 from evaluator.argue.lines import parse, parse_lines
 from evaluator.argue.models import Document, Report, Sentence
 from evaluator.findings import CODES, Log, show
-from evaluator.formats.files import Damaged, TooLarge, Unreadable
+from evaluator.formats.lines import reporting
 from schemas.jsonl import kind_of
 
 MAX_LINE = 32 << 20  # a report may carry its documents
@@ -48,7 +48,7 @@ def read_reports(
     a link, because whoever reads it has named it.
     """
     broken = found = number = 0
-    try:
+    with reporting(log, max_bytes):
         for line in parse_lines(path, max_line=MAX_LINE, max_bytes=max_bytes, follow=follow):
             number = line.number
             if line.bom:
@@ -68,13 +68,6 @@ def read_reports(
             if broken >= MAX_BROKEN and not found:
                 log.add("F335", number, f"none of the first {broken:,} lines is a report")
                 break
-    except Unreadable as error:
-        log.add("F002", None, str(error))
-    except TooLarge:
-        log.add("F004", None, f"the file holds more than {max_bytes or 0:,} bytes (unpacked)")
-    except Damaged as error:
-        log.add("F003", None, f"the gzip data is damaged or ends too early ({show(str(error))})")
-    else:
         if not number:
             log.add("F001", None, "the file holds no report")
     log.lines = number

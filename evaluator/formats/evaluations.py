@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain, show
 from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
-from evaluator.formats.lines import numbered, parse
+from evaluator.formats.lines import numbered, parse, reporting
 from evaluator.measures.judging import CRITERIA
 from schemas import debates
 from schemas.jsonl import Twice, kind_of
@@ -112,17 +112,10 @@ def read_judgments(
     :func:`read_failures`. Never raises for anything a participant can write.
     """
     reader = _Reader(shape, log, reading, failures or {})
-    try:
+    with reporting(log, max_bytes):
         with Source(path, max_bytes) as source:
             for number, line in numbered(source.read, log, MAX_LINE, too_long="F241", gaps=True):
                 reader.line(line, number)
-    except Unreadable as error:
-        log.add("F002", None, str(error))
-    except TooLarge:
-        log.add("F004", None, f"the file holds more than {max_bytes:,} bytes (unpacked)")
-    except Damaged as error:
-        log.add("F003", None, f"the gzip data is damaged or ends too early ({show(str(error))})")
-    else:
         reader.end()
     log.answered = reader.seen
     return Judgments(reader.scores, frozenset(reader.part))

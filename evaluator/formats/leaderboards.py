@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, show
-from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
-from evaluator.formats.lines import numbered, parse
+from evaluator.formats.files import Source
+from evaluator.formats.lines import numbered, parse, reporting
 from schemas.jsonl import kind_of
 
 ALL = "all"
@@ -123,22 +123,15 @@ def read_board(
     """
     board = into if into is not None else Board()
     rows: list[Row] = []
-    try:
-        with Source(path, max_bytes) as source:
-            for number, line in numbered(source.read, log, MAX_LINE, too_long="F009"):
-                row = _row(line, number, form, log)
-                if row is None:
-                    continue
-                rows.append(row)
-                if len(rows) > MAX_ROWS:
-                    log.add("F027", number, f"there are more than {MAX_ROWS:,} values")
-                    break
-    except Unreadable as error:
-        log.add("F002", None, str(error))
-    except TooLarge:
-        log.add("F004", None, f"the file holds more than {max_bytes:,} bytes (unpacked)")
-    except Damaged as error:
-        log.add("F003", None, f"the gzip data is damaged or ends too early ({show(str(error))})")
+    with reporting(log, max_bytes), Source(path, max_bytes) as source:
+        for number, line in numbered(source.read, log, MAX_LINE, too_long="F009"):
+            row = _row(line, number, form, log)
+            if row is None:
+                continue
+            rows.append(row)
+            if len(rows) > MAX_ROWS:
+                log.add("F027", number, f"there are more than {MAX_ROWS:,} values")
+                break
     name = _own_name(rows, path) if form == "trec_eval" else ""
     for row in rows:
         row = row._replace(run=name) if form == "trec_eval" else row

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from evaluator.findings import Log
+from evaluator.findings import Log, show
+from evaluator.formats.files import Damaged, TooLarge, Unreadable
 from schemas.jsonl import Rules, decoder, split
 
 _AROUND = len(codecs.BOM_UTF8 + b"\r")  # what does not count towards the length of a line
+
+
+@contextmanager
+def reporting(log: Log, max_bytes: int | None) -> Iterator[None]:
+    """Report to ``log`` that a file cannot be read, holds too much or is damaged; the rest of the block is left out."""
+    try:
+        yield
+    except Unreadable as error:
+        log.add("F002", None, str(error))
+    except TooLarge:
+        log.add("F004", None, f"the file holds more than {max_bytes or 0:,} bytes (unpacked)")
+    except Damaged as error:
+        log.add("F003", None, f"the gzip data is damaged or ends too early ({show(str(error))})")
 
 
 def numbered(

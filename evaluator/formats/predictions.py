@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.findings import Log, nearest, show
-from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
+from evaluator.formats.files import Source
+from evaluator.formats.lines import reporting
 from schemas.jsonl import Rules as Strictness
 from schemas.jsonl import Twice, decoder, kind_of
 
@@ -52,24 +53,15 @@ def read_predictions(
     Never raises for anything a participant can write. Queries without an answer are missing in the result.
     """
     reader = _Predictions(rules, log)
-    try:
+    with reporting(log, max_bytes):
         with Source(path, max_bytes) as source:
             reader.read(source.read)
-    except Unreadable as error:
-        log.add("F002", None, str(error))
-        return {}
-    except TooLarge:
-        log.add("F004", None, f"the file holds more than {max_bytes:,} bytes (unpacked)")
-        return reader.found
-    except Damaged as error:
-        log.add("F003", None, f"the gzip data is damaged or ends too early ({show(str(error))})")
-        return reader.found
-    if not reader.objects:
-        log.add("F001", None, "the file holds no prediction")
-    else:
-        if not reader.broken:
-            reader.missing()
-        reader.unmatched()
+        if not reader.objects:
+            log.add("F001", None, "the file holds no prediction")
+        else:
+            if not reader.broken:
+                reader.missing()
+            reader.unmatched()
     return reader.found
 
 

@@ -24,10 +24,14 @@ _Key = tuple[Any, ...]
 _Rows = dict[_Key, dict[str, Any]]
 
 
-def compare(config: Config, folder: Path, events: Iterable[Event], archive: RunArchive) -> list[Problem]:
+def compare(
+    config: Config, folder: Path, events: Iterable[Event], archive: RunArchive, later: Iterable[Event] = ()
+) -> list[Problem]:
     """How the database differs from what ``events`` and ``archive`` make. ``folder`` is an empty scratch folder.
 
     An event that cannot be applied (its files are damaged, which is said elsewhere) is left out, and so is what hangs on it.
+    ``later`` are the events that the database has not taken yet: whether they can be applied is tried as well, since the
+    next command will have to.
     """
     from runner.records.store.connect import Store
     from runner.records.store.database import database_url, make_engine
@@ -42,10 +46,34 @@ def compare(config: Config, folder: Path, events: Iterable[Event], archive: RunA
             for table in metadata.sorted_tables:
                 if table.name != "meta":
                     problems += _differences(table, _rows(wanted, table), _rows(there, table), skipped)
+        problems += _fill(fresh, later)[1]
     finally:
         fresh.close()
         theirs.dispose()
     return problems
+
+
+def try_events(config: Config, folder: Path, events: Iterable[Event], archive: RunArchive) -> list[Problem]:
+    """Which of ``events`` cannot be applied to an empty store, where there is no database to compare with."""
+    from runner.records.store.connect import Store
+    from runner.records.store.database import make_engine
+    from runner.records.store.tables import metadata
+
+    fresh = Store(make_engine(f"sqlite:///{folder / 'fresh.sqlite'}"), EventLog(config.events), archive)
+    metadata.create_all(fresh.engine)
+    try:
+        return _fill(fresh, events)[1]
+    finally:
+        fresh.close()
+
+
+def names_its_files(event: Event) -> bool:
+    """Whether an event that commits an attempt or an evaluation says which, so that the archive can be asked for it."""
+    data = event.data
+    wanted = ("attempt", "evaluation") if event.type == "evaluation-committed" else ("attempt",)
+    return all(isinstance(data.get(key), str) for key in ("task", "run", "manifest")) and all(
+        isinstance(data.get(key), int) for key in wanted
+    )
 
 
 def _fill(store: Store, events: Iterable[Event]) -> tuple[set[_Key], list[Problem]]:
@@ -61,7 +89,7 @@ def _fill(store: Store, events: Iterable[Event]) -> tuple[set[_Key], list[Proble
                     apply(connection, event, store.archive)
             except (RunnerError, ValueError, AttributeError) as error:
                 d = event.data
-                if event.type in ("attempt-committed", "evaluation-committed"):
+                if event.type in ("attempt-committed", "evaluation-committed") and names_its_files(event):
                     skipped.add((d.get("run"), d.get("attempt"), d.get("evaluation")))
                 else:
                     why = error.why if isinstance(error, RunnerError) else str(error)

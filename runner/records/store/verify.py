@@ -19,7 +19,7 @@ from runner.model.errors import Problem, RunnerError
 from runner.records.archive import RunArchive
 from runner.records.events import Event, EventLog, Position
 from runner.records.snapshot import verify as verify_rounds
-from runner.records.store.compare import compare
+from runner.records.store.compare import compare, names_its_files, try_events
 from runner.records.store.database import Recorded, read_recorded
 from runner.records.store.history import missing, snapshot_heads
 
@@ -97,16 +97,8 @@ def _unknown(head: str) -> Problem:
 
 
 def _usable(events: list[Event]) -> list[Event]:
-    """The events of which the archive can be asked whether it has what they name."""
-    return [
-        e
-        for e in events
-        if not e.type.endswith("-committed")
-        or (
-            all(isinstance(e.data.get(key), str) for key in ("task", "run", "manifest"))
-            and isinstance(e.data.get("attempt"), int)
-        )
-    ]
+    """The events of which the archive can be asked whether it has what they name; the others are found by applying them."""
+    return [e for e in events if not e.type.endswith("-committed") or names_its_files(e)]
 
 
 def _whole_rounds(events: list[Event]) -> list[Event]:
@@ -152,14 +144,16 @@ def _database(
     config: Config, recorded: Recorded, events: list[Event], archive: RunArchive, damaged: bool
 ) -> tuple[list[Problem], list[str]]:
     """How the rows of the database differ from what log and archive make, and remarks."""
-    if recorded.state == "none":
-        return [], ["there is no database yet: it is made from log and archive by the next command"]
     if recorded.state == "unusable":
         return [Problem("the database", recorded.why or "cannot be read", "runner store rebuild")], []
-    if recorded.state == "other":
-        return [], [
-            "the database was filled by another version of this program: it is made anew by the next command"
-        ]
+    if recorded.state in ("none", "other"):
+        why = {
+            "none": "there is no database yet",
+            "other": "the database was filled by another version of this program",
+        }
+        with tempfile.TemporaryDirectory(prefix="verify-") as folder:
+            problems = try_events(config, Path(folder), events, archive)
+        return problems, [f"{why[recorded.state]}: it is made from log and archive by the next command"]
     last = recorded.position
     chain = {e.seq: e for e in events}
     differs = last.seq in chain and chain[last.seq].hash != last.hash
@@ -178,4 +172,5 @@ def _database(
             ], []
     with tempfile.TemporaryDirectory(prefix="verify-") as folder:
         known = [e for e in events if e.seq <= last.seq]
-        return compare(config, Path(folder), known, archive), []
+        later = [e for e in events if e.seq > last.seq]
+        return compare(config, Path(folder), known, archive, later), []

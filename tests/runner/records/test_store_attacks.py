@@ -389,3 +389,18 @@ def test_a_round_says_where_the_log_stood(place: Place) -> None:
     assert head in call(place.project, "round", "show", TASK, "final").out
     again = call(place.project, "round", "freeze", TASK, "final", "--json")
     assert again.json["head"]["hash"] == json.loads(place.lines()[-1])["hash"]
+
+
+@pytest.mark.parametrize("database", ["as it was", "none"])
+def test_events_that_nobody_can_apply_are_found_at_the_end_of_the_log_too(
+    tmp_path: Path, database: str
+) -> None:
+    """The chain is whole and the database has not taken them yet: the next command would stumble over them."""
+    world = World.make(tmp_path)
+    world.store.log.append("attempt-committed", {"run": 5}, actor="x")
+    world.store.log.append("submission-registered", {}, actor="x")
+    if database == "none":
+        world.store.close()
+        world.config.database.unlink()
+    found = verify(world.config)
+    assert [p.where for p in found.problems] == ["events.jsonl:1", "events.jsonl:2"]

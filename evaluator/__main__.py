@@ -71,25 +71,25 @@ def _parsed(words: list[str]) -> argparse.Namespace:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from evaluator.commands import run_request
+    from evaluator.commands.runs import run_request
 
     return run_request(args.request)
 
 
 def _local(args: argparse.Namespace) -> int:
-    from evaluator.commands import local
+    from evaluator.commands.runs import local
 
     return local(None if args.request else os.environ.get("EVALUATOR_REQUEST_JSON"), args.request)
 
 
 def _trec(args: argparse.Namespace) -> int:
-    from evaluator.commands import trec
+    from evaluator.commands.runs import trec
 
     return trec(args)
 
 
 def _check(args: argparse.Namespace) -> int:
-    from evaluator.commands import check
+    from evaluator.commands.runs import check
 
     return check(args)
 
@@ -180,15 +180,15 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true")
     check.set_defaults(call=_check)
 
-    from evaluator.perspective import add_command
+    from evaluator.commands.perspective import add_command
 
     add_command(commands)
 
-    from evaluator.meta import add_commands as add_meta
+    from evaluator.commands.meta import add_commands as add_meta
 
     add_meta(commands)
 
-    from evaluator.debate import add_command as add_debate
+    from evaluator.commands.debate import add_command as add_debate
 
     add_debate(commands)
 

@@ -19,6 +19,7 @@ from schemas import canonical
 from schemas.jsonl import kind_of
 from schemas.words import blank
 
+CRITERIA = ("quantity", "quality", "relation", "manner")  # Grice's, by which answers are judged
 MAX_TURNS = 1000  # of one debate; more are not looked at
 MAX_ARGUMENTS = 20_000  # of one answer; more are counted, not kept
 MAX_TEXT = 1 << 20  # characters of one text; what is beyond is cut

@@ -6,7 +6,8 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluator.argue.models import Report, ReportRequest
+from evaluator.argue.models import ReportRequest
+from evaluator.argue.report import Report
 from evaluator.argue.reports import read_reports
 from evaluator.argue.requests import Unit, length, limit_of
 from evaluator.argue.tracks import Track

@@ -14,7 +14,8 @@ from typing import Any
 from evaluator.argue.asking import Judge
 from evaluator.argue.judging import Flow, Judging
 from evaluator.argue.lookup import Lookup
-from evaluator.argue.models import Bank, JudgedReport, Judgment, JudgmentType, Match, Report, Segment
+from evaluator.argue.models import Bank, JudgedReport, Judgment, JudgmentType, Match, Segment
+from evaluator.argue.report import Report
 from evaluator.argue.work import JudgeChoice, OpenJudge, documents
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show

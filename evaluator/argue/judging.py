@@ -30,10 +30,10 @@ from evaluator.argue.models import (
     JudgmentType,
     Match,
     Nugget,
-    Report,
     Segment,
     Sentence,
 )
+from evaluator.argue.report import Report
 from evaluator.errors import EvaluatorError
 
 T = JudgmentType

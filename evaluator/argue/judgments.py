@@ -22,7 +22,7 @@ from evaluator.argue.models import (
     Match,
     Segment,
 )
-from evaluator.argue.reports import topic_id
+from evaluator.argue.report_parts import topic_id
 from evaluator.argue.requests import refused
 from evaluator.argue.writing import line_of
 from evaluator.findings import show

@@ -13,7 +13,8 @@ from typing import Protocol
 
 import schemas
 from evaluator.argue.documents import Collection, open_collection
-from evaluator.argue.models import Document, Report
+from evaluator.argue.models import Document
+from evaluator.argue.report import Report
 from evaluator.errors import EvaluatorError
 from evaluator.formats.files import files_in
 

@@ -1,4 +1,4 @@
-"""What report judging is about: reports, nuggets, documents and judgments, as values that never change.
+"""What report judging is about: sentences, nuggets, documents and judgments, as values that never change.
 
 Every other module of this package reads files into these, computes with these, or writes these.
 """
@@ -49,52 +49,6 @@ class Sentence:
     text: str
     citations: tuple[str, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """One report on one topic. ``metadata`` is everything that stood there; ``line`` counts from 1.
-
-    ``references`` is None where the file had none; ``documents`` are those that the report itself carries;
-    ``style`` says how citations were written (``list``, ``scores``, ``index``, ``mixed`` or ``none``).
-    """
-
-    topic_id: str
-    run_id: str
-    sentences: tuple[Sentence, ...]
-    team_id: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    references: tuple[str, ...] | None = None
-    documents: Mapping[str, Document] = field(default_factory=dict)
-    collection_ids: tuple[str, ...] = ()
-    style: str = "list"
-    key: str = "responses"  # under which the sentences stood
-    line: int | None = None
-
-    @property
-    def cited(self) -> tuple[str, ...]:
-        """Every cited document once, in the order of first mention."""
-        return tuple(dict.fromkeys(d for s in self.sentences for d in s.citations))
-
-    @classmethod
-    def model_validate(cls, data: Any) -> Report:
-        """The report in one object of any accepted form. Raises :class:`ValueError` that lists every problem."""
-        from evaluator.argue.reports import report_of
-
-        return report_of(data)
-
-    @classmethod
-    def model_validate_json(cls, text: str | bytes) -> Report:
-        """The same, from one line of a file."""
-        from evaluator.argue.reports import report_from_json
-
-        return report_from_json(text)
-
-    def model_dump(self) -> dict[str, Any]:
-        """The report in the one form that we write."""
-        from evaluator.argue.writing import as_json
-
-        return as_json(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,10 @@ from typing import Any
 
 from evaluator.argue.explaining import policy
 from evaluator.argue.lookup import Lookup
-from evaluator.argue.models import COMPAT, Bank, Report
+from evaluator.argue.models import COMPAT, Bank
+from evaluator.argue.report import Report, as_json, carried
 from evaluator.argue.runs import Row, RunScores
-from evaluator.argue.writing import as_json, carried, line_of
+from evaluator.argue.writing import line_of
 from evaluator.errors import EvaluatorError
 
 HEADER = "run_id\trequest_id\tmetric\tvalue\n"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluator.argue.lines import parse_lines
-from evaluator.argue.models import Report, ReportRequest
+from evaluator.argue.models import ReportRequest
+from evaluator.argue.report import Report
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable

@@ -14,8 +14,9 @@ from evaluator.argue.config import read_prompts
 from evaluator.argue.judging import Flow, Judging, Tally, fingerprint
 from evaluator.argue.lookup import Lookup, open_lookup
 from evaluator.argue.model_judge import MAX_TOKENS, Estimate, Estimating, ModelJudge
-from evaluator.argue.models import Bank, JudgedReport, Report
+from evaluator.argue.models import Bank, JudgedReport
 from evaluator.argue.progress import Progress
+from evaluator.argue.report import Report
 from evaluator.argue.reports import read_reports
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain, show
@@ -65,7 +66,7 @@ class OpenJudge:
         if choice.provider == "lexical":
             if choice.prompts is not None:
                 read_prompts(choice.prompts)  # still say what is wrong with it
-            from evaluator.judges.lexical import LexicalJudge
+            from evaluator.argue.judges.lexical import LexicalJudge
 
             return LexicalJudge()
         if choice.provider == "human":
@@ -75,7 +76,7 @@ class OpenJudge:
                     fix="name the file or folder with --human",
                     usage=True,
                 )
-            from evaluator.judges.human import read_annotators
+            from evaluator.argue.judges.human import read_annotators
 
             return read_annotators(choice.human)
         from evaluator.judges.chat import Chat

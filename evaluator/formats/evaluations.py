@@ -16,8 +16,8 @@ from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain, show
 from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
 from evaluator.formats.lines import numbered, parse, reporting
-from evaluator.measures.judging import CRITERIA
 from schemas import debates
+from schemas.debates import CRITERIA
 from schemas.jsonl import Twice, kind_of
 
 MAX_LINE = 16 << 20  # bytes of one debate's judgments with everything that was said in it

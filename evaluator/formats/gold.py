@@ -15,7 +15,7 @@ from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
 from evaluator.formats.evaluations import Reading, Shape
 from evaluator.formats.labels import objects, read_labels, wrong
-from evaluator.measures.judging import CRITERIA
+from schemas.debates import CRITERIA
 from schemas.jsonl import kind_of
 
 Gold = list[list[tuple[int | None, ...]]]  # [debate][turn][criterion, in the order of CRITERIA]

@@ -16,8 +16,8 @@ from evaluator.errors import EvaluatorError
 from evaluator.formats.dialogue import organisers_lines
 from evaluator.formats.files import files_in, read_all
 from evaluator.formats.lines import parse
+from schemas.debates import CRITERIA
 
-CRITERIA = ("quantity", "quality", "relation", "manner")
 MAX_LABELS = 2_000_000
 _MISSING = object()
 

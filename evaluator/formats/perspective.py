@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
 from evaluator.formats.files import Damaged, Source, Unreadable
-from evaluator.measures.diversity import Population
 
 # As labelled in profiles, with the English names that result files use. Order: of the result files.
 ISSUES = {
@@ -255,3 +254,20 @@ def _asked(reader: _Reader, data: dict[str, Any], properties: tuple[str, ...]) -
 def query_file(queries: str, split: str) -> str:
     """The name of the queries' file: ``queries`` is ``baseline`` or ``perspective``."""
     return f"{queries}-queries/queries_{split}.jsonl"
+
+
+class Population(NamedTuple):
+    """The arguments that can be retrieved, as numbers.
+
+    ``properties``: names; ``values``: argument -> number of its value for each property; ``shares``: for each
+    property and value the share of arguments that have it; ``majority``: each property's most frequent value;
+    ``texts``: argument -> number of its text (twins have the same); ``left_out``: names of properties of which all
+    arguments have the same value, so that neither measure of diversity has a meaning for them.
+    """
+
+    properties: tuple[str, ...]
+    values: Mapping[int, tuple[int, ...]]
+    shares: Sequence[Sequence[float]]
+    majority: Sequence[int]
+    texts: Mapping[int, int]
+    left_out: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """The numpy way through one chunk of a run: no string objects, only bytes, offsets and 64-bit words.
 
 A chunk takes this way only if there is nothing unusual in it; at the first doubt the function gives up, before
-it has changed anything, and the chunk is read by :mod:`evaluator.formats.trec`. So nothing here reports an error.
+it has changed anything, and the chunk is read by :mod:`evaluator.formats.trec_lines`. So nothing here reports an error.
 
 1. All bytes up to the blank are separators. Six fields a line means: their number divides by six, each sixth is a
    newline, and all others are the same blank. (Files with other spacing take a little longer.)
@@ -23,7 +23,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting its threads costs
 import numpy as np
 
 from evaluator.formats.blocks import MAX_LINE
-from evaluator.formats.trec import CONTROLS, SCORE, FastPath, Ranked, Rules, RunReader, trec_rank
+from evaluator.formats.ranked import Ranked, Rules, trec_rank
+from evaluator.formats.trec_lines import CONTROLS, SCORE, FastPath, RunReader
 
 Array = np.ndarray[Any, Any]
 

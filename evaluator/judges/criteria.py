@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
 from evaluator.formats.files import Unreadable, read_all
-from evaluator.formats.labels import CRITERIA, Label, Score
+from evaluator.formats.labels import Label, Score
 from evaluator.measures.agreement import kappa
+from evaluator.measures.examination import Answer, Place
+from schemas.debates import CRITERIA
 
 if TYPE_CHECKING:
     from evaluator.judges.chat import Chat
@@ -33,18 +35,6 @@ ARGUMENTS = 20
 PARAMETERS: Mapping[str, Any] = {"max_tokens": 16}
 _PROMPTS = Path(__file__).parent / "prompts"
 _WORDS = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
-
-Place = tuple[int, int]  # a claim's number from 0, a turn's from 1
-
-
-class Answer(NamedTuple):
-    """An answer to be judged, with the dialogue ``before`` it as (user, system), and the texts of its arguments."""
-
-    place: Place
-    before: tuple[tuple[str, str], ...]
-    user: str
-    text: str
-    arguments: tuple[str, ...]
 
 
 class Judgments(NamedTuple):

@@ -10,8 +10,9 @@ from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, show
 from evaluator.formats.corpus import read_corpus
 from evaluator.formats.qrels import Qrels, read_qrels
+from evaluator.formats.ranked import Rules, Scan
 from evaluator.formats.topics import read_topics
-from evaluator.formats.trec import Rules, Scan, scan
+from evaluator.formats.trec import scan
 from evaluator.measures.interval import intervals
 from evaluator.measures.ir import Measure, Values, aggregate, evaluate, first_wanted, require
 from evaluator.request import Request

@@ -29,7 +29,7 @@ from evaluator.formats.dialogue import (
     read_turns,
     turn_key,
 )
-from evaluator.formats.labels import CRITERIA, label_files, read_folder, read_scores
+from evaluator.formats.labels import label_files, read_folder, read_scores
 from evaluator.judges import canaries, criteria, heuristic
 from evaluator.judges.addressing import speaks_to_the_judge
 from evaluator.judges.criteria import Judgments
@@ -46,7 +46,7 @@ from evaluator.measures.examination import (
 from evaluator.measures.interval import intervals
 from evaluator.request import Request
 from evaluator.scores import Sink
-from schemas.debates import transcript_digest
+from schemas.debates import CRITERIA, transcript_digest
 
 SOURCES = ("human", "llm", "software", "heuristic")
 OWN_TIMES = "Times are what the run's file says itself: nobody measured them"

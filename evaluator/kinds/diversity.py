@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
-from evaluator.formats.perspective import Query, query_file, read_corpus, read_ids, read_queries
+from evaluator.formats.perspective import Population, Query, query_file, read_corpus, read_ids, read_queries
 from evaluator.formats.predictions import Rules, read_predictions
-from evaluator.measures.diversity import Measure, Population, Scorer, Scores
+from evaluator.measures.diversity import Measure, Scorer, Scores
 from evaluator.measures.interval import intervals
 from evaluator.request import Request
 from evaluator.scores import Sink

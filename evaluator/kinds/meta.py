@@ -26,10 +26,11 @@ from evaluator.formats.gold import Gold, read_gold
 from evaluator.formats.leaderboards import FORMATS, Board, read_board, read_boards
 from evaluator.measures.boards import BEST, ON_MISSING, Comparison, align
 from evaluator.measures.correlation import LEAST
-from evaluator.measures.judging import CRITERIA, Counts, Measure, count, spans, total
 from evaluator.measures.judging import KNOWN as JUDGING
+from evaluator.measures.judging import Counts, Measure, count, spans, total
 from evaluator.request import Request
 from evaluator.scores import Sink
+from schemas.debates import CRITERIA
 
 DEBATES = "debates.jsonl"
 FAILURES = "turns.jsonl"  # the driver's record, beside the run of a judge that is a server

@@ -19,8 +19,9 @@ from evaluator.argue.details import detail
 from evaluator.argue.judging import MAX_READ, Flow, Judging, characters_at_most, questions_at_most
 from evaluator.argue.lookup import Lookup
 from evaluator.argue.measuring import ReportMeasure, parse_measure
-from evaluator.argue.models import COMPAT, Bank, JudgedReport, Report, ReportRequest, Segment
+from evaluator.argue.models import COMPAT, Bank, JudgedReport, ReportRequest, Segment
 from evaluator.argue.options import ReportOptions
+from evaluator.argue.report import Report
 from evaluator.argue.requests import limit_of, read_requests, truncate
 from evaluator.argue.runs import RunScores, score_run
 from evaluator.argue.scoring import Options as Scoring
@@ -236,7 +237,7 @@ def _judge(
         known = read_reliability(truths / options.reliability, judge.identity())
     beside: _Beside | None = None
     if options.judge != "human" and (truths / options.labels).exists():
-        from evaluator.judges.human import read_annotators
+        from evaluator.argue.judges.human import read_annotators
 
         judge = beside = _Beside(judge, read_annotators(truths / options.labels))
 
@@ -275,13 +276,13 @@ def _text(lookup: Lookup, report: Report, options: ReportOptions) -> Any:
 def _who(truths: Path, request: Request, options: ReportOptions) -> tuple[Judge, str | None]:
     """The judge of the task, and why it cannot be asked."""
     if options.judge == "human":
-        from evaluator.judges.human import HumanJudge, read_annotators
+        from evaluator.argue.judges.human import HumanJudge, read_annotators
 
         if not (truths / options.labels).exists():
             return HumanJudge({}), "people have not judged yet"
         return read_annotators(truths / options.labels), None
     if options.judge == "lexical":
-        from evaluator.judges.lexical import LexicalJudge
+        from evaluator.argue.judges.lexical import LexicalJudge
 
         return LexicalJudge(), None
     from evaluator.argue.config import read_prompts

@@ -16,12 +16,13 @@ numbers. Where they differ from the textbook:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from math import fsum, log, log2
 from typing import NamedTuple
 
 from evaluator.errors import EvaluatorError
+from evaluator.formats.perspective import Population
 
 ALPHA = 0.5
 STEPS = (2, 4, 8, 10, 12, 14, 16, 18, 20)  # at which rKL compares shares; 6 is missing in the original too
@@ -83,23 +84,6 @@ class Measure:
     def by_property(self, scores: Scores, k: int) -> Sequence[float]:
         """The values for every property, in the order of the population's properties."""
         return scores.alpha_ndcg[k] if self.family == "alpha-nDCG" else scores.rkl[k]
-
-
-class Population(NamedTuple):
-    """The arguments that can be retrieved, as numbers.
-
-    ``properties``: names; ``values``: argument -> number of its value for each property; ``shares``: for each
-    property and value the share of arguments that have it; ``majority``: each property's most frequent value;
-    ``texts``: argument -> number of its text (twins have the same); ``left_out``: names of properties of which all
-    arguments have the same value, so that neither measure of diversity has a meaning for them.
-    """
-
-    properties: tuple[str, ...]
-    values: Mapping[int, tuple[int, ...]]
-    shares: Sequence[Sequence[float]]
-    majority: Sequence[int]
-    texts: Mapping[int, int]
-    left_out: tuple[str, ...] = ()
 
 
 class Scores(NamedTuple):

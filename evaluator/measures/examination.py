@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from evaluator.findings import Log, plain, show
 from evaluator.formats.dialogue import Held, Served, TurnRecord, report_faults, turn_key
-from evaluator.judges.criteria import Answer
 from evaluator.measures.debate import FAILED, Cited, Facts, content_words, facts, same_text
 from schemas.debates import Turn
 from schemas.words import LONGEST, longest_word
@@ -187,3 +186,16 @@ class _Look:
             # Good arguments must not make up for a bad one by being repeated, or by the hundred.
             ok += same and served and not again and at < rules.max_arguments
         return texts, None if rules.texts is None else Cited(turn.cited, ok)
+
+
+Place = tuple[int, int]  # a claim's number from 0, a turn's from 1
+
+
+class Answer(NamedTuple):
+    """An answer to be judged, with the dialogue ``before`` it as (user, system), and the texts of its arguments."""
+
+    place: Place
+    before: tuple[tuple[str, str], ...]
+    user: str
+    text: str
+    arguments: tuple[str, ...]

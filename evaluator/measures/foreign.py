@@ -21,7 +21,7 @@ from typing import Any
 
 from evaluator.errors import EvaluatorError
 from evaluator.formats.qrels import Qrels
-from evaluator.formats.trec import Ranked
+from evaluator.formats.ranked import Ranked
 
 Values = dict[bytes, float]
 

@@ -19,7 +19,7 @@ from math import fsum, log2
 from typing import Any, NamedTuple
 
 from evaluator.formats.qrels import Qrels
-from evaluator.formats.trec import Ranked
+from evaluator.formats.ranked import Ranked
 from evaluator.measures.condensed import condensed_cutoff, condensed_ndcg
 
 _STRING = re.compile(

@@ -12,8 +12,8 @@ from math import fsum
 from typing import Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
+from schemas.debates import CRITERIA
 
-CRITERIA = ("quantity", "quality", "relation", "manner")
 THRESHOLD = 0.5  # a score from here on means yes
 RESAMPLES = 2_000
 

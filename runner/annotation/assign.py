@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
     from runner.records.store.connect import Store
 
-CRITERIA = ("quantity", "quality", "relation", "manner")
 KINDS = ("debate", "meta")
 
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import schemas
-from runner.annotation.assign import CRITERIA
 from runner.model.errors import Problem, RunnerError
 from runner.tasks.data_files import file_digest
 from runner.tasks.transcripts import Transcripts, json_lines, refuse
-from schemas.debates import Debate, parse, transcript_digest
+from schemas.debates import CRITERIA, Debate, parse, transcript_digest
 from schemas.files import atomic_file
 
 if TYPE_CHECKING:

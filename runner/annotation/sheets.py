@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.annotation.assign import CRITERIA, Item
+from runner.annotation.assign import Item
 from runner.model.errors import Problem
 from runner.tasks.transcripts import refuse
+from schemas.debates import CRITERIA
 
 QUESTIONS: Mapping[str, tuple[str, str]] = {
     "quantity": ("Quantity", "Does the answer make at least one argument (an attack on the user's claims, or a defence of its own), and at most one of each?"),

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.findings import Log
-from evaluator.formats.trec import Rules, Scan, scan
+from evaluator.formats.ranked import Rules, Scan
+from evaluator.formats.trec import scan
 
 
 class Ids:

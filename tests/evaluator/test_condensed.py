@@ -19,9 +19,10 @@ import schemas
 from evaluator.__main__ import main
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
-from evaluator.formats import trec
+from evaluator.formats import trec_lines
 from evaluator.formats.qrels import Qrels, read_qrels
-from evaluator.formats.trec import Rules, scan
+from evaluator.formats.ranked import Rules
+from evaluator.formats.trec import scan
 from evaluator.measures.condensed import condensed_ndcg
 from evaluator.measures.crosscheck import cross_check
 from evaluator.measures.ir import Measure, Values, aggregate, evaluate, first_wanted
@@ -38,7 +39,7 @@ def dcg(*gains: float) -> float:
 def score(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Score:
     """Scores a run by judgements, read in one of the three ways: condensed and main values by topic."""
     if request.param == "lines":
-        monkeypatch.setattr(trec.RunReader, "_columns", lambda *_: False)
+        monkeypatch.setattr(trec_lines.RunReader, "_columns", lambda *_: False)
 
     def run(lines: str, judged: str) -> tuple[Values, Values]:
         (tmp_path / "run").write_text(lines)

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from registry import world
 
 from evaluator.__main__ import main
-from evaluator.commands import run_request
+from evaluator.commands.runs import run_request
 from evaluator.findings import Log
 from evaluator.formats.qrels import read_qrels
-from evaluator.formats.trec import Ranked, Rules, scan
+from evaluator.formats.ranked import Ranked, Rules
+from evaluator.formats.trec import scan
 from evaluator.measures import crosscheck
 from evaluator.measures.crosscheck import cross_check, incomparable
 from evaluator.measures.ir import Measure, Values, evaluate

@@ -12,7 +12,8 @@ from run_files import Ids, outcome, read
 
 from evaluator.findings import CODES, Log, nearest, plain, show
 from evaluator.formats import blocks
-from evaluator.formats.trec import Rules, scan
+from evaluator.formats.ranked import Rules
+from evaluator.formats.trec import scan
 
 GOOD = b"3 Q0 d1 1 9 tag\n3 Q0 d2 2 8 tag\n4 Q0 d1 1 7 tag\n"
 STRICT = Rules(
@@ -75,7 +76,7 @@ def test_every_code_is_tested() -> None:
 def test_a_file_of_broken_lines_is_given_up_early(
     tmp_path: Path, fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluator.formats.trec.MAX_BROKEN", 500)
+    monkeypatch.setattr("evaluator.formats.trec_lines.MAX_BROKEN", 500)
     path = tmp_path / "run.txt.gz"
     path.write_bytes(gzip.compress(b"\n" * 400_000 + GOOD, mtime=0))
     log = Log("run.txt.gz")

@@ -8,7 +8,8 @@ import pytest
 
 from evaluator.findings import Log
 from evaluator.formats.qrels import read_qrels
-from evaluator.formats.trec import Rules, scan
+from evaluator.formats.ranked import Rules
+from evaluator.formats.trec import scan
 from evaluator.measures.ir import Measure, aggregate, evaluate
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "trec_eval"

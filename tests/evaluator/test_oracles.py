@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
 from evaluator.formats.qrels import read_qrels
-from evaluator.formats.trec import Rules, scan
+from evaluator.formats.ranked import Rules
+from evaluator.formats.trec import scan
 from evaluator.measures.interval import intervals
 from evaluator.measures.ir import Measure, aggregate, evaluate
 

@@ -16,7 +16,8 @@ from registry import World, strings, world
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
 from evaluator.formats.qrels import Qrels, read_qrels
-from evaluator.formats.trec import Rules, Scan, scan
+from evaluator.formats.ranked import Rules, Scan
+from evaluator.formats.trec import scan
 from evaluator.measures import foreign
 from evaluator.measures.crosscheck import SAME_TIES
 from evaluator.measures.ir import Measure, evaluate, require

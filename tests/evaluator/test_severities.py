@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 from run_files import Ids
 
-from evaluator.commands import run_request
+from evaluator.commands.runs import run_request
 from evaluator.findings import CODES, SEVERITIES, Log
 from evaluator.formats import blocks
 from evaluator.formats.predictions import Rules as Lists
 from evaluator.formats.predictions import read_predictions
-from evaluator.formats.trec import Rules, Scan, scan
+from evaluator.formats.ranked import Rules, Scan
+from evaluator.formats.trec import scan
 
 Ranks = dict[str, list[str]]  # topic -> the judged documents that count, best first
 
@@ -111,7 +112,7 @@ def test_lines_of_a_trec_run_count_as_documented(
     code: str, severity: str, fast: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "MAX_TOPIC", 1000)  # not 64 MiB
-    monkeypatch.setattr("evaluator.formats.trec.MAX_BROKEN", 500)
+    monkeypatch.setattr("evaluator.formats.trec_lines.MAX_BROKEN", 500)
     case = TREC[code]
     path = tmp_path / "run.txt"
     path.write_bytes(case.content)

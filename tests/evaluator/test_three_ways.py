@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_files import Ids, outcome
 
-from evaluator.formats import trec
-from evaluator.formats.trec import Rules
+from evaluator.formats import trec_lines
+from evaluator.formats.ranked import Rules
 
 DOCS = [f"d{i}".encode() for i in range(12)] + [
     "dé".encode(),
@@ -115,7 +115,7 @@ def test_all_ways_agree(data: bytes, checked: bool, double: bool, chunk: int, fi
         assert outcome(path, data, rules, fast=False, chunk=chunk) == python
         assert outcome(path, data, rules, fast=True) == python
         assert outcome(path, data, rules, fast=True, chunk=chunk) == python
-        patch.setattr(trec.RunReader, "_columns", lambda *_: False)
+        patch.setattr(trec_lines.RunReader, "_columns", lambda *_: False)
         assert outcome(path, data, rules, fast=False) == python
         assert outcome(path, data, rules, fast=False, chunk=chunk) == python
 
@@ -147,7 +147,7 @@ def test_numpy_scores_are_those_of_float(score: str, tmp_path: Path) -> None:
 
 def test_numpy_way_is_taken_for_clean_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the comparisons above would compare nothing."""
-    monkeypatch.setattr(trec.RunReader, "slow", lambda *_: pytest.fail("fell back"))
+    monkeypatch.setattr(trec_lines.RunReader, "slow", lambda *_: pytest.fail("fell back"))
     data = b"".join(b"%d Q0 d%d %d %.5f tag\n" % (t, d, d, 9 - d / 7) for t in range(5) for d in range(50))
     for chunk in (100, 5000, None):
         outcome(tmp_path / "run.txt", data, Rules(judged=JUDGED), fast=True, chunk=chunk)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from evaluator.commands import run_request
+from evaluator.commands.runs import run_request
 from evaluator.formats.perspective import read_corpus, read_queries
 from runner.model import config
 from runner.tasks.load import load_task

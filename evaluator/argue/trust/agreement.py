@@ -1,6 +1,6 @@
 """``evaluator argue agreement``: a judge's judgments against people's, judgment by judgment.
 
-People are the truth. Judgments meet by what was judged (:mod:`evaluator.judges.human`): the same sentence of the same topic, with the
+People are the truth. Judgments meet by what was judged (:mod:`evaluator.argue.judges.human`): the same sentence of the same topic, with the
 same citation. Which nuggets a sentence gives becomes one yes or no for each pair of question and answer: all pairs that the document
 attests if the nuggets are named, else all that anybody found for that document, and then kappa and accuracy are too low.
 Look-ups are nobody's judgment and are left out.
@@ -15,10 +15,10 @@ from typing import Any
 
 from evaluator.argue.arguments import Parser
 from evaluator.argue.asking import Question
+from evaluator.argue.judges.human import HumanJudge, questions_of, read_reports
 from evaluator.argue.models import BY_DOCUMENT, MATCHING, Bank, JudgedReport, JudgmentType
 from evaluator.argue.trust import showing
 from evaluator.columns import table
-from evaluator.judges.human import HumanJudge, questions_of, read_reports
 from evaluator.measures import judging
 from evaluator.measures.agreement import alpha, kappa
 

@@ -72,7 +72,7 @@ def canaries() -> tuple[Canary, ...]:
 
 def run(words: Sequence[str]) -> int:
     """Do what the words after ``evaluator argue canaries`` say. Raises :class:`EvaluatorError`."""
-    from evaluator.argue.cli import choice_of
+    from evaluator.argue.choosing import choice_of
     from evaluator.argue.work import OpenJudge
 
     parser = putting.parser_of(

@@ -6,7 +6,7 @@ scored first. The same measure is compared on both sides, by the runs' values ov
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,7 @@ def correlation(
     Raises :class:`EvaluatorError` for measures that one side lacks, for fewer than three runs in common, and with ``error`` for runs
     that one side lacks.
     """
-    from evaluator.meta import compare
+    from evaluator.measures.comparing import compare
 
     chosen = measures or [m for m in MEASURES if m in truth.measures and m in judge.measures]
     if not chosen:
@@ -91,14 +91,16 @@ def correlation(
         )
     rows = []
     for name in chosen:
-        args = argparse.Namespace(
-            measures=list(coefficients),
+        found = compare(
+            truth,
+            judge,
+            coefficients,
             truth_measures=[name],
             judge_measures=[name],
-            recompute=False,
             on_missing=on_missing,
+            warn=lambda text: print(text, file=sys.stderr),
         )
-        for row in compare(truth, judge, args):
+        for row in found:
             rows.append({"measure": name, **{k: v for k, v in row.items() if k not in ("truth", "judge")}})
     return rows
 

@@ -54,7 +54,7 @@ def questions(args: argparse.Namespace) -> list[Put] | None:
 
     Raises :class:`EvaluatorError`.
     """
-    from evaluator.argue.cli import choice_of, flow_of, wanted_of
+    from evaluator.argue.choosing import choice_of, flow_of, wanted_of
 
     if len(args.places) not in (0, 2):
         raise EvaluatorError("give INPUT and NUGGETS, or neither", usage=True)
@@ -78,7 +78,7 @@ def questions(args: argparse.Namespace) -> list[Put] | None:
 
 def labelled() -> list[Put]:
     """The labelled pairs that come with the evaluator."""
-    from evaluator.judges.tuning import read_pairs
+    from evaluator.argue.judges.tuning import read_pairs
 
     return [Put(pair.question, pair.label) for pair in read_pairs()]
 

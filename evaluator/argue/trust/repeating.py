@@ -33,7 +33,7 @@ MOST = 100
 
 def run(words: Sequence[str]) -> int:
     """Do what the words after ``evaluator argue consistency`` say. Raises :class:`EvaluatorError`."""
-    from evaluator.argue.cli import choice_of
+    from evaluator.argue.choosing import choice_of
     from evaluator.argue.work import OpenJudge
 
     parser = putting.parser_of(

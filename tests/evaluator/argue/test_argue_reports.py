@@ -25,10 +25,9 @@ from evaluator.argue import (
     write_reports,
 )
 from evaluator.argue.models import Sentence
-from evaluator.argue.reports import parse_report
+from evaluator.argue.report import as_json, parse_report
 from evaluator.argue.requests import character_count, limit_of
 from evaluator.argue.tracks import CATEGORIES, names
-from evaluator.argue.writing import as_json
 from evaluator.errors import EvaluatorError
 from evaluator.findings import CODES, Log
 

@@ -12,13 +12,8 @@ import pytest
 from debate_runs import INDEX, World, debate, turn, write
 
 from evaluator.errors import EvaluatorError
-from evaluator.judges.criteria import (
-    Answer,
-    majority,
-    messages,
-    read_prompts,
-    verdict,
-)
+from evaluator.judges.criteria import majority, messages, read_prompts, verdict
+from evaluator.measures.examination import Answer
 from tests.openai_server import OpenAIServer, Request, failure
 
 MEASURES = ("quantity@llm", "quality@llm", "relation@llm", "manner@llm", "score@llm")

@@ -10,7 +10,7 @@ import pytest
 from releases import argument, lines, other, write
 
 from evaluator.__main__ import main
-from evaluator.commands import run_request
+from evaluator.commands.runs import run_request
 
 CORPUS = [argument(11), argument(12), other(13), argument(14, age="65+")]
 MEASURES = [{"id": "n", "measure": "nDCG@2,3", "truths": "corpus.jsonl"}]

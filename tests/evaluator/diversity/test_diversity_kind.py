@@ -10,7 +10,7 @@ import pytest
 from releases import KEYS, Literal, argument, lines, other, write
 
 import schemas
-from evaluator.commands import run_request
+from evaluator.commands.runs import run_request
 from evaluator.errors import EvaluatorError
 from evaluator.formats.perspective import NAMES, PROPERTIES, read_corpus, read_queries
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from releases import ISSUES, KEYS, Literal, argument, lines, other
 
 from evaluator.errors import EvaluatorError
-from evaluator.formats.perspective import PROPERTIES, read_corpus
-from evaluator.measures.diversity import Measure, Population, Scorer
+from evaluator.formats.perspective import PROPERTIES, Population, read_corpus
+from evaluator.measures.diversity import Measure, Scorer
 
 D = [1 / log2(r + 1) for r in range(1, 30)]  # discounts of ranks 1, 2, ...
 

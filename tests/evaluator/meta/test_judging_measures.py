@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from evaluator.errors import EvaluatorError
 from evaluator.measures.judging import (
-    CRITERIA,
     NAMES,
     Counts,
     Measure,
@@ -25,6 +24,7 @@ from evaluator.measures.judging import (
     total,
     yes_rate,
 )
+from schemas.debates import CRITERIA
 
 # Results of 2025 (touche.webis.de): share of answers with yes, by system, for quantity, quality, relation, manner.
 SYSTEMS = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluator.commands import run_request
+from evaluator.commands.runs import run_request
 from evaluator.findings import Log
 from evaluator.kinds.report import KIND
 from evaluator.request import load

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from report_world import World
 
+from evaluator.argue.judges.lexical import LexicalJudge
 from evaluator.argue.options import ReportOptions
 from evaluator.argue.trust.showing import put_reliability, read_reliability
 from evaluator.errors import EvaluatorError
-from evaluator.judges.lexical import LexicalJudge
 
 OPTIONS = {"type": "lexical", "reliability": "judge.json"}
 

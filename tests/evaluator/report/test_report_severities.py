@@ -102,7 +102,7 @@ def test_every_code_has_its_case() -> None:
 def values(world: World, rows_: Sequence[Any], severities: dict[str, str], options: dict[str, Any]) -> Any:
     lines(world.run / "reports.jsonl", rows_)
     path = world.request(options, severities=severities)
-    from evaluator.commands import run_request
+    from evaluator.commands.runs import run_request
 
     assert run_request(path) == 0
     result = json.loads((path.parent / "result.json").read_text())

@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 import schemas
-from runner.annotation.assign import CRITERIA
 from runner.kinds import IMPORTERS
 from runner.kinds.debate.importer import import_judging, import_release
+from schemas.debates import CRITERIA, parse, transcript_digest
 from schemas.debates import digest_of_lines as of_lines
-from schemas.debates import parse, transcript_digest
 
 REAL = Path(__file__).parents[2] / "evaluator" / "debate" / "genirsim" / "simulations.jsonl"
 CLAIMS = [

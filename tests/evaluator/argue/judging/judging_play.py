@@ -10,8 +10,9 @@ from typing import Any
 
 from evaluator.argue.asking import Question, Verdict
 from evaluator.argue.judging import Flow, Judging
-from evaluator.argue.models import Bank, JudgedReport, JudgmentType, Report
+from evaluator.argue.models import Bank, JudgedReport, JudgmentType
 from evaluator.argue.nuggets import bank_of
+from evaluator.argue.report import Report
 
 T = JudgmentType
 SAMPLES = Path(__file__).parents[4] / "evaluator" / "argue" / "samples" / "assets" / "sample-inputs"

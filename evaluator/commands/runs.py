@@ -113,7 +113,8 @@ def _judged_by(sink: Sink) -> list[str]:
 def trec(args: argparse.Namespace) -> int:
     """Score runs by one file of judgements and print the values. Returns 1 if a run is invalid."""
     from evaluator.formats.qrels import read_qrels
-    from evaluator.formats.trec import Rules, scan
+    from evaluator.formats.ranked import Rules
+    from evaluator.formats.trec import scan
     from evaluator.kinds.adhoc import report_unmatched, wanted
     from evaluator.measures.ir import Measure, aggregate, evaluate, first_wanted, require
 

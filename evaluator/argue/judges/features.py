@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from evaluator.argue.asking import Question
-from evaluator.argue.models import JudgmentType
-from evaluator.judges.wording import (
+from evaluator.argue.judges.wording import (
     Wording,
     covered,
     digits,
@@ -19,9 +18,10 @@ from evaluator.judges.wording import (
     turned,
     wording,
 )
+from evaluator.argue.models import JudgmentType
 
 if TYPE_CHECKING:
-    from evaluator.judges.embedding import Embedder
+    from evaluator.argue.judges.embedding import Embedder
 
 T = JudgmentType
 _YES = stem("yes")

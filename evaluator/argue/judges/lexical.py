@@ -46,7 +46,7 @@ class LexicalJudge:
     width = 64
 
     def __init__(self) -> None:
-        from evaluator.judges.embedding import embedder
+        from evaluator.argue.judges.embedding import embedder
 
         self._embedder = embedder()
         self._known: dict[Question, bool] = {}
@@ -63,8 +63,8 @@ class LexicalJudge:
         return self._known[asked]
 
     def _decide(self, question: Question) -> bool:
-        from evaluator.judges.features import NAMES, closest, features, unknown
-        from evaluator.judges.tuning import decide
+        from evaluator.argue.judges.features import NAMES, closest, features, unknown
+        from evaluator.argue.judges.tuning import decide
 
         kind = question.type
         if kind is T.NEGATIVE_ASSERTION:

@@ -1,6 +1,6 @@
-"""How the offline judge got its weights, and how good it is: ``python -m evaluator.judges.tuning``.
+"""How the offline judge got its weights, and how good it is: ``python -m evaluator.argue.judges.tuning``.
 
-For each judgment type a logistic regression over the numbers of :mod:`evaluator.judges.features`, fitted on the half ``tune`` of
+For each judgment type a logistic regression over the numbers of :mod:`evaluator.argue.judges.features`, fitted on the half ``tune`` of
 the labelled pairs; the accuracy that stands beside every score is that on the other half, ``measure``. With so few pairs the
 weights are held near what we expect of them beforehand (a normal prior around :data:`EXPECTED`, Gelman et al., Bayesian Data
 Analysis, ch. 16), so that a word that occurs in no pair keeps its meaning. The result is committed: ``data/lexical.json``.
@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.argue.asking import Question
+from evaluator.argue.judges.features import NAMES, features
 from evaluator.argue.models import JudgmentType
 from evaluator.errors import EvaluatorError
-from evaluator.judges.features import NAMES, features
 from schemas.files import file_sha256
 
 T = JudgmentType
-PAIRS = Path(__file__).parents[1] / "argue" / "data" / "labelled-pairs.jsonl"
+PAIRS = Path(__file__).parents[1] / "data" / "labelled-pairs.jsonl"
 RESULT = Path(__file__).with_name("data") / "lexical.json"
 STRENGTH = (
     8.0  # of the prior; chosen like the features by leaving out one topic after the other of the half `tune`
@@ -108,12 +108,12 @@ def decide(found: Sequence[float], constant: float, weights: Sequence[float]) ->
 
 def tune(path: Path = PAIRS) -> dict[str, Any]:
     """Weights and figures from labelled pairs, as they stand in ``lexical.json``."""
-    from evaluator.judges.embedding import MODEL, embedder
+    from evaluator.argue.judges.embedding import MODEL, embedder
 
     pairs = read_pairs(path)
     out: dict[str, Any] = {
         "about": "weights of the offline judge and its accuracy on pairs that it was not tuned on; "
-        "made by python -m evaluator.judges.tuning",
+        "made by python -m evaluator.argue.judges.tuning",
         "model": MODEL,
         "pairs": {
             "file": path.name,
@@ -173,9 +173,9 @@ def text_of(result: Mapping[str, Any]) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """``python -m evaluator.judges.tuning [--check]``: write the file, or only say whether it is what comes out (0 if so)."""
+    """``python -m evaluator.argue.judges.tuning [--check]``: write the file, or only say whether it is what comes out (0 if so)."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluator.judges.tuning", description="Tune the offline judge."
+        prog="python -m evaluator.argue.judges.tuning", description="Tune the offline judge."
     )
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if the file would change")
     args = parser.parse_args(words)

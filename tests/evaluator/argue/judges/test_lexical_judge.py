@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.argue.asking import Question
+from evaluator.argue.judges import tuning
+from evaluator.argue.judges.features import NAMES, features, requires
+from evaluator.argue.judges.lexical import RULES, LexicalJudge, reliability, rules
+from evaluator.argue.judges.wording import OPPOSITES, digits, direction, sentences, stem, turned, wording
 from evaluator.argue.models import JudgmentType
-from evaluator.judges import tuning
-from evaluator.judges.features import NAMES, features, requires
-from evaluator.judges.lexical import RULES, LexicalJudge, reliability, rules
-from evaluator.judges.wording import OPPOSITES, digits, direction, sentences, stem, turned, wording
 
 T = JudgmentType
 DOCUMENT = (

@@ -10,10 +10,10 @@ import pytest
 
 from evaluator.argue import judgments as make
 from evaluator.argue.asking import Question, Unjudged
+from evaluator.argue.judges.human import HumanJudge, questions_of, read_annotators
 from evaluator.argue.judgments import write_judgments
 from evaluator.argue.models import Cited, JudgedReport, JudgmentType, Match, Segment
 from evaluator.errors import EvaluatorError
-from evaluator.judges.human import HumanJudge, questions_of, read_annotators
 
 T = JudgmentType
 

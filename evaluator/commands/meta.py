@@ -12,7 +12,6 @@ from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 
 if TYPE_CHECKING:  # other commands build this parser too, and need none of these
-    from evaluator.formats.leaderboards import Board
     from evaluator.measures.judging import Counts
 
 FORMATS = ("ir_measures", "tot", "trec_eval", "rag4reports", "ranking", "jsonl")
@@ -109,7 +108,8 @@ def run_judges(args: argparse.Namespace) -> int:
     from evaluator.formats.evaluations import Shape, read_judgments, read_shape
     from evaluator.formats.gold import read_gold
     from evaluator.kinds.meta import counted, lacking
-    from evaluator.measures.judging import CRITERIA, Measure, total
+    from evaluator.measures.judging import Measure, total
+    from schemas.debates import CRITERIA
 
     shape = read_shape(args.debates, str(args.debates)) if args.debates else None
     labels = read_gold(args.labels, shape, reading=args.reading)
@@ -209,6 +209,7 @@ def _official(value: float) -> str:
 def run_leaderboards(args: argparse.Namespace) -> int:
     """Print one row for every pair of measures, or the judge's leaderboard in another format."""
     from evaluator.formats.leaderboards import read_boards, write_board
+    from evaluator.measures.comparing import compare
 
     judge = read_boards(args.judge, args.judge_format)
     if args.convert:
@@ -216,7 +217,16 @@ def run_leaderboards(args: argparse.Namespace) -> int:
         return 0
     if not args.truth:
         raise EvaluatorError("--truth is missing", fix="name the true leaderboard, or --convert", usage=True)
-    rows = compare(read_boards(args.truth, args.truth_format), judge, args)
+    rows = compare(
+        read_boards(args.truth, args.truth_format),
+        judge,
+        args.measures,
+        truth_measures=args.truth_measures,
+        judge_measures=args.judge_measures,
+        recompute=args.recompute,
+        on_missing=args.on_missing,
+        warn=_warn,
+    )
     if args.json or args.output:
         import json
 
@@ -230,62 +240,8 @@ def run_leaderboards(args: argparse.Namespace) -> int:
     return 0
 
 
-def compare(truth: Board, judge: Board, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """A row for every measure of the truth and every measure of the judge: names, runs, and the coefficients.
-
-    A coefficient that is undefined is None. Raises :class:`EvaluatorError` for missing runs (as told) and measures.
-    """
-    from evaluator.findings import plain
-    from evaluator.measures.boards import align
-    from evaluator.measures.correlation import LEAST, METHODS, Method
-
-    methods = [Method(text) for text in args.measures or [*METHODS, "kendall@10"]]
-    rows = []
-    for left in _chosen(truth, args.truth_measures, "truth"):
-        for right in _chosen(judge, args.judge_measures, "judge"):
-            there, _ = truth.overall(left, recompute=args.recompute)
-            here, _ = judge.overall(right, recompute=args.recompute)
-            pair = align(there, here, args.on_missing)
-            if (pair.missing or pair.unknown) and args.on_missing in ("error", "warn"):
-                lists = {"the judge": pair.missing, "the truth": pair.unknown}
-                parts = [
-                    f"{who} lacks {len(runs)} ({plain(', '.join(runs), 120)})"
-                    for who, runs in lists.items()
-                    if runs
-                ]
-                what = f"{plain(left)} and {plain(right)} are not about the same runs"
-                if args.on_missing == "error":
-                    raise EvaluatorError(
-                        what,
-                        "; ".join(parts),
-                        "give both the same runs, or say --on-missing warn, skip or default",
-                    )
-                print(f"{what}: {'; '.join(parts)}: left out", file=sys.stderr)
-            if len(pair.truth) < LEAST or len(pair.missing) == len(there):
-                raise EvaluatorError(
-                    f"{plain(left)} and {plain(right)} have {len(there) - len(pair.missing)} runs in common",
-                    f"a correlation needs {LEAST}",
-                    "check the formats: with the wrong one, topics or measures are taken for runs",
-                )
-            values = {m.text: m.value(pair.truth, pair.judge) for m in methods}
-            rows.append({"truth": left, "judge": right, "runs": len(pair.truth), **values})
-    return rows
-
-
-def _chosen(board: Board, wanted: Sequence[str], side: str) -> list[str]:
-    from evaluator.findings import plain
-
-    known = board.measures
-    for name in wanted:
-        if name not in known:
-            raise EvaluatorError(
-                f"the {side} has no measure {plain(name)}",
-                f"it has {plain(', '.join(known), 200)}",
-                usage=True,
-            )
-    if not known:
-        raise EvaluatorError(f"the {side} has no measure with numbers")
-    return list(wanted) or known
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def _cell(value: Any, plain: Any) -> str:

@@ -96,7 +96,7 @@ def debate(args: argparse.Namespace) -> int:
         _print_json(log, rules.turns, values, judged)
     else:
         if args.transcript:
-            from evaluator.transcript import lines
+            from evaluator.commands.transcript import lines
 
             print("\n".join(lines(held, examined, records, rules)) + "\n", flush=True)
         print(log.printed(PRINTED), end="", file=sys.stderr)
@@ -155,8 +155,8 @@ def _values(held: Sequence[Held], examined: Examined, limit: int, index: bool) -
 def _judged(
     held: Sequence[Held], examined: Examined, limit: int, people: Judgments | None
 ) -> dict[str, dict[str, float | None]]:
-    from evaluator.formats.labels import CRITERIA
     from evaluator.judges.heuristic import judge
+    from schemas.debates import CRITERIA
 
     counted: dict[str, dict[str, float | None]] = {}
     sources: dict[str, Any] = {
@@ -240,8 +240,9 @@ def agreement(args: argparse.Namespace) -> int:
     import json
 
     from evaluator.findings import plain
-    from evaluator.formats.labels import CRITERIA, read_labels
+    from evaluator.formats.labels import read_labels
     from evaluator.measures.agreement import agreement as compare
+    from schemas.debates import CRITERIA
 
     labels = [label for path in args.files for label in read_labels(path)]
     found: dict[str, Any] = {}

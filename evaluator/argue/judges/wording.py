@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
-from evaluator.judges.embedding import ranks
+from evaluator.argue.judges.embedding import ranks
 
 _TOKEN = re.compile(r"[a-z]+|\d+(?:[,.]\d+)*|\.\d+")
 _END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Za-z0-9])|\n\s*\n")

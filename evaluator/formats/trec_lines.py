@@ -1,0 +1,245 @@
+"""The lines of a TREC run: block by block, by columns where every line is legal, else line by line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import isfinite
+from operator import itemgetter
+from typing import Protocol
+
+from evaluator.findings import Log, show
+from evaluator.formats.blocks import BOM, MAX_LINE, Block, WholeLines
+from evaluator.formats.ranked import Rules, Scan
+from evaluator.formats.trec_topics import RANK, TopicReader, any_number
+
+MAX_TAGS = 100  # different tags that are told apart
+MAX_BROKEN = 200_000  # lines that are broken before the rest is not read any more
+BROKEN_LINES = ("F005", "F007", "F009", "F010", "F013", "F014", "F025")
+CONTROLS = bytes(c for c in range(32) if c not in (9, 10, 13))
+_BLANK_RUN = b" " * 4096
+_SCORE_CHARS = b"0123456789.eE+-"
+SCORE = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_TAG = re.compile(rb"[A-Za-z0-9._-]{1,40}")
+
+
+class Ungrouped(Exception):
+    """A topic comes back after another one: the lines have to be grouped first."""
+
+
+class FastPath(Protocol):
+    """A faster way through a chunk; returns False if the chunk has anything unusual in it."""
+
+    def __call__(self, reader: RunReader, data: bytes, lines: Sequence[int]) -> bool: ...
+
+
+class RunReader(TopicReader):
+    """Checks blocks of lines against the rules and collects the ranks of judged documents."""
+
+    def __init__(self, rules: Rules, log: Log, fast: FastPath | None) -> None:
+        super().__init__(rules, log)
+        self.tag: bytes | None = None
+        self.tags: set[bytes] = set()
+        self.seen: set[bytes] = set()  # topics of all lines so far, also of broken ones
+        self.grouped = False  # the blocks were grouped by topic already
+        self.dropped: set[bytes] = set()  # topics with more lines than can be held
+        self.left_out = 0  # lines, also empty ones
+        self._fast = fast
+
+    def run(self, blocks: Iterator[Block], whole: WholeLines) -> Scan:
+        """Read all blocks and return what the run ranks. Raises :class:`Ungrouped`."""
+        first = True
+        for data, lines in blocks:
+            if first:
+                first = False
+                if data.startswith(BOM):
+                    self.log.add("F006", 1, "the file begins with a byte order mark")
+                    data = data[3:]
+            self.log.lines += len(lines)
+            if not (self._fast is not None and self._fast(self, data, lines)):
+                self.slow(data, lines)
+                if self._hopeless():
+                    break
+        for topic in self.dropped:
+            self.topics.pop(topic, None)
+        if self.log.lines == 0:
+            if not whole.broke_off:
+                self.log.add("F001", None, "the file is empty")
+        elif not (self.topics or self.strange or self.dropped or self.log.invalid):
+            self.log.add("F001", None, "the file has no line with a result")
+        return Scan(self.topics, self.tag, self.strange)
+
+    def _hopeless(self) -> bool:
+        """Whether so many lines were broken that reading on would only cost time (a small gz can hold millions)."""
+        broken = self.left_out
+        if self.log.invalid:  # then lines that would count otherwise are of no use either
+            broken = max(broken, sum(self.log.counts.get(code, 0) for code in BROKEN_LINES))
+        if broken <= MAX_BROKEN:
+            return False
+        last = self.log.lines
+        message = f"{broken:,} of the first {last:,} lines are broken or empty; the rest was not read"
+        self.log.add("F027", last, message)
+        return True
+
+    def slow(self, data: bytes, lines: Sequence[int]) -> None:
+        """Read one block without numpy."""
+        if not self._columns(data, lines):
+            self._by_line(data, lines)
+
+    def _columns(self, data: bytes, lines: Sequence[int]) -> bool:
+        """Read a block whose every line is legal. Returns False, having done nothing, if it is not sure."""
+        n = len(lines)
+        windows, number = -1, 0
+        if b"\r" in data:
+            windows = data.index(b"\r")
+            if data.count(b"\r\n") != data.count(b"\r"):
+                return False
+            number = data.count(b"\n", 0, windows)
+            data = data.replace(b"\r\n", b"\n")
+        if len(data.translate(None, CONTROLS)) != len(data) or _BLANK_RUN in data:
+            return False
+        if not data.isascii() and not _is_utf8(data):
+            return False
+        words = data.split()
+        if len(words) != 6 * n or n == 0:
+            return False
+        tag = words[5]
+        # Every line ends in the tag, and the tag is nowhere but in the sixth column: so each line has six.
+        if data.count(b" " + tag + b"\n") + data.count(b"\t" + tag + b"\n") != n:
+            if not all(len(line.split(None, 6)) == 6 for line in data.splitlines()):
+                return False
+        elif words.count(tag) != n and not all(len(line.split(None, 6)) == 6 for line in data.splitlines()):
+            return False
+        tags, docs, scores, ranks = words[5::6], words[2::6], words[4::6], words[3::6]
+        if tags.count(tag) != n or (self.tag is not None and tag != self.tag) or len(tag) > 1000:
+            return False
+        if words[1::6].count(b"Q0") != n or max(map(len, docs)) > 1000:
+            return False
+        digits = b"".join(ranks)
+        if not digits.isdigit() or max(map(len, ranks)) > 18:
+            return False
+        numbers = b"".join(scores)
+        if numbers.translate(None, _SCORE_CHARS) or max(map(len, scores)) > 1000:
+            return False
+        try:
+            values = list(map(float, scores))
+        except ValueError:
+            return False
+        if not (isfinite(max(values)) and isfinite(min(values))):
+            return False
+        groups = [(topic, sum(1 for _ in same)) for topic, same in groupby(words[0::6])]
+        if max(len(topic) for topic, _ in groups) > 1000:
+            return False
+        self.check_groups([topic for topic, _ in groups])
+        if self.tag is None:
+            self.first_tag(tag, lines[0])
+        if windows >= 0:
+            self.windows(lines[number])
+        start = 0
+        for topic, count in groups:
+            end = start + count
+            self.take(topic, docs[start:end], ranks[start:end], values[start:end], lines[start:end])
+            start = end
+        return True
+
+    def check_groups(self, topics: list[bytes]) -> None:
+        """Raise :class:`Ungrouped` if one of a block's groups of lines belongs to a topic that came before."""
+        if self.grouped:
+            return
+        known = self.rules.topics
+        if known is not None:
+            topics = [topic for topic in topics if topic in known]
+        if len(set(topics)) != len(topics) or not self.seen.isdisjoint(topics):
+            raise Ungrouped
+        self.seen.update(topics)
+
+    def first_tag(self, tag: bytes, line: int) -> None:
+        """Note the run's tag."""
+        self.tag = tag
+        self.tags.add(tag)
+        if _TAG.fullmatch(tag) is None:
+            self.log.add("F016", line, f"the run tag is {show(tag)}")
+
+    def windows(self, line: int) -> None:
+        """Report, once a file, a line that ends as in Windows."""
+        if self.log.once("F008"):
+            self.log.add("F008", line, "the line ends with carriage return and newline")
+
+    def _by_line(self, data: bytes, lines: Sequence[int]) -> None:
+        """Read a block line by line, report every broken line, and go on with the others."""
+        log = self.log
+        legal: list[tuple[int, tuple[bytes, bytes, bytes, float, int]]] = []  # with the number of its group
+        present: list[bytes] = []  # topics of all lines, also of broken ones, to see ungrouped files
+        windows: int | None = None
+        for raw, number in zip(data.split(b"\n"), lines, strict=False):
+            line = raw
+            if line.endswith(b"\r"):
+                windows = number if windows is None else windows
+                line = line[:-1]
+            if len(line) > MAX_LINE:
+                log.add("F009", number, f"the line is longer than {MAX_LINE:,} bytes")
+                self.left_out += 1
+                continue
+            words = line.split()
+            if words and (not present or present[-1] != words[0]):
+                present.append(words[0])
+            row = self._line(line, words, number)
+            if row is not None:
+                legal.append((len(present), row))
+            else:
+                self.left_out += 1
+        self.check_groups(present)
+        if windows is not None:
+            self.windows(windows)
+        for _, rows in groupby(legal, key=itemgetter(0)):
+            topics, docs, ranks, scores, numbers = zip(*(row for _, row in rows), strict=True)
+            self.take(topics[0], list(docs), list(ranks), list(scores), numbers)
+
+    def _line(
+        self, line: bytes, words: list[bytes], number: int
+    ) -> tuple[bytes, bytes, bytes, float, int] | None:
+        """Check one line; returns topic, document, rank, score and number, or None if it is left out.
+
+        A line counts if its fields can be told apart and its score has a place in an order, whatever was found.
+        """
+        log = self.log
+        if len(line.translate(None, CONTROLS + b"\r")) != len(line):
+            bad = next(c for c in line if c in CONTROLS or c == 13)
+            log.add("F007", number, f"the line holds the character U+{bad:04X}")
+        if not line.isascii() and not _is_utf8(line):
+            log.add("F005", number, f"the line is not UTF-8: {show(line)}")
+        if not words:
+            log.add("F025", number, "the line is empty")
+            return None
+        if len(words) != 6:
+            if log.wants("F010"):  # a million of them should not cost a million messages
+                count = f"{len(words):,} column{'' if len(words) == 1 else 's'}"
+                log.add("F010", number, f"the line has {count}, not 6: {show(line)}")
+            else:
+                log.add("F010", number, "")
+            if len(words) < 6:
+                return None
+        topic, q0, doc, rank, score, tag = words[:6]
+        if q0 != b"Q0":
+            log.add("F011", number, f"the second column is {show(q0)}", topic)
+        if self.tag is None:
+            self.first_tag(tag, number)
+        elif tag != self.tag and tag not in self.tags and len(self.tags) < MAX_TAGS:
+            self.tags.add(tag)
+            log.add("F015", number, f"the run tag is {show(tag)} here, but {show(self.tag)} before")
+        if RANK.fullmatch(rank) is None:
+            log.add("F013", number, f"the rank is {show(rank)}", topic)
+        value = float(score) if SCORE.fullmatch(score) is not None else None
+        if value is None or not isfinite(value):
+            log.add("F014", number, f"the score is {show(score)}", topic)
+            value = any_number(score)
+        return None if value is None else (topic, doc, rank, value, number)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -8,11 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluator import __version__
-from evaluator.errors import EvaluatorError
+from evaluator import __version__, process
+from evaluator.process import FINE
 from schemas.interrupts import heard
-
-FINE, INVALID, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 _EXAMPLES = """examples:
   evaluator check run.txt --topics queries.jsonl --corpus documents.jsonl.gz
@@ -37,27 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit code: 0 fine, 1 invalid run, 2 usage, 3 internal, 4 organiser's files."""
     heard()
     args = _parsed(sys.argv[1:] if argv is None else list(argv))
-    try:
-        code: int = args.call(args)
-        sys.stdout.flush()
-        return code
-    except EvaluatorError as error:
-        print("\n".join(error.lines()), file=sys.stderr)
-        return USAGE if error.usage else ORGANISER
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Nobody reads on; keep the interpreter from complaining when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FINE
-    except Exception as error:  # the process border
-        if args.debug:
-            raise
-        print(
-            f"internal error: {type(error).__name__}\n      Fix: report it, with the traceback that --debug shows",
-            file=sys.stderr,
-        )
-        return PLATFORM
+    return process.run(lambda: args.call(args), debug=args.debug)
 
 
 def _parsed(words: list[str]) -> argparse.Namespace:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from evaluator.__main__ import main
+from evaluator import process
+from evaluator.argue.cli import call
+from schemas.interrupts import heard
 
 if __name__ == "__main__":
-    sys.exit(main(["argue", *sys.argv[1:]]))
+    heard()
+    sys.exit(process.run(lambda: call(sys.argv[1:])))

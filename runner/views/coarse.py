@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from runner.model.run import FindingCount, Run
-    from runner.views.leaderboard.rows import LeaderboardTable, Row
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 Steps = Sequence[
@@ -101,25 +99,3 @@ def gravest(findings: Iterable[FindingCount], ours: bool) -> dict[str, dict[str,
             "title": worst.title if ours else "",
         }
     }
-
-
-def closed(table: LeaderboardTable, blinded: Iterable[str]) -> LeaderboardTable:
-    """``table`` with time and memory in steps if any of its cells is on one of the ``blinded`` datasets."""
-    hidden = set(blinded)
-    if not any(cell.dataset in hidden for cell in table.cells):
-        return table
-    return replace(table, rows=tuple(_closed(row) for row in table.rows))
-
-
-def _closed(row: Row) -> Row:
-    if row.time_step or row.memory_step:  # it is already
-        return row
-    executed = row.how == "executed"
-    return replace(
-        row,
-        wall_seconds=None,
-        memory_peak=None,
-        memory_source="none",
-        time_step=step(row.wall_seconds, TIME) if executed else "",
-        memory_step=step(row.memory_peak, MEMORY) if executed else "",
-    )

@@ -19,8 +19,8 @@ from filelock import FileLock
 from runner.engines import sandbox, tarstream
 from runner.engines.base import Cancelled, Mount, Volume
 from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.evict import PROGRAM, evict, judge
 from runner.engines.docker.owner import default_locks, private_folder
-from runner.engines.evict import PROGRAM, evict, judge
 from runner.engines.fake import FakeEngine
 from runner.engines.turns import Turns, cannot_evict
 from runner.model.container import ImageRef

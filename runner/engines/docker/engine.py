@@ -19,11 +19,11 @@ from runner.engines import moving, sandbox, tarstream
 from runner.engines.base import EngineInfo, Mount, Volume
 from runner.engines.docker import meter
 from runner.engines.docker.client import Clients, explanation, labels_filter
+from runner.engines.docker.evict import evict
 from runner.engines.docker.handle import CANCELLED
 from runner.engines.docker.owner import alive, default_locks, me, private_folder
 from runner.engines.docker.session import DockerSession, no_gpu, remove
 from runner.engines.docker.turns import DockerBoard
-from runner.engines.evict import evict
 from runner.engines.text import printable
 from runner.engines.turns import Turns
 from runner.model.config import EngineFor
@@ -185,7 +185,7 @@ class DockerEngine:
                     )
 
     def try_eviction(self) -> float:
-        """See :func:`runner.engines.evict.evict`."""
+        """See :func:`runner.engines.docker.evict.evict`."""
         return evict(self)
 
     # -- images -------------------------------------------------------------------------------------------

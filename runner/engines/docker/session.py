@@ -9,21 +9,19 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runner.engines import accounts, collect, moving, sandbox, tarstream
 from runner.engines.base import ContainerSpec, Mount, Owner, Volume
 from runner.engines.docker.client import Clients, explanation
 from runner.engines.docker.handle import DockerHandle
+from runner.engines.docker.host import Host
 from runner.engines.docker.owner import Slot, default_locks, me
 from runner.engines.roles import SIDECARS, Room
 from runner.engines.text import printable
 from runner.engines.witness import Witness
 from runner.model.container import Collected
 from runner.model.errors import PlatformError
-
-if TYPE_CHECKING:
-    from runner.engines.docker.engine import DockerEngine
 
 TRANSFER = 1800.0  # seconds for moving files in or out
 SOCKET_BYTES, SOCKET_INODES = 64 * 1024, 32
@@ -44,11 +42,11 @@ NO_NETWORK = re.compile(r"network .* not found|could not find a network|user nam
 
 
 class DockerSession:
-    """See :class:`runner.engines.base.Session`. Made by :meth:`DockerEngine.session`."""
+    """See :class:`runner.engines.base.Session`. Made by the engine's ``session``."""
 
-    def __init__(self, engine: DockerEngine, attempt_id: str, labels: Mapping[str, str]) -> None:
+    def __init__(self, engine: Host, attempt_id: str, labels: Mapping[str, str]) -> None:
         self._engine = engine
-        self._clients: Clients = engine.clients
+        self._clients = engine.clients
         self._attempt = attempt_id
         self._slot = Slot(default_locks())
         self._labels = dict(labels) | {"proctor.attempt": attempt_id, "proctor.owner": me()}

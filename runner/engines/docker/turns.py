@@ -9,16 +9,13 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from runner.engines.docker.evict import evict
+from runner.engines.docker.host import Host
 from runner.engines.docker.owner import alive, default_locks, me, private_folder
 from runner.engines.docker.session import owner_tag, remove
-from runner.engines.evict import evict
 from runner.engines.turns import TURN
 from runner.model.task import Visibility
-
-if TYPE_CHECKING:
-    from runner.engines.docker.engine import DockerEngine
 
 MARK = "proctor-blinded-since-eviction"
 _running: set[str] = set()  # attempts of this process, whichever object of the engine they belong to
@@ -27,7 +24,7 @@ _running: set[str] = set()  # attempts of this process, whichever object of the 
 class DockerBoard:
     """See :class:`runner.engines.turns.Board`."""
 
-    def __init__(self, engine: DockerEngine) -> None:
+    def __init__(self, engine: Host) -> None:
         self._engine = engine
 
     def announce(self, visibility: Visibility, attempt_id: str) -> None:
@@ -93,7 +90,7 @@ class DockerBoard:
         self._file().unlink(missing_ok=True)
 
     def evict(self) -> None:
-        """See :func:`runner.engines.evict.evict`."""
+        """See :func:`runner.engines.docker.evict.evict`."""
         evict(self._engine)
 
     def gate(self) -> Path:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from runner.model.run import Run
 from runner.model.task import Cell
+from runner.views.coarse import MEMORY, TIME, step
 from runner.views.leaderboard.judges import Judge
 
 
@@ -157,3 +158,25 @@ class LeaderboardTable:
     round: RoundInfo | None = None
     filters: Mapping[str, str] = field(default_factory=dict)
     judges: tuple[Judge, ...] = ()
+
+
+def coarsened(table: LeaderboardTable, blinded: Iterable[str]) -> LeaderboardTable:
+    """``table`` with time and memory in steps if any of its cells is on one of the ``blinded`` datasets."""
+    hidden = set(blinded)
+    if not any(cell.dataset in hidden for cell in table.cells):
+        return table
+    return replace(table, rows=tuple(_coarsened(row) for row in table.rows))
+
+
+def _coarsened(row: Row) -> Row:
+    if row.time_step or row.memory_step:  # it is already
+        return row
+    executed = row.how == "executed"
+    return replace(
+        row,
+        wall_seconds=None,
+        memory_peak=None,
+        memory_source="none",
+        time_step=step(row.wall_seconds, TIME) if executed else "",
+        memory_step=step(row.memory_peak, MEMORY) if executed else "",
+    )

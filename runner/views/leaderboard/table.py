@@ -18,7 +18,6 @@ from runner.model.errors import RunnerError
 from runner.model.run import MeasureValue, Run
 from runner.model.task import Cell, Table, Task
 from runner.records.store import queries
-from runner.views import coarse
 from runner.views.audience import Audience, defused, escape, not_for, scores_open
 from runner.views.leaderboard.choosing import (
     BASELINES,
@@ -32,7 +31,7 @@ from runner.views.leaderboard.choosing import (
 )
 from runner.views.leaderboard.comparing import compare
 from runner.views.leaderboard.judges import concerned, judge_notes, judges_of
-from runner.views.leaderboard.rows import CellScore, Column, LeaderboardTable, Part, Row, Value
+from runner.views.leaderboard.rows import CellScore, Column, LeaderboardTable, Part, Row, Value, coarsened
 from runner.views.leaderboard.trusting import trusted
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ def closed(table: LeaderboardTable, task: Task) -> LeaderboardTable:
     """``table`` as it is for everybody but the organiser: on hidden data with steps in place of figures."""
     datasets = {cell.dataset for cell in table.cells}
     open_ = {name for name, dataset in task.datasets.items() if dataset.visibility == "public"}
-    return coarse.closed(table, datasets - open_)
+    return coarsened(table, datasets - open_)
 
 
 def filtered(

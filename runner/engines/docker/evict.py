@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import json
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runner.engines import sandbox, tarstream
 from runner.engines.base import Mount, Volume
+from runner.engines.docker.host import Host
 from runner.engines.docker.owner import me
+from runner.engines.docker.session import owner_tag, remove
 from runner.engines.text import printable
 from runner.engines.turns import cannot_evict
 from runner.model.errors import PlatformError
-
-if TYPE_CHECKING:
-    from runner.engines.docker.engine import DockerEngine
 
 PAGES = 64
 SECONDS = 600  # a machine with much memory has much to give up
@@ -76,7 +75,7 @@ print(json.dumps(said))
 """
 
 
-def evict(engine: DockerEngine) -> float:
+def evict(engine: Host) -> float:
     """Empty the caches; returns the seconds that the kernel took. Raises E311 when it cannot be done or proved."""
     text = _run(engine)
     try:
@@ -104,10 +103,8 @@ def judge(said: dict[str, Any]) -> str:
     return ""
 
 
-def _run(engine: DockerEngine) -> str:
+def _run(engine: Host) -> str:
     """Run the program in its container, with a new volume beside it; returns what it printed."""
-    from runner.engines.docker.session import owner_tag, remove
-
     tag = secrets.token_hex(6)
     labels = {"proctor.attempt": f"evict-{tag}", "proctor.owner": me(), "proctor.role": "evict"}
     volume = Volume(f"proctor-evict-{tag}")

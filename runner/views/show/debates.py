@@ -13,6 +13,7 @@ from runner.tasks.transcripts import json_lines
 from runner.views.audience import Audience, escape, not_for, sees_inside, sight
 from runner.views.show.arguments import Index, look_up, marks, ours
 from runner.views.show.texts import MAX_ID, number, shown, whole
+from schemas.debates import CRITERIA
 from schemas.words import count_words
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ FAILURES = (
     *("timeout", "connection", "status", "empty", "too-large", "not-json", "wrong-type", "no-content"),
     *("run-limit", "server-ended"),
 )  # the driver's own words; nothing else is ever counted under a name
-CRITERIA = ("quantity", "quality", "relation", "manner")
 # Measures of a turn that are said beside it in another way.
 SAID = ("answered", "within-word-limit", "words", "latency")
 

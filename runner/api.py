@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from runner.model import config
 from runner.model.errors import RunnerError
 from runner.model.task import Task
-from runner.views import frames
 from runner.views.audience import Audience
+from runner.views.leaderboard import frames
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ from runner.api import Home, open_home
 from runner.cli.app import app
 from runner.cli.main import load_commands
 from runner.model.errors import RunnerError
-from runner.views import frames
 from runner.views.audience import ORGANISER
+from runner.views.leaderboard import frames
 from runner.views.leaderboard.export import export
 from runner.views.leaderboard.table import build
 from tests.worlds import records

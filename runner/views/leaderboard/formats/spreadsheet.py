@@ -8,7 +8,7 @@ from runner.views.leaderboard.rows import LeaderboardTable
 
 def to_csv(table: LeaderboardTable) -> str:
     """One line a submission, ranked ones first; scores at full precision. No cell starts a spreadsheet formula."""
-    from runner.views import frames
+    from runner.views.leaderboard import frames
 
     made = frames.leaderboard(table)
     # Who judged, and how reliable that is, where somebody did; staleness where something is stale.

@@ -14,9 +14,7 @@ PACKAGES = ("runner", "evaluator", "sidecars", "schemas")
 MODULE, FUNCTION = 400, 60
 
 LONG_MODULES = {
-    "evaluator/argue/cli.py": "the options of its commands",
     "evaluator/argue/scoring.py": "the definitions of all scores of reports, side by side",
-    "evaluator/formats/trec.py": "the reader of runs: each rule with its finding",
     "evaluator/kinds/debate.py": "all measures of debates are taken in one pass",
     "evaluator/kinds/report.py": "all measures of reports are taken in one pass",
     "runner/engines/docker/engine.py": "the whole engine interface on Docker",

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evaluator.argue.lines import parse
-from schemas.jsonl import kind_of
 from evaluator.argue.models import Document, Sentence
 from evaluator.argue.report_parts import (
     Citations,
@@ -20,6 +19,7 @@ from evaluator.argue.report_parts import (
     topic_id,
 )
 from evaluator.findings import CODES
+from schemas.jsonl import kind_of
 
 MAX_SENTENCES = 5_000
 KEYS = ("responses", "answer", "sentences", "report")

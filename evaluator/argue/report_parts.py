@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from schemas.jsonl import kind_of
 from evaluator.argue.models import Document, Sentence
 from evaluator.findings import show
+from schemas.jsonl import kind_of
 
 MAX_ID = 512  # characters
 MAX_CITATIONS = 1_000  # of one sentence

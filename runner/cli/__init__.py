@@ -1,1 +1,1 @@
-"""The commands of ``runner``: one module for each noun, and what they print."""
+"""The command line: its root, what commands share, and how things are printed."""

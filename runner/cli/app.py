@@ -59,5 +59,5 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    output.manners.debug = output.manners.debug or debug
-    output.manners.quiet = quiet
+    output.options.debug = output.options.debug or debug
+    output.options.quiet = quiet

@@ -46,14 +46,14 @@ def all_tasks(where: Config) -> dict[str, Task]:
     return found
 
 
-def one_task(where: Config, name: str) -> Task:
+def load_task(where: Config, name: str) -> Task:
     """The task called ``name``. Raises E102 or E401."""
     from runner.tasks.load import load_task
 
     return load_task(where, name)
 
 
-def the_dataset(task: Task, name: str) -> Dataset:
+def get_dataset(task: Task, name: str) -> Dataset:
     """The dataset ``name`` of ``task``. Raises E102."""
     from runner.model.errors import RunnerError
 
@@ -99,7 +99,7 @@ def coordinating(*, dry_run: bool = False) -> Iterator[Coordinator]:
         yield coordinator
 
 
-def some_submissions(
+def select_submissions(
     where: Config, team: str | None, software: str | None
 ) -> tuple[list[SubmissionFile], int]:
     """The usable submission files of a team, and the exit code for the others (0: none); one must be usable.

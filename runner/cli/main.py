@@ -11,7 +11,7 @@ from runner.cli.app import app
 
 def load_commands() -> None:
     """Each noun registers its commands by being imported; the help lists them in this order."""
-    from runner.cli import (  # noqa: F401
+    from runner.cli.commands import (  # noqa: F401
         data,
         evaluate,
         labels,
@@ -26,7 +26,7 @@ def load_commands() -> None:
     )
 
     # isort: split
-    from runner.cli import demo  # noqa: F401
+    from runner.cli.commands import demo  # noqa: F401
 
 
 def main() -> None:
@@ -43,14 +43,14 @@ def main() -> None:
     try:
         sys.exit(app(standalone_mode=True) or 0)
     except RunnerError as error:
-        if output.manners.debug:
+        if output.options.debug:
             raise
         output.show_error(error)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:  # before any command began
         sys.exit(INTERRUPTED)
     except OSError as error:
-        if output.manners.debug:
+        if output.options.debug:
             raise
         name = f"{error.filename}: " if error.filename else ""
         output.show_error(
@@ -63,7 +63,7 @@ def main() -> None:
         )
         sys.exit(PLATFORM)
     except Exception as error:
-        if output.manners.debug:
+        if output.options.debug:
             raise
         output.show_error(
             RunnerError(

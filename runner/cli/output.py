@@ -18,14 +18,14 @@ SHOWN_PROBLEMS = 50
 
 
 @dataclass
-class Manners:
+class OutputOptions:
     """What the root options asked for."""
 
     debug: bool = False
     quiet: bool = False
 
 
-manners = Manners()
+options = OutputOptions()
 
 
 def printable(text: str) -> str:
@@ -54,7 +54,7 @@ def as_json(value: Any) -> None:
 
 def say(text: str) -> None:
     """Print chatter to stderr, unless --quiet."""
-    if not manners.quiet:
+    if not options.quiet:
         sys.stderr.write(printable(text) + "\n")
         sys.stderr.flush()
 

@@ -40,7 +40,7 @@ def pack_one(
     from runner.execution import trial as local
     from runner.submissions import pack as packing
 
-    task = context.one_task(where, submission.task)
+    task = context.load_task(where, submission.task)
     machine = context.machine(where)
     engine = machine.engine([task.limits])
     image = built(machine, submission)

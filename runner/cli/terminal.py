@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runner.cli import output
 
 if TYPE_CHECKING:
-    from runner.execution.pool import Moment
+    from runner.execution.pool import RunProgress
     from runner.model.errors import RunnerError
 
 
@@ -31,9 +31,9 @@ class Terminal:
 
         from runner.cli.render import became
 
-        if not sys.stderr.isatty() or output.manners.quiet or total == 0:
+        if not sys.stderr.isatty() or output.options.quiet or total == 0:
 
-            def line(moment: Moment) -> None:
+            def line(moment: RunProgress) -> None:
                 if moment.kind == "done":
                     output.say(f"{moment.run.id}: {became(moment.run)}")
                 elif moment.kind == "blocked":
@@ -50,7 +50,7 @@ class Terminal:
         ) as bar:  # fmt: skip
             job = bar.add_task("runs", total=total, now="")
 
-            def show(moment: Moment) -> None:
+            def show(moment: RunProgress) -> None:
                 if moment.kind == "started":
                     running[moment.run.id] = moment.step
                 else:

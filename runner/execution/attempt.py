@@ -35,7 +35,7 @@ class Stop(Protocol):
     def stopping(self) -> bool: ...
 
 
-class Never:
+class NotStoppable:
     """Nobody stops anything."""
 
     def cancelled(self, run_id: str) -> bool:
@@ -50,7 +50,7 @@ def engine_attempt(run_id: str, number: int, role: str = "run") -> str:
     return f"{run_id}-{number}" if role == "run" else f"{run_id}-{number}-{role}"
 
 
-def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = Never()) -> Attempt:
+def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = NotStoppable()) -> Attempt:
     """Run ``job`` once and seal what came out as the next attempt of its run.
 
     Returns the sealed attempt, whatever the verdict. Raises KeyboardInterrupt when the whole command is
@@ -154,7 +154,7 @@ def evaluate(
     scenario: str,
     engine: Engine,
     archive: RunArchive,
-    stop: Stop = Never(),
+    stop: Stop = NotStoppable(),
 ) -> Evaluation:
     """Evaluate a sealed attempt with the verdict ``ok`` and put the evaluation beside it, never over another.
 

@@ -20,7 +20,7 @@ from runner.execution.evaluation import Evaluated, evaluate, evaluator_image
 from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
 from runner.model.task import Dataset, Task
-from runner.tasks.files import inputs_digest, missing_sources, not_made, truths_digest
+from runner.tasks.files import inputs_digest, missing_sources, truths_digest, why_stage_missing
 
 MANY = 30  # measures that are asked for one by one
 
@@ -86,7 +86,7 @@ def _one_by_one(task: Task, together: str, tried: Callable[[Task], Evaluated]) -
 
 
 def _there(dataset: Dataset) -> bool:
-    return not missing_sources(dataset) and not not_made(dataset) and dataset.truths.is_dir()
+    return not missing_sources(dataset) and not why_stage_missing(dataset) and dataset.truths.is_dir()
 
 
 def _all(task: Task, computed: bool | None, why: str) -> list[Answer]:

@@ -19,14 +19,14 @@ from runner.execution import stage as stages
 from runner.execution.evaluator import Evaluator
 from runner.execution.machine import Machine
 from runner.execution.plan import Plan, Planned, Selection, check_names, plan
-from runner.execution.pool import Control, Moment, Pool, Undone, room_of
+from runner.execution.pool import Control, Pool, RunProgress, Undone, needs_of
 from runner.execution.replies import replies_of
 from runner.execution.workspace import Workspace
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.run import Run
 from runner.model.task import Task
-from runner.records.commit import adopt
+from runner.records.commit import commit_orphans
 from runner.records.commit import coordinator as only_coordinator
 from runner.records.store.connect import Store, open_store
 from runner.submissions.register import registered
@@ -46,7 +46,7 @@ class Listener(Protocol):
     def problem(self, error: RunnerError) -> None:
         """Something that stops a part of the work, and not the rest."""
 
-    def progress(self, total: int) -> AbstractContextManager[Callable[[Moment], None]]:
+    def progress(self, total: int) -> AbstractContextManager[Callable[[RunProgress], None]]:
         """Around the work on ``total`` runs: gives who is told each moment of it."""
 
 
@@ -90,7 +90,7 @@ def coordinating(
     """
     machine = machine or Machine(config, listener.say)
     with open_store(config) as store, nullcontext() if dry_run else only_coordinator(config):
-        adopted = 0 if dry_run else adopt(store)
+        adopted = 0 if dry_run else commit_orphans(store)
         yield Coordinator(config, store, machine, listener, adopted=adopted, dry_run=dry_run)
 
 
@@ -190,7 +190,7 @@ class Coordinator:
         check_task(task, self.config, used)
         bundles = self.workspace.bundles
         engine = self.machine.engine(
-            [room_of(task, bundles.get(p.run.submission.id), p.step) for p in planned]
+            [needs_of(task, bundles.get(p.run.submission.id), p.step) for p in planned]
         )
         return Evaluator.of(
             task,
@@ -214,7 +214,7 @@ class Coordinator:
         tell, made = self.listener, False
         for state in stages.states(self.config, self.store, self._tasks, None if only is None else [only]):
             name, command = f"{state.task.id}/{state.dataset.id}", f"{state.task.id} {state.dataset.id}"
-            if nobody := stages.uncounted(state.task, state.dataset):
+            if nobody := stages.why_no_runs(state.task, state.dataset):
                 tell.say(nobody)
             if state.name == "missing" and not state.why:
                 try:

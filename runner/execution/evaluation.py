@@ -65,14 +65,14 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
-class Beside:
+class GatewaySetup:
     """What an evaluation needs when the evaluator may ask models: the image of the gateway, and known replies."""
 
     sidecars: ImageRef
     replies: Path | None = None
 
 
-def handed(folder: Path, run_file: str, most: int) -> dict[str, Path]:
+def files_for_evaluator(folder: Path, run_file: str, most: int) -> dict[str, Path]:
     """The files of a run's output that the evaluator is given: the main one, and others beside it by name.
 
     Others are left out where they would make it more than ``most`` bytes or :data:`MAX_HANDED_FILES` files.
@@ -101,7 +101,7 @@ def evaluate(
     staging: Path,
     cancelled: Callable[[], bool],
     records: bool = False,
-    beside: Beside | None = None,
+    beside: GatewaySetup | None = None,
 ) -> Evaluated:
     """Run the evaluator ``image`` on ``run_folder / run_file`` and leave its checked files in ``staging``.
 
@@ -113,7 +113,7 @@ def evaluate(
     asked = json.dumps(request(task, dataset, scenario, run_file, records=records)).encode()
     (staging / "logs").mkdir()
     limits = task.evaluator_limits
-    files = handed(run_folder, run_file, task.limits.output + (RECORDS if records else 0))
+    files = files_for_evaluator(run_folder, run_file, task.limits.output + (RECORDS if records else 0))
     size = sum(path.stat().st_size for path in files.values())
     inputs = engine.data_volume(digests["inputs"], lambda: view_files(dataset))
     truths = engine.data_volume(digests["truths"], lambda: folder_files(dataset.truths))
@@ -175,7 +175,7 @@ def evaluate(
     return Evaluated(status, message, exit_, image.id, started, finished, final, services, facts, fault)
 
 
-def _gateway(session: Session, task: Task, beside: Beside | None) -> GatewayRoom | None:
+def _gateway(session: Session, task: Task, beside: GatewaySetup | None) -> GatewayRoom | None:
     service = task.evaluation_gateway
     if service is None:
         return None

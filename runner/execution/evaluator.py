@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.engines.base import Engine
-from runner.execution.evaluation import Beside, evaluator_image
+from runner.execution.evaluation import GatewaySetup, evaluator_image
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.model.task import Dataset, Task
@@ -22,7 +22,7 @@ class Evaluator:
     image: ImageRef
     default: bool
     digests: Mapping[str, Mapping[str, str]]  # dataset id -> {"inputs": …, "truths": …}
-    beside: Beside | None = None  # of a task whose evaluator may ask models
+    beside: GatewaySetup | None = None  # of a task whose evaluator may ask models
 
     @classmethod
     def of(
@@ -50,5 +50,5 @@ class Evaluator:
                     why=f"The evaluator of {task.id} asks models through the gateway, a container of ours.",
                     fix="run `make setup`",
                 )
-            beside = Beside(engine.resolve(sidecars), replies)
+            beside = GatewaySetup(engine.resolve(sidecars), replies)
         return cls(task, image, task.evaluator_image is None, digests, beside)

@@ -12,7 +12,7 @@ from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError
 from runner.model.run import Run
 from runner.model.task import Dataset, Task
-from runner.tasks.files import missing_sources, not_made, truths_digest
+from runner.tasks.files import missing_sources, truths_digest, why_stage_missing
 
 Step = Literal["execute", "evaluate"]
 
@@ -206,7 +206,7 @@ def _without_data(case: _Case) -> Skipped | None:
     """A run that is to be worked on, and whose dataset was not made or not fetched."""
     if case.name in ("withdrawn", "running", "scored", "invalid", "failed"):
         return None
-    if why := not_made(case.dataset):
+    if why := why_stage_missing(case.dataset):
         return Skipped(case.run, why, blocked=True)
     if missing := missing_sources(case.dataset):
         return Skipped(

@@ -62,7 +62,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Moment:
+class RunProgress:
     """One thing to tell a person: a step that started or ended, or a run that is done."""
 
     kind: str  # started, ended, done, blocked
@@ -79,7 +79,7 @@ class Undone(NamedTuple):
 
 
 @dataclass
-class _Room:
+class _Capacity:
     """What the engine's machine has left. Bytes and processors."""
 
     memory: float
@@ -93,7 +93,7 @@ class _Room:
         self.cpus -= sign * limits.cpus
 
 
-def room_of(task: Task, bundle: Bundle | None, step: Step) -> Limits:
+def needs_of(task: Task, bundle: Bundle | None, step: Step) -> Limits:
     """What one step needs of the machine: its own limits, and the memory of the containers beside it."""
     if step == "execute":
         chosen = None if bundle is None or bundle.data["runs"] else bundle.data.get("workflow", task.workflow)
@@ -115,12 +115,12 @@ class Pool:
         control: Control,
         *,
         jobs: int | None = None,
-        tell: Callable[[Moment], None] = lambda _: None,
+        tell: Callable[[RunProgress], None] = lambda _: None,
     ) -> None:
         self.engine, self.workspace, self.control, self.tell = engine, workspace, control, tell
         info = engine.info()
         self.jobs = max(1, jobs or int(info.cpus) or 1)
-        self.room = _Room(info.memory * 0.9, float(info.cpus))
+        self.room = _Capacity(info.memory * 0.9, float(info.cpus))
         self.results: queue.Queue[tuple[Planned, Attempt | Evaluation | BaseException]] = queue.Queue()
         self.served: Counter[str] = Counter()
         self._active: Counter[Visibility] = Counter()
@@ -142,7 +142,7 @@ class Pool:
                         if called_off := self._called_off(planned):
                             done[planned.run.id] = called_off
                             open_runs.discard(planned.run.id)
-                            self.tell(Moment("done", called_off, planned.step))
+                            self.tell(RunProgress("done", called_off, planned.step))
                             continue
                         self._start(workers, planned)
                         active += 1
@@ -159,7 +159,7 @@ class Pool:
                             self.workspace.store, planned.run.id, self.workspace.tasks.values()
                         )
                         open_runs.discard(planned.run.id)
-                        self.tell(Moment("done", done[planned.run.id], planned.step))
+                        self.tell(RunProgress("done", done[planned.run.id], planned.step))
                     else:
                         waiting.appendleft(after)
             except BaseException:
@@ -176,7 +176,7 @@ class Pool:
         return self.workspace.tasks[planned.run.submission.task]
 
     def _limits(self, planned: Planned) -> Limits:
-        return room_of(
+        return needs_of(
             self._task(planned), self.workspace.bundles.get(planned.run.submission.id), planned.step
         )
 
@@ -223,7 +223,7 @@ class Pool:
 
     def _blocked(self, planned: Planned, why: str, exit_code: int = PLATFORM) -> None:
         self.failed[planned.run.id] = Undone(why, exit_code)
-        self.tell(Moment("blocked", planned.run, planned.step, why))
+        self.tell(RunProgress("blocked", planned.run, planned.step, why))
 
     def _called_off(self, planned: Planned) -> Run | None:
         """The run, when somebody cancelled or withdrew it since it was planned.
@@ -242,7 +242,7 @@ class Pool:
         self._active[self._visibility(planned)] += 1
         if planned.step == "execute":
             self.served[planned.run.submission.team] += 1
-        self.tell(Moment("started", planned.run, planned.step))
+        self.tell(RunProgress("started", planned.run, planned.step))
         workers.submit(self._work, planned)
 
     def _work(self, planned: Planned) -> None:
@@ -281,7 +281,7 @@ class Pool:
             raise result
         commit(self.workspace.store, result)
         run = find_run(self.workspace.store, planned.run.id, self.workspace.tasks.values())
-        self.tell(Moment("ended", run, planned.step))
+        self.tell(RunProgress("ended", run, planned.step))
         if run.outcome.todo == "run":
             return replace(planned, run=run, step="execute", why=run.outcome.reason)
         if run.outcome.todo == "evaluate":

@@ -11,7 +11,7 @@ from runner.model.errors import RunnerError
 from runner.model.task import Task
 from runner.submissions.load import load_submission
 from runner.submissions.pack import image_of
-from runner.tasks.files import missing_sources, not_made
+from runner.tasks.files import missing_sources, why_stage_missing
 
 
 def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict
             if missing_sources(dataset):
                 say(f"left out {dataset.id}: its files have not been fetched")
                 continue
-            if why := not_made(dataset):
+            if why := why_stage_missing(dataset):
                 say(f"left out {dataset.id}: {why}")
                 continue
             for scenario in submission.scenarios:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.execution.replies import locked, made_beside
+from runner.execution.replies import locked, temporary_sibling
 from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from schemas import jsonl
@@ -97,7 +97,7 @@ def account(book: Path) -> Path:
 def recount(book: Path, price: Mapping[str, float] | None = None) -> Spent:
     """The sum over all call logs in the archive of the task."""
     total = Spent()
-    for path in made_beside(RunArchive(book.parent.parent / "archive"), book.stem, CALLS):
+    for path in temporary_sibling(RunArchive(book.parent.parent / "archive"), book.stem, CALLS):
         for line in calls(path):
             total += used_by(line or {}, price or {})
     return total

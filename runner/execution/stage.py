@@ -120,7 +120,7 @@ def gather(store: Store, tasks: Mapping[str, Task], stage: Stage) -> Gathered:
     return Gathered(tuple(found), left_out)
 
 
-def uncounted(task: Task, dataset: Dataset) -> str:
+def why_no_runs(task: Task, dataset: Dataset) -> str:
     """Why no software runs on a dataset although it was made: no table has it. Empty when one does."""
     if any(cell.dataset == dataset.id for cell in cells(task)):
         return ""
@@ -323,7 +323,7 @@ def changed(known: Mapping[str, Any], gathered: Gathered) -> bool:
 
 
 @dataclass(frozen=True)
-class State:
+class StageStatus:
     """How a stage's dataset stands: ``missing`` (never made), ``current`` or ``changed``; ``why`` it cannot be made."""
 
     task: Task
@@ -334,7 +334,7 @@ class State:
 
 def states(
     config: Config, store: Store, tasks: Mapping[str, Task], only: Sequence[str] | None = None
-) -> list[State]:
+) -> list[StageStatus]:
     """How every dataset stands that is made from runs, of all tasks or of some."""
     found = []
     for task in tasks.values():
@@ -348,12 +348,14 @@ def states(
 
 def _state(
     config: Config, store: Store, tasks: Mapping[str, Task], task: Task, dataset: Dataset, stage: Stage
-) -> State:
+) -> StageStatus:
     known = provenance(config, task, dataset)
     try:
         gathered = gather(store, tasks, stage)
     except RunnerError as error:
-        return State(task, dataset, "missing" if known is None else "current", f"{error.what}. {error.why}")
+        return StageStatus(
+            task, dataset, "missing" if known is None else "current", f"{error.what}. {error.why}"
+        )
     if known is None:
-        return State(task, dataset, "missing")
-    return State(task, dataset, "changed" if changed(known, gathered) else "current")
+        return StageStatus(task, dataset, "missing")
+    return StageStatus(task, dataset, "changed" if changed(known, gathered) else "current")

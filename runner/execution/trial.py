@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.engines.base import Engine
-from runner.execution.attempt import Never, Stop, evaluate, execute
+from runner.execution.attempt import NotStoppable, Stop, evaluate, execute
 from runner.execution.evaluator import Evaluator
 from runner.execution.job import InputRun, Job
 from runner.execution.lock import make_job
@@ -120,7 +120,7 @@ def check(
     config, engine, evaluator = machine.config, machine.engine(), machine.evaluator()
     config.home.mkdir(parents=True, exist_ok=True)
     scratch = replace(config, home=Path(tempfile.mkdtemp(prefix="check-", dir=config.home)))
-    stop = stop or Never()
+    stop = stop or NotStoppable()
     try:
         with open_store(scratch, url=f"sqlite:///{scratch.database}") as store:
             sidecars = machine.images(["sidecars"])["sidecars"] if task.needs_sidecars else None

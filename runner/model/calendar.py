@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import schemas
-from runner.model.dates import DateError, Moment, parse
+from runner.model.dates import DateError, ZonedTime, parse
 from runner.model.errors import RunnerError, no_such
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Round:
 
     id: str
     title: str
-    at: Moment
+    at: ZonedTime
     datasets: tuple[str, ...]
 
 
@@ -31,20 +31,20 @@ class Round:
 class Calendar:
     """The dates of a task. ``extensions`` are those of task.yaml; later ones are events."""
 
-    opens: Moment | None = None
-    closes: Moment | None = None
+    opens: ZonedTime | None = None
+    closes: ZonedTime | None = None
     rounds: Mapping[str, Round] = field(default_factory=dict)
-    extensions: Mapping[str, Moment] = field(default_factory=dict)
+    extensions: Mapping[str, ZonedTime] = field(default_factory=dict)
     rule: str = "latest-per-software"
 
-    def deadline(self, team: str, granted: Mapping[str, Moment] | None = None) -> Moment | None:
+    def deadline(self, team: str, granted: Mapping[str, ZonedTime] | None = None) -> ZonedTime | None:
         """Until when ``team`` may hand in: never earlier than the closing date; ``granted`` by events comes first."""
         if self.closes is None:
             return None
         own = (granted or {}).get(team) or self.extensions.get(team)
         return self.closes if own is None else max(self.closes, own, key=lambda moment: moment.end)
 
-    def cutoff(self, round_: Round, team: str, granted: Mapping[str, Moment] | None = None) -> Moment:
+    def cutoff(self, round_: Round, team: str, granted: Mapping[str, ZonedTime] | None = None) -> ZonedTime:
         """Until when what counts in ``round_`` may be received from ``team``.
 
         An extension moves the rounds at the closing date or later; earlier ones are the same for everybody.
@@ -84,7 +84,7 @@ def calendar(task: Task) -> Calendar:
 
 def problems(data: Mapping[str, Any]) -> Iterator[tuple[Pointer, str, str]]:
     """What is wrong with the dates of a raw definition: place, what, fix. Tolerates what the schema refuses."""
-    found: dict[Pointer, Moment] = {}
+    found: dict[Pointer, ZonedTime] = {}
     texts: list[tuple[Pointer, Any]] = [((key,), data[key]) for key in ("opens", "closes") if key in data]
     rows = data.get("rounds")
     rounds = [
@@ -137,7 +137,7 @@ def problems(data: Mapping[str, Any]) -> Iterator[tuple[Pointer, str, str]]:
                 )
 
 
-def later(task: Task, text: str) -> Moment:
+def later(task: Task, text: str) -> ZonedTime:
     """The date to which a deadline of ``task`` may be extended. Raises E101 when it is none or not later."""
     try:
         moment = parse(text)
@@ -158,7 +158,7 @@ def later(task: Task, text: str) -> Moment:
     return moment
 
 
-def the_round(task: Task, name: str) -> Round:
+def get_round(task: Task, name: str) -> Round:
     """The round ``name`` of ``task``. Raises E102."""
     rounds = calendar(task).rounds
     if name not in rounds:

@@ -57,7 +57,7 @@ class DateError(ValueError):
 
 
 @dataclass(frozen=True, order=True)
-class Moment:
+class ZonedTime:
     """A date as it was announced. Ordered by the instant it begins; ``seconds`` is how long it lasts (60 or 1)."""
 
     at: datetime  # in UTC
@@ -105,7 +105,7 @@ class Moment:
         return self.at.astimezone(zone).strftime(f"%Y-%m-%d %H:%M{':%S' if self.seconds == 1 else ''}")
 
 
-def parse(text: str) -> Moment:
+def parse(text: str) -> ZonedTime:
     """The date written as ``text``. Raises :class:`DateError` when it is none, or when its zone is missing or unclear."""
     found = _DATE.fullmatch(text.strip())
     if not found:
@@ -128,7 +128,7 @@ def parse(text: str) -> Moment:
         )
         raise DateError(f"there is no such date: {error}", fix) from None
     where, label = _zone(zone.strip())
-    return Moment(_instant(naive, where), 1 if second else 60, where, label)
+    return ZonedTime(_instant(naive, where), 1 if second else 60, where, label)
 
 
 def _zone(text: str) -> tuple[tzinfo, str]:

@@ -24,7 +24,7 @@ def commit(store: Store, sealed: Attempt | Evaluation) -> None:
         store.commit("evaluation-committed", {**data, **more}, actor=COORDINATOR)
 
 
-def adopt(store: Store) -> int:
+def commit_orphans(store: Store) -> int:
     """Commit what a killed process had sealed but not recorded, and sweep its unfinished folders.
 
     Returns how many attempts and evaluations were taken over. Runs of a submission that the log does not know are left

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from runner.model.calendar import Round, calendar
-from runner.model.dates import Moment, parse
+from runner.model.dates import ZonedTime, parse
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ def _at(received: datetime) -> str:
     return f"{received:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def granted(store: Store, task_id: str) -> dict[str, Moment]:
+def granted(store: Store, task_id: str) -> dict[str, ZonedTime]:
     """The extensions of deadlines that were granted by events, by team; the last one counts."""
     from runner.records.store.queries import deadlines
 
     return {team: parse(until) for team, until in deadlines(store, task_id).items()}
 
 
-def ends(task: Task, round_: Round, store: Store) -> Moment:
+def ends(task: Task, round_: Round, store: Store) -> ZonedTime:
     """The last date that counts in ``round_`` for any team: from its end on it can be frozen."""
     dates, later = calendar(task), granted(store, task.id)
     teams = {*dates.extensions, *later}

@@ -32,7 +32,7 @@ def by_line(found: Sequence[Coded]) -> list[Problem]:
     return sorted((p for _, p in found), key=lambda p: int((re.search(r":(\d+)$", p.where) or [0, 0])[1]))
 
 
-def gravest(found: Sequence[Coded], what: str) -> RunnerError:
+def combine_errors(found: Sequence[Coded], what: str) -> RunnerError:
     """One error for all problems, under the gravest code: leaked truths, then the definition, then files."""
     codes = {code for code, _ in found}
     code = next(c for c in ("E403", "E405", "E401", "E402") if c in codes)

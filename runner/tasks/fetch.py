@@ -69,7 +69,7 @@ def pull(
         return _there(source) if source.path.is_file() else _fetch(source, tell, wait)
 
 
-def bring(dataset: Dataset, name: str, file: Path) -> Fetched:
+def add_local_file(dataset: Dataset, name: str, file: Path) -> Fetched:
     """Copy ``file`` to the place of the source ``name`` (``inputs/…`` or ``truths/…``) when its hash is right.
 
     Raises E102 when there is no such source or file, E406 for another size or hash, E101 when another file is

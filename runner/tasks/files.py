@@ -12,13 +12,13 @@ from runner.model.config import Config
 from runner.model.errors import Problem, RunnerError
 from runner.model.task import Dataset, Model, Scenario, Source, Task, Workflow
 from runner.model.view import matches
-from runner.tasks.check import Coded, gravest
+from runner.tasks.check import Coded, combine_errors
 from runner.tasks.check_services import data_problem, input_problem, vector_problems
 from runner.tasks.data_files import file_digest, files_digest, folder_files, within
-from runner.tasks.views import Shown, Sight, address, materialise, seen, sight, view_digest
+from runner.tasks.views import Shown, ViewSummary, address, materialise, seen, view_digest, view_summary
 
 
-def not_made(dataset: Dataset) -> str:
+def why_stage_missing(dataset: Dataset) -> str:
     """Why a dataset that is made from runs cannot be used yet; empty when it can be, or is none of these."""
     stage = dataset.stage
     if stage is None:
@@ -86,13 +86,15 @@ def view_addresses(dataset: Dataset, scenario: Scenario) -> set[str]:
     return {address(shown) for shown in view(dataset, scenario) if shown.fields is not None}
 
 
-def view_sights(task: Task, datasets: Sequence[str] | None = None) -> list[Sight]:
+def view_sights(task: Task, datasets: Sequence[str] | None = None) -> list[ViewSummary]:
     """What every scenario sees of every dataset, read from the very files that its containers get. Raises E402.
 
     Datasets whose inputs still have to be fetched, or made from runs, are left out.
     """
     return [
-        sight(scenario.id, dataset.id, _files(dataset, "inputs"), view(dataset, scenario), _views(dataset))
+        view_summary(
+            scenario.id, dataset.id, _files(dataset, "inputs"), view(dataset, scenario), _views(dataset)
+        )
         for dataset in task.datasets.values()
         if (datasets is None or dataset.id in datasets)
         and not missing_sources(dataset, "inputs")
@@ -136,7 +138,7 @@ def check_task(task: Task, config: Config, datasets: Sequence[str] | None = None
     """Raise E403 or E402 with all of :func:`task_problems`, if there are any."""
     found = _deep(task, config, datasets)
     if found:
-        raise gravest(found, f"the files of the task {task.id} are not right")
+        raise combine_errors(found, f"the files of the task {task.id} are not right")
 
 
 def _deep(task: Task, config: Config, wanted: Sequence[str] | None) -> list[Coded]:
@@ -165,7 +167,7 @@ def _deep(task: Task, config: Config, wanted: Sequence[str] | None) -> list[Code
             continue
         at = ("datasets", i)
         missing = missing_sources(dataset)
-        if wanted is None and (missing or not_made(dataset)):
+        if wanted is None and (missing or why_stage_missing(dataset)):
             continue  # said by whoever asks for them: the definition can be right without the data
         for k, source in enumerate(dataset.sources):
             if source in missing:

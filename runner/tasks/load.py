@@ -36,8 +36,8 @@ from runner.tasks.check import (
     Coded,
     DefinitionChecks,
     by_line,
+    combine_errors,
     converted,
-    gravest,
     inputs_folder,
     truths_folder,
     workflows_of,
@@ -48,13 +48,13 @@ from runner.tasks.files import (
     inputs_digest,
     missing_sources,
     model_digest,
-    not_made,
     task_problems,
     truths_digest,
     view,
     view_addresses,
     view_files,
     view_sights,
+    why_stage_missing,
     work_digest,
 )
 from runner.tasks.services import parse_interaction, parse_services
@@ -92,7 +92,6 @@ __all__ = [
     "load_tasks",
     "missing_sources",
     "model_digest",
-    "not_made",
     "parse_duration",
     "parse_limits",
     "parse_size",
@@ -103,6 +102,7 @@ __all__ = [
     "view_addresses",
     "view_files",
     "view_sights",
+    "why_stage_missing",
     "work_digest",
 ]
 
@@ -150,7 +150,7 @@ def load_task_file(config: Config, folder: Path) -> Task:
     elif isinstance(doc.data, dict):
         found += DefinitionChecks(config, folder, doc).run()
     if found:
-        raise gravest(found, f"the task {schemas.show(folder.name)} cannot be used")
+        raise combine_errors(found, f"the task {schemas.show(folder.name)} cannot be used")
     return _build(config, folder, doc.data)
 
 

@@ -201,7 +201,7 @@ def keys(path: Path, name: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Sight:
+class ViewSummary:
     """What one scenario sees of one dataset: the file names, and for JSON lines which keys are there and which are not.
 
     ``unseen`` are the files of the inputs that are not in the view.
@@ -225,13 +225,13 @@ class Sight:
         }
 
 
-def sight(
+def view_summary(
     scenario: str,
     dataset: str,
     files: Sequence[tuple[PurePosixPath, Path]],
     view: Sequence[Shown],
     home: Path,
-) -> Sight:
+) -> ViewSummary:
     """Look into the files that a container will get, and say what is in them and what is missing from them."""
     found: dict[str, tuple[list[str], list[str]] | None] = {}
     for shown, (name, path) in zip(view, materialise(view, home), strict=True):
@@ -242,7 +242,9 @@ def sight(
         there = keys(path, text)
         hidden = [] if shown.fields is None else [k for k in keys(shown.path, text) if k not in there]
         found[text] = (there, hidden)
-    return Sight(scenario, dataset, found, tuple(str(name) for name, _ in files if str(name) not in found))
+    return ViewSummary(
+        scenario, dataset, found, tuple(str(name) for name, _ in files if str(name) not in found)
+    )
 
 
 def sweep(home: Path, keep: Iterable[str], *, dry_run: bool = False) -> list[str]:

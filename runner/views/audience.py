@@ -1,6 +1,6 @@
 """Who may see what: the one place that decides (design.md, principle 7).
 
-:func:`sight` is the rule; :func:`redact_run` applies it to everything that is known about a run and returns
+:func:`permissions_for` is the rule; :func:`redact_run` applies it to everything that is known about a run and returns
 a :class:`RunView`, which nothing else can make. What renders runs for people, files or pages takes views
 only.
 
@@ -66,7 +66,7 @@ PUBLIC = Audience("public")
 
 
 @dataclass(frozen=True)
-class Sight:
+class Permissions:
     """What one audience may see of one run.
 
     ``run``: that it exists, its outcome, verdict, blame, and steps. ``words``: text and names that the software or
@@ -82,23 +82,25 @@ class Sight:
     inside: bool
 
 
-def sight(audience: Audience, team: str, dataset: Dataset, published: bool, released: bool = False) -> Sight:
+def permissions_for(
+    audience: Audience, team: str, dataset: Dataset, published: bool, released: bool = False
+) -> Permissions:
     """What ``audience`` may see of a run of ``team`` on ``dataset``.
 
     The organiser decided whether its scores are ``published``, and whether this attempt is ``released`` to its team.
     """
     if audience.kind == "organiser":
-        return Sight(True, True, True, True, True)
+        return Permissions(True, True, True, True, True)
     own = audience.kind == "team" and audience.team == team
     if not own:
-        return Sight(False, False, scores_open(dataset, published), False, False)
+        return Permissions(False, False, scores_open(dataset, published), False, False)
     open_ = dataset.visibility == "public"
-    return Sight(True, open_ or released, scores_open(dataset, published), open_, False)
+    return Permissions(True, open_ or released, scores_open(dataset, published), open_, False)
 
 
 def sees_inside(audience: Audience, team: str, dataset: Dataset, published: bool) -> bool:
     """Whether ``audience`` may see what a run is made of: transcripts, sentences, what each of them was judged."""
-    may = sight(audience, team, dataset, published)
+    may = permissions_for(audience, team, dataset, published)
     return may.words and may.topics
 
 
@@ -107,7 +109,7 @@ def scores_open(dataset: Dataset, published: bool) -> bool:
     return dataset.visibility == "public" or dataset.scores == "public" or published
 
 
-def defused(run: Run, dataset: Dataset) -> Run:
+def without_free_text(run: Run, dataset: Dataset) -> Run:
     """A run as everybody's boards show it: without counts, and the free words of an evaluator that is not ours, about hidden data.
 
     Ours writes fixed words and counts; another could repeat what it saw of the truths, or what a software carried out.
@@ -149,7 +151,7 @@ class RunView(Mapping[str, Any]):
 
 def redact_row(run: Run, audience: Audience, dataset: Dataset, published: bool = False) -> RunView | None:
     """One line of a list of runs for ``audience``; None when it may not know of this run."""
-    may = sight(audience, run.submission.team, dataset, published, run.released)
+    may = permissions_for(audience, run.submission.team, dataset, published, run.released)
     return RunView(_row(run, may), audience, made_by=_FROM_REDACTION) if may.run else None
 
 
@@ -160,7 +162,7 @@ def redact_findings(
 
     Empty when it may not know of the run. On hidden data only the gravest code is told, with few or many.
     """
-    may = sight(audience, run.submission.team, dataset, published, run.released)
+    may = permissions_for(audience, run.submission.team, dataset, published, run.released)
     return _codes(run, found, may.words, run.ours) if may.run else {}
 
 
@@ -174,7 +176,7 @@ def topics_escaped(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
 
 def topics_open(run: Run, audience: Audience, dataset: Dataset, published: bool = False) -> bool:
     """Whether ``audience`` may see the scores of a run topic by topic."""
-    may = sight(audience, run.submission.team, dataset, published, run.released)
+    may = permissions_for(audience, run.submission.team, dataset, published, run.released)
     return may.run and may.topics
 
 
@@ -184,7 +186,7 @@ def redact_run(detail: RunDetail, audience: Audience, dataset: Dataset) -> RunVi
     may = _sight(audience, detail, dataset)
     if not may.run:
         raise not_for(audience, f"run {run.id}")
-    shown = run if may.words else defused(run, dataset)
+    shown = run if may.words else without_free_text(run, dataset)
     view: dict[str, Any] = {
         **_row(run, may),
         "description": escape(run.submission.description, 2000),
@@ -229,8 +231,8 @@ def redact_run(detail: RunDetail, audience: Audience, dataset: Dataset) -> RunVi
     return RunView(view, audience, made_by=_FROM_REDACTION)
 
 
-def _sight(audience: Audience, detail: RunDetail, dataset: Dataset) -> Sight:
-    return sight(audience, detail.run.submission.team, dataset, detail.published, detail.released)
+def _sight(audience: Audience, detail: RunDetail, dataset: Dataset) -> Permissions:
+    return permissions_for(audience, detail.run.submission.team, dataset, detail.published, detail.released)
 
 
 def _exact(detail: RunDetail) -> dict[str, Any]:
@@ -408,7 +410,7 @@ def _escaped(value: Any, depth: int = _DEPTH) -> Any:
     return [_escaped(v, depth - 1) for v in value] if isinstance(value, list | tuple) else value
 
 
-def _row(run: Run, may: Sight) -> dict[str, Any]:
+def _row(run: Run, may: Permissions) -> dict[str, Any]:
     outcome = run.outcome
     s = run.submission
     return {
@@ -495,7 +497,7 @@ def _ours(detail: RunDetail) -> bool:
     return bool(_evaluation_row(detail).get("default_image"))
 
 
-def _pending(detail: RunDetail, may: Sight) -> dict[str, str]:
+def _pending(detail: RunDetail, may: Permissions) -> dict[str, str]:
     return {m: escape(why, 300) if may.words else "not judged yet" for m, why in detail.pending.items()}
 
 

@@ -47,7 +47,7 @@ class _Disputed(Exception):
 
 
 @dataclass
-class _Course:
+class _RunFacts:
     """What is known of a run so far; filled in as it goes, so that nothing is lost when it breaks off."""
 
     exit: Exit | None = None
@@ -69,7 +69,7 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     started = stamp(SystemClock().now())
     (staging / "output").mkdir()
     (staging / "logs").mkdir()
-    course, platform = _Course(), None
+    course, platform = _RunFacts(), None
     try:
         labels = {"run": job.run_id, "team": job.team}
         visibility = job.dataset.visibility
@@ -109,7 +109,12 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
 
 
 def _in_the_room(
-    job: Job, engine: Engine, session: Session, staging: Path, cancelled: Callable[[], bool], course: _Course
+    job: Job,
+    engine: Engine,
+    session: Session,
+    staging: Path,
+    cancelled: Callable[[], bool],
+    course: _RunFacts,
 ) -> None:
     servers = Servers(job, engine, session)
     software: Handle | None = None
@@ -242,7 +247,7 @@ class _Watch:
         return f"{facts}. {self.servers.last_words(name)}".strip(". ")
 
 
-def _conclude(job: Job, servers: Servers, driver: Handle, staging: Path, course: _Course) -> None:
+def _conclude(job: Job, servers: Servers, driver: Handle, staging: Path, course: _RunFacts) -> None:
     """Take out what was written and say what it means. Raises :class:`PlatformError` for a failure of ours."""
     end = driver.stop(JOIN)
     output, logs = staging / "output", staging / "logs"

@@ -67,7 +67,7 @@ class Judge:
         return f" ({'; '.join(words)})" if words else ""
 
 
-def concerned(run: Run, measures: Set[str]) -> Run:
+def without_unrelated_judge(run: Run, measures: Set[str]) -> Run:
     """The run without its judge, if that judged none of these measures."""
     judged = (run.judge or {}).get("measures")
     return run if judged is None or measures & set(judged) else replace(run, judge=None)

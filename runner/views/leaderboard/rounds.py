@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import schemas
-from runner.model.calendar import Round, calendar, the_round
+from runner.model.calendar import Round, calendar, get_round
 from runner.model.clock import Clock, SystemClock, stamp
-from runner.model.dates import Moment
+from runner.model.dates import ZonedTime
 from runner.model.errors import Problem, RunnerError
 from runner.records.deadlines import _at, ends, granted
 from runner.records.snapshot import _changed, _write, read_snapshot, snapshot_path
@@ -44,11 +44,11 @@ def part(task: Task, round_: Round, store: Store) -> Part:
 
 
 @dataclass(frozen=True)
-class State:
+class RoundStatus:
     """How far a round is: ``frozen`` (time and SHA-256 of its snapshot, else None), ``due`` or still to come."""
 
     round: Round
-    ends: Moment
+    ends: ZonedTime
     frozen: str | None
     digest: str | None
     due: bool
@@ -58,7 +58,7 @@ class State:
         return "frozen" if self.frozen else "due" if self.due else "open"
 
 
-def states(task: Task, store: Store, clock: Clock | None = None) -> list[State]:
+def states(task: Task, store: Store, clock: Clock | None = None) -> list[RoundStatus]:
     """Every round of ``task`` in its order, with how far it is."""
     from runner.records.store.queries import frozen_rounds
 
@@ -67,7 +67,7 @@ def states(task: Task, store: Store, clock: Clock | None = None) -> list[State]:
     for round_ in calendar(task).rounds.values():
         end, mark = ends(task, round_, store), done.get(round_.id)
         found.append(
-            State(
+            RoundStatus(
                 round_,
                 end,
                 mark.frozen if mark else None,
@@ -78,7 +78,7 @@ def states(task: Task, store: Store, clock: Clock | None = None) -> list[State]:
     return found
 
 
-def due(tasks: Iterable[Task], store: Store, clock: Clock | None = None) -> list[tuple[Task, State]]:
+def due(tasks: Iterable[Task], store: Store, clock: Clock | None = None) -> list[tuple[Task, RoundStatus]]:
     """The rounds whose date is over and that nobody froze yet; those of demonstrations need nobody."""
     return [
         (task, s)
@@ -101,7 +101,7 @@ def freeze(
     clock: Clock | None = None,
     anyway: bool = False,
     actor: str = "organiser",
-) -> tuple[State, bool]:
+) -> tuple[RoundStatus, bool]:
     """Freeze a round: write its snapshot, then the event with its hash. Returns its state and whether that was new.
 
     Nobody may register meanwhile, and the caller holds the coordinator's lock. Raises E102 for an unknown
@@ -110,7 +110,7 @@ def freeze(
     from filelock import FileLock
 
     clock = clock or SystemClock()
-    round_ = the_round(task, round_id)
+    round_ = get_round(task, round_id)
     config.locks.mkdir(parents=True, exist_ok=True)
     with FileLock(config.locks / "register.lock"):
         state = _state(task, store, round_id, clock)
@@ -147,7 +147,7 @@ def freeze(
         return _state(task, store, round_id, clock), True
 
 
-def _state(task: Task, store: Store, round_id: str, clock: Clock) -> State:
+def _state(task: Task, store: Store, round_id: str, clock: Clock) -> RoundStatus:
     return next(s for s in states(task, store, clock) if s.round.id == round_id)
 
 
@@ -209,7 +209,7 @@ def board(
 
     mark = frozen_rounds(store, task.id).get(round_id)
     if mark is None:
-        belongs = part(task, the_round(task, round_id), store)
+        belongs = part(task, get_round(task, round_id), store)
         return tables.build(store, task, table_id, audience, running=list(running), part=belongs)
     home = store.archive.root.parent
     frozen = read_snapshot(home, task.id, round_id, mark.digest)

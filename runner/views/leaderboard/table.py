@@ -18,7 +18,7 @@ from runner.model.errors import RunnerError
 from runner.model.run import MeasureValue, Run
 from runner.model.task import Cell, Table, Task
 from runner.records.store import queries
-from runner.views.audience import Audience, defused, escape, not_for, scores_open
+from runner.views.audience import Audience, escape, not_for, scores_open, without_free_text
 from runner.views.leaderboard.choosing import (
     BASELINES,
     Group,
@@ -30,7 +30,7 @@ from runner.views.leaderboard.choosing import (
     unranked,
 )
 from runner.views.leaderboard.comparing import compare
-from runner.views.leaderboard.judges import concerned, judge_notes, judges_of
+from runner.views.leaderboard.judges import judge_notes, judges_of, without_unrelated_judge
 from runner.views.leaderboard.rows import CellScore, Column, LeaderboardTable, Part, Row, Value, coarsened
 from runner.views.leaderboard.trusting import trusted
 
@@ -115,8 +115,12 @@ def _build(
     compared, notes, test = compare(store, task, table, rows)
     counting = [group.runs for _, group in rows]
     if not words:
-        counting = [tuple(defused(run, task.datasets[run.dataset]) for run in runs) for runs in counting]
-    counting = [tuple(concerned(run, set(_measures(table))) for run in runs) for runs in counting]
+        counting = [
+            tuple(without_free_text(run, task.datasets[run.dataset]) for run in runs) for runs in counting
+        ]
+    counting = [
+        tuple(without_unrelated_judge(run, set(_measures(table))) for run in runs) for runs in counting
+    ]
     judges, labels = judges_of(counting)
     compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
     counts["ranked"], counts["unranked"] = len(rows), len(below)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas.debates
 from runner.tasks.transcripts import json_lines
-from runner.views.audience import Audience, escape, not_for, sees_inside, sight
+from runner.views.audience import Audience, escape, not_for, permissions_for, sees_inside
 from runner.views.show.arguments import Index, look_up, marks, ours
 from runner.views.show.texts import MAX_ID, number, shown, whole
 from schemas.debates import CRITERIA
@@ -112,7 +112,7 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
     On a blinded dataset a transcript holds the claims, and how many turns were answered is up to the software: everybody but
     the organiser gets neither, and the counts of a run that was released.
     """
-    may = sight(audience, found.run.submission.team, dataset, found.published, found.released)
+    may = permissions_for(audience, found.run.submission.team, dataset, found.published, found.released)
     if not may.run:
         raise not_for(audience, f"run {found.run.id}")
     if not may.words:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from runner.tasks.transcripts import json_lines
-from runner.views.audience import Audience, details, escape, not_for, sees_inside, sight
+from runner.views.audience import Audience, details, escape, not_for, permissions_for, sees_inside
 from runner.views.show.texts import MAX_ID, number, shown, whole
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def read(found: RunDetail, audience: Audience, dataset: Dataset) -> Reports | No
 
     On a blinded dataset only the organiser sees them: they hold the nuggets.
     """
-    if not sight(audience, found.run.submission.team, dataset, found.published).run:
+    if not permissions_for(audience, found.run.submission.team, dataset, found.published).run:
         raise not_for(audience, f"run {found.run.id}")
     if not sees_inside(audience, found.run.submission.team, dataset, found.published):
         return Reports(audience, None)

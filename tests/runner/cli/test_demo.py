@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.cli.demo import SHOWN, _next
+from runner.cli.commands.demo import SHOWN, _next
 from tests.worlds import records
 
 

@@ -11,7 +11,7 @@ from runner.execution.attempt import execute
 from runner.execution.coordinator import Coordinator, EvaluationRequest, coordinating
 from runner.execution.machine import Machine
 from runner.execution.plan import Plan, Selection
-from runner.execution.pool import Moment
+from runner.execution.pool import RunProgress
 from runner.model.errors import RunnerError
 from tests.e2e.mini import Project
 from tests.runner.execution.test_pool import EVALUATOR, World
@@ -23,7 +23,7 @@ class Notes:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.problems: list[str] = []
-        self.moments: list[Moment] = []
+        self.moments: list[RunProgress] = []
 
     def say(self, text: str) -> None:
         self.lines.append(text)
@@ -31,7 +31,7 @@ class Notes:
     def problem(self, error: RunnerError) -> None:
         self.problems.append(error.code)
 
-    def progress(self, total: int) -> AbstractContextManager[Callable[[Moment], None]]:
+    def progress(self, total: int) -> AbstractContextManager[Callable[[RunProgress], None]]:
         return nullcontext(self.moments.append)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from runner.engines.base import ContainerSpec
 from runner.engines.fake import FakeEngine, Mounts
-from runner.execution.attempt import Never, evaluate
-from runner.execution.evaluation import handed
+from runner.execution.attempt import NotStoppable, evaluate
+from runner.execution.evaluation import files_for_evaluator
 from runner.execution.evaluator import Evaluator
 from runner.execution.replies import replies_of
 from runner.execution.spending import Spent, spent
@@ -106,7 +106,13 @@ class Room:
         attempt = attempt or self.attempt()
         self.seen = {}
         made = evaluate(
-            attempt, self.desk(), self.task.datasets["test"], "default", self.engine, self.archive, Never()
+            attempt,
+            self.desk(),
+            self.task.datasets["test"],
+            "default",
+            self.engine,
+            self.archive,
+            NotStoppable(),
         )
         assert made.record()  # as the schema says
         return made
@@ -132,12 +138,14 @@ def test_all_of_the_output_is_handed_over_within_bounds(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"x" * size)
     (tmp_path / "link").symlink_to("/etc/passwd")
     (tmp_path / "folder").mkdir()
-    assert list(handed(tmp_path, "run.txt", 200)) == ["run.txt", "a.jsonl", "b.jsonl", "c.jsonl"]
-    assert list(handed(tmp_path, "run.txt", 100)) == ["run.txt", "a.jsonl", "c.jsonl"]
-    assert list(handed(tmp_path, "run.txt", 10)) == ["run.txt"]  # always: a limit may have been lowered
+    assert list(files_for_evaluator(tmp_path, "run.txt", 200)) == ["run.txt", "a.jsonl", "b.jsonl", "c.jsonl"]
+    assert list(files_for_evaluator(tmp_path, "run.txt", 100)) == ["run.txt", "a.jsonl", "c.jsonl"]
+    assert list(files_for_evaluator(tmp_path, "run.txt", 10)) == [
+        "run.txt"
+    ]  # always: a limit may have been lowered
     for n in range(100):
         (tmp_path / f"many-{n}").touch()
-    assert len(handed(tmp_path, "run.txt", 200)) == 64
+    assert len(files_for_evaluator(tmp_path, "run.txt", 200)) == 64
 
 
 def test_an_evaluator_sees_the_data_of_services_but_no_gateway_without_leave(tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ import pytest
 from runner.engines.fake import FAKE, FakeEngine, Mounts
 from runner.execution.evaluator import Evaluator
 from runner.execution.plan import Plan, Selection, plan
-from runner.execution.pool import Control, Moment, Pool
+from runner.execution.pool import Control, Pool, RunProgress
 from runner.execution.workspace import Workspace
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import GIB, MIB
 from runner.model.task import Task
-from runner.records.commit import adopt
+from runner.records.commit import commit_orphans
 from runner.records.store.connect import Store, open_store
 from runner.records.store.queries import find_run
 from runner.submissions.load import load_submission
@@ -60,7 +60,7 @@ class World:
         self.engine = FakeEngine({EVALUATOR: evaluator}, **options)
         self.store: Store = open_store(project.config)
         self.control = Control(project.home / "cancel")
-        self.told: list[Moment] = []
+        self.told: list[RunProgress] = []
 
     @property
     def tasks(self) -> dict[str, Task]:
@@ -87,7 +87,7 @@ class World:
 
     def work(self, todo: Plan | None = None, **options: Any) -> Pool:
         """Plan and run everything; returns the pool."""
-        adopt(self.store)
+        commit_orphans(self.store)
         desk = self.desk()
         evaluators = {
             name: Evaluator.of(task, list(task.datasets.values()), self.engine, EVALUATOR)

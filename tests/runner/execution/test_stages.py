@@ -17,7 +17,7 @@ from runner.model.errors import RunnerError
 from runner.model.task import Stage, Task
 from runner.submissions.bundle import Bundle
 from runner.tasks.data_files import folder_files
-from runner.tasks.files import check_task, inputs_digest, not_made, task_problems, view_files
+from runner.tasks.files import check_task, inputs_digest, task_problems, view_files, why_stage_missing
 from runner.tasks.load import load_task
 from schemas.debates import parse, transcript_digest
 from tests.worlds import definitions, records
@@ -284,14 +284,14 @@ def test_without_any_run_there_is_nothing(tmp_path: Path) -> None:
 def test_a_dataset_is_ready_when_it_was_made_and_has_labels(place: Place) -> None:
     task = place.task
     assert task_problems(task, place.config) == []  # the definition is right without it
-    assert "E410" in not_made(task.datasets["debates"])
+    assert "E410" in why_stage_missing(task.datasets["debates"])
     place.build()
     dataset = place.task.datasets["debates"]
-    assert "no labels" in not_made(dataset)
+    assert "no labels" in why_stage_missing(dataset)
     assert dataset.truths == place.config.truths / "judging/debates"  # type: ignore[operator]
     dataset.truths.mkdir(parents=True)
     (dataset.truths / "qrels.txt").write_text("1 0 d 1\n")
-    assert not_made(dataset) == ""
+    assert why_stage_missing(dataset) == ""
     check_task(place.task, place.config, ["debates"])
 
 
@@ -338,7 +338,8 @@ def test_a_pointer_that_was_tampered_with_leads_nowhere(place: Place) -> None:
 def test_it_is_taken_by_the_front_door(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     from typer.testing import CliRunner
 
-    from runner.cli import app, context, data  # noqa: F401
+    from runner.cli import app, context
+    from runner.cli.commands import data  # noqa: F401
 
     monkeypatch.setattr(context, "config", lambda: place.config)
     monkeypatch.setattr(context, "all_tasks", lambda _: place.tasks)

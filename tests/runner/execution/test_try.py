@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import typer
 
-from runner.cli import context, submit
+from runner.cli import context
+from runner.cli.commands import submit
 from runner.engines.fake import FakeEngine, Mounts, identity
 from runner.execution.machine import Machine
 from runner.model.container import Exit

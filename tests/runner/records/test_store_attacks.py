@@ -14,7 +14,7 @@ import pytest
 
 import schemas
 from runner.model.errors import RunnerError
-from runner.records.commit import adopt
+from runner.records.commit import commit_orphans
 from runner.records.store import connect
 from runner.records.store.verify import verify
 from tests.e2e.mini import Project, Said, call
@@ -306,7 +306,7 @@ def test_an_added_evaluation_and_attempt(place: Place) -> None:
     world.evaluation(attempt, {"ndcg": {"1": 1.0}, "rr": {"1": 1.0}}, commit=False)
     problems = place.problems()
     assert len(problems) == 1 and "evaluations/2: is in the archive, but no event names it" in problems[0]
-    assert adopt(world.store) == 1  # it may come from a command that was killed
+    assert commit_orphans(world.store) == 1  # it may come from a command that was killed
     assert place.problems() == []
     world.store.close()
 
@@ -359,7 +359,7 @@ def test_runs_of_unknown_submissions_never_get_into_the_log(place: Place) -> Non
     staging = world.archive.begin(TASK, f"{submission}.test")
     records.fill_attempt(world.archive, staging, submission)
     before = place.lines()
-    assert adopt(world.store) == 0
+    assert commit_orphans(world.store) == 0
     assert place.lines() == before
     assert any("zeta.new.00000000: has runs" in p for p in place.problems())
     world.store.close()

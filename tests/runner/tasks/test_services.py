@@ -13,7 +13,7 @@ import pytest
 
 from runner.execution.job import Job
 from runner.execution.lock import make_job
-from runner.execution.pool import room_of
+from runner.execution.pool import needs_of
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB, MIB, Limits
@@ -441,16 +441,16 @@ def test_memory_of_the_whole_room_is_planned_with(config: Config) -> None:
     write(config, DEBATE)
     task = load_task(config, "toy")
     alone = task.limits
-    room = room_of(task, None, "execute")
+    room = needs_of(task, None, "execute")
     assert room == alone  # of an unknown bundle nothing is known
     bundle = Bundle(Path("nowhere"), {"runs": []}, "")
-    room = room_of(task, bundle, "execute")
+    room = needs_of(task, bundle, "execute")
     beside = sum(one.limits.memory for one in task.services.values()) + 64 * MIB  # what watches the index
     assert room.memory == alone.memory + beside + DRIVER_LIMITS.memory + RELAY_LIMITS.memory
     assert (room.cpus, room.pids) == (alone.cpus, alone.pids)
     uploaded = Bundle(Path("nowhere"), {"runs": [{}]}, "")
-    assert room_of(task, uploaded, "execute") == alone
-    assert room_of(task, bundle, "evaluate") == task.evaluator_limits
+    assert needs_of(task, uploaded, "execute") == alone
+    assert needs_of(task, bundle, "evaluate") == task.evaluator_limits
     assert room_limits(Limits(memory=MIB), {}, interactive=False) == Limits(memory=MIB)
 
 
@@ -459,4 +459,4 @@ def test_the_gateway_is_part_of_a_run_only_for_a_user_that_is_a_model(config: Co
     write(config, plain)
     task = load_task(config, "toy")
     assert set(services_of_run(task.services)) == {"search", "user"}
-    assert room_of(task, None, "evaluate").memory == task.evaluator_limits.memory + 512 * MIB
+    assert needs_of(task, None, "evaluate").memory == task.evaluator_limits.memory + 512 * MIB

@@ -330,10 +330,10 @@ def test_bringing_a_file_by_its_md5(config: Config, tmp_path: Path) -> None:
     (tmp_path / "wrong").write_bytes(BODY[1:])
     (tmp_path / "right").write_bytes(BODY)
     with pytest.raises(RunnerError) as caught:
-        sources.bring(dataset, "inputs/big/data.bin", tmp_path / "wrong")
+        sources.add_local_file(dataset, "inputs/big/data.bin", tmp_path / "wrong")
     assert caught.value.code == "E406" and not dataset.sources[0].path.exists()
-    assert sources.bring(dataset, "inputs/big/data.bin", tmp_path / "right").new
-    assert not sources.bring(dataset, "inputs/big/data.bin", tmp_path / "right").new
+    assert sources.add_local_file(dataset, "inputs/big/data.bin", tmp_path / "right").new
+    assert not sources.add_local_file(dataset, "inputs/big/data.bin", tmp_path / "right").new
     assert left(task) == ["data.bin"]
 
 
@@ -346,12 +346,12 @@ def test_bringing_what_is_not_named_or_is_there(config: Config, tmp_path: Path) 
         ("inputs/big/data.bin", tmp_path / "none", "E102"),
     ):
         with pytest.raises(RunnerError) as caught:
-            sources.bring(dataset, name, file)
+            sources.add_local_file(dataset, name, file)
         assert caught.value.code == code
-    assert not sources.bring(dataset, "inputs/big/data.bin", tmp_path / "f").verified
+    assert not sources.add_local_file(dataset, "inputs/big/data.bin", tmp_path / "f").verified
     (tmp_path / "f").write_text("y")
     with pytest.raises(RunnerError) as caught:
-        sources.bring(dataset, "inputs/big/data.bin", tmp_path / "f")
+        sources.add_local_file(dataset, "inputs/big/data.bin", tmp_path / "f")
     assert caught.value.code == "E101" and dataset.sources[0].path.read_text() == "x"
 
 
@@ -398,8 +398,8 @@ def test_a_task_without_its_remote_files(config: Config) -> None:
 def test_the_command_line(
     config: Config, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from runner.cli import data  # noqa: F401
     from runner.cli.app import app
+    from runner.cli.commands import data  # noqa: F401
 
     monkeypatch.setenv("RUNNER_ROOT", str(config.root))
     task = a_task(config, server.url, sha256=SHA256)

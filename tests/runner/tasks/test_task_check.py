@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from runner.cli import context, task
+from runner.cli import context
+from runner.cli.commands import task
 from runner.execution import prove
 from runner.tasks import scaffold
 from tests.worlds.definitions import project

@@ -19,9 +19,9 @@ from runner.views.audience import (
     escape,
     log_lines,
     may_export,
+    permissions_for,
     redact_row,
     redact_run,
-    sight,
 )
 from tests.worlds import records
 from tests.worlds.records import World, with_scores
@@ -213,12 +213,12 @@ def test_nobody_sees_more_than_the_organiser_and_the_public_sees_no_run(
     visibility: str, scores: str, published: bool
 ) -> None:
     dataset = Dataset("d", visibility, Path(), Path(), scores=scores)  # type: ignore[arg-type]
-    own = sight(ALPHA, "alpha", dataset, published)
-    public = sight(PUBLIC, "alpha", dataset, published)
+    own = permissions_for(ALPHA, "alpha", dataset, published)
+    public = permissions_for(PUBLIC, "alpha", dataset, published)
     assert not (public.run or public.words or public.topics or public.inside or own.inside)
     assert own.words == own.topics == (visibility == "public")
     assert own.scores == public.scores == (visibility == "public" or scores == "public" or published)
-    assert sight(BETA, "alpha", dataset, published) == public
+    assert permissions_for(BETA, "alpha", dataset, published) == public
 
 
 def test_a_released_run_is_open_to_its_team_and_nobody_else_until_that_is_undone(tmp_path: Path) -> None:

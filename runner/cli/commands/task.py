@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from runner.execution.check_measures import Answer
     from runner.model.config import Config
     from runner.model.task import Task
-    from runner.tasks.views import Sight
+    from runner.tasks.views import ViewSummary
 
 tasks = typer.Typer(
     help="Tasks of this project: list, start a new one, check one.",
@@ -86,7 +86,7 @@ def check(
     from runner.tasks.files import check_task, view_sights
 
     where = context.config()
-    task = context.one_task(where, name)
+    task = context.load_task(where, name)
     check_task(task, where)
     if compose.write(task):
         output.say(f"tasks/{name}/compose.yaml was written anew from task.yaml")
@@ -177,7 +177,7 @@ def _missing(task: Task) -> list[dict[str, Any]]:
     return found
 
 
-def _show_sights(sights: list[Sight]) -> None:
+def _show_sights(sights: list[ViewSummary]) -> None:
     """What each scenario sees, one line a file; datasets where it is the same stand together."""
     rows: dict[tuple[str, str, str, str], list[str]] = {}
     for sight in sights:

@@ -24,14 +24,14 @@ def _detail(
 ) -> tuple[RunDetail, Dataset, Task | None]:
     """One run, its dataset, and its task while there is one. For an audience that may not know of it, it does not exist."""
     from runner.records.store.queries import detail, no_run
-    from runner.views.audience import not_for, sight
+    from runner.views.audience import not_for, permissions_for
     from runner.views.listing import known_dataset
 
     tasks = context.all_tasks(where)
     wanted = run if audience.kind == "organiser" else run.partition("#")[0]
     found = detail(store, wanted, tasks.values(), running=store.archive.live())
     dataset = known_dataset(tasks, found.run.submission.task, found.run.dataset)
-    if not sight(audience, found.run.submission.team, dataset, found.published).run:
+    if not permissions_for(audience, found.run.submission.team, dataset, found.published).run:
         raise no_run(run)
     if wanted != run:
         if (

@@ -51,8 +51,8 @@ def export(
     from runner.views.show.texts import plural
 
     where = context.config()
-    loaded = context.one_task(where, task)
-    chosen = context.the_dataset(loaded, dataset)
+    loaded = context.load_task(where, task)
+    chosen = context.get_dataset(loaded, dataset)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunnerError("E101", f"{out} is there already", fix="name a new folder")
     with context.store(where) as store:
@@ -127,8 +127,8 @@ def import_(
     from runner.views.show.texts import plural
 
     where = context.config()
-    loaded = context.one_task(where, task)
-    chosen = context.the_dataset(loaded, dataset)
+    loaded = context.load_task(where, task)
+    chosen = context.get_dataset(loaded, dataset)
     rows: list[dict[str, Any]] = []
     scores: list[dict[str, Any]] = []
     if judge is not None and not NAME.fullmatch(judge):
@@ -185,8 +185,8 @@ def agreement(task: context.TaskArgument, dataset: Dataset_, as_json: context.Js
     from runner.annotation.files import labels_file
     from runner.model.errors import RunnerError
 
-    loaded = context.one_task(context.config(), task)
-    chosen = context.the_dataset(loaded, dataset)
+    loaded = context.load_task(context.config(), task)
+    chosen = context.get_dataset(loaded, dataset)
     path = labels_file(loaded, chosen)
     if not path.is_file():
         raise RunnerError(

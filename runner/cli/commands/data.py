@@ -37,8 +37,8 @@ def pull(
     from runner.tasks.fetch import pull as fetch
     from runner.tasks.files import missing_sources
 
-    loaded = context.one_task(context.config(), task)
-    chosen = [context.the_dataset(loaded, dataset)] if dataset else list(loaded.datasets.values())
+    loaded = context.load_task(context.config(), task)
+    chosen = [context.get_dataset(loaded, dataset)] if dataset else list(loaded.datasets.values())
     results: list[dict[str, Any]] = []
     worst = 0
     with _progress() as tell:
@@ -86,12 +86,12 @@ def import_(
 ) -> None:
     """Make a dataset from an official release, or bring a single file whose hash task.yaml names."""
     from runner.kinds import import_release
-    from runner.tasks.fetch import bring
+    from runner.tasks.fetch import add_local_file
 
-    loaded = context.one_task(context.config(), task)
-    chosen = context.the_dataset(loaded, dataset)
+    loaded = context.load_task(context.config(), task)
+    chosen = context.get_dataset(loaded, dataset)
     if name is not None:
-        result = _told(chosen.id, bring(chosen, name, path))
+        result = _told(chosen.id, add_local_file(chosen, name, path))
     else:
         import_release(loaded, chosen, path, output.say)
         output.say(f"{loaded.id}/{chosen.id} was imported; next: runner task check {loaded.id}")
@@ -115,8 +115,8 @@ def stage(
 
     where = context.config()
     tasks = context.all_tasks(where)
-    loaded = tasks.get(task) or context.one_task(where, task)
-    chosen = context.the_dataset(loaded, dataset)
+    loaded = tasks.get(task) or context.load_task(where, task)
+    chosen = context.get_dataset(loaded, dataset)
     if chosen.stage is None:
         raise RunnerError(
             "E101",
@@ -141,7 +141,7 @@ def stage(
     output.say(
         f"{loaded.id}/{chosen.id}: version {made.version[:12]} {state}: {made.debates} debates of {made.runs} runs{lost}"
     )
-    if nobody := stages.uncounted(loaded, chosen):
+    if nobody := stages.why_no_runs(loaded, chosen):
         output.say(nobody)
     if as_json:
         output.as_json(
@@ -209,7 +209,7 @@ def _progress() -> Iterator[Callable[[Source, int, int | None], None]]:
     """A bar for each file on a terminal, nothing elsewhere: what is done is said by the lines that follow."""
     import sys
 
-    if not sys.stderr.isatty() or output.manners.quiet:
+    if not sys.stderr.isatty() or output.options.quiet:
         yield lambda *_: None
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn

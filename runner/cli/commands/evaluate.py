@@ -116,7 +116,7 @@ def check(
     from runner.submissions.check_file import check_file
 
     where = context.config()
-    loaded = context.one_task(where, task)
+    loaded = context.load_task(where, task)
     code = check_file(loaded, public_dataset(loaded, dataset), file, scenario=scenario, as_json=as_json)
     if code:
         raise typer.Exit(code)

@@ -60,7 +60,7 @@ def pack(
     from runner.model.errors import FAILED, RunnerError
 
     where = context.config()
-    found, worst = context.some_submissions(where, team, software)
+    found, worst = context.select_submissions(where, team, software)
     results: list[dict[str, Any]] = []
     for submission in found:
         name = f"{submission.team}/{submission.software}"
@@ -135,7 +135,7 @@ def submit(
 
     where = context.receiving()
     receipts: list[dict[str, Any]] = []
-    found, worst = context.some_submissions(where, team, software)
+    found, worst = context.select_submissions(where, team, software)
     for submission in found:
         name = f"{submission.team}/{submission.software}"
         try:
@@ -184,7 +184,7 @@ def try_(
 
     where = context.config()
     views: list[dict[str, Any]] = []
-    found, worst = context.some_submissions(where, team, software)
+    found, worst = context.select_submissions(where, team, software)
     if page is not None and len(found) > 1:
         raise RunnerError("E101", "a page shows one software", fix="choose one with --software")
     for submission in found:
@@ -220,7 +220,7 @@ def _tried(
     from runner.tasks.files import check_task
     from runner.views.show.inside import inside
 
-    task = context.one_task(where, submission.task)
+    task = context.load_task(where, submission.task)
     if submission.run:
         machine = context.machine(where)
         machine.engine()

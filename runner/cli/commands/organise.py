@@ -18,8 +18,8 @@ def publish(
     from runner.records.store.queries import published
 
     where = context.config()
-    loaded = context.one_task(where, task)
-    chosen = context.the_dataset(loaded, dataset)
+    loaded = context.load_task(where, task)
+    chosen = context.get_dataset(loaded, dataset)
     with context.store(where) as store:
         if chosen.id in published(store, loaded.id):
             output.say(f"the scores on {task}/{dataset} were published already")
@@ -94,7 +94,7 @@ def extend(
     from runner.tasks.check import NAME
 
     where = context.config()
-    loaded = context.one_task(where, task)
+    loaded = context.load_task(where, task)
     if not NAME.fullmatch(team):
         raise RunnerError("E208", "that is not a team's name", fix="lower-case letters, digits and hyphens")
     if submissions is None and until is None:

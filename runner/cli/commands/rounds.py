@@ -11,7 +11,7 @@ from runner.cli.app import app
 
 if TYPE_CHECKING:
     from runner.model.task import Task
-    from runner.views.leaderboard.rounds import State
+    from runner.views.leaderboard.rounds import RoundStatus
 
 rounds = typer.Typer(
     help="Official evaluations: dates, and snapshots that nothing changes.", no_args_is_help=True
@@ -21,7 +21,7 @@ app.add_typer(rounds, name="round")
 RoundArgument = Annotated[str, typer.Argument(metavar="ROUND", help="A round of the task.")]
 
 
-def _facts(task: Task, state: State) -> dict[str, Any]:
+def _facts(task: Task, state: RoundStatus) -> dict[str, Any]:
     return {
         "task": task.id,
         "round": state.round.id,
@@ -47,7 +47,7 @@ def list_(
     from runner.views.leaderboard.rounds import states
 
     where = context.config()
-    loaded = context.all_tasks(where) if task is None else {task: context.one_task(where, task)}
+    loaded = context.all_tasks(where) if task is None else {task: context.load_task(where, task)}
     with context.store(where) as store:
         found = [(one, state) for one in loaded.values() for state in states(one, store)]
     if as_json:
@@ -86,7 +86,7 @@ def freeze(
     from runner.views.leaderboard.rounds import freeze as freeze_round
 
     where = context.config()
-    loaded = context.one_task(where, task)
+    loaded = context.load_task(where, task)
     with context.store(where) as store, coordinator(where):
         state, new = freeze_round(where, store, loaded, name, anyway=anyway)
         head = store.head()
@@ -105,13 +105,13 @@ def freeze(
 )
 def show(task: context.TaskArgument, name: RoundArgument, as_json: context.JsonOption = False) -> None:
     """Show a round: its dates, and once it is frozen which evaluations counted. For organisers."""
-    from runner.model.calendar import the_round
+    from runner.model.calendar import get_round
     from runner.records.snapshot import read_snapshot
     from runner.views.leaderboard.rounds import states
 
     where = context.config()
-    loaded = context.one_task(where, task)
-    wanted = the_round(loaded, name)
+    loaded = context.load_task(where, task)
+    wanted = get_round(loaded, name)
     with context.store(where) as store:
         state = next(s for s in states(loaded, store) if s.round.id == wanted.id)
     frozen = read_snapshot(where.home, loaded.id, wanted.id, state.digest) if state.digest else None

@@ -54,7 +54,7 @@ def leaderboard(
             fix=f"use one of {', '.join((*FORMATS, *TREC))}",
         )
     where = context.config()
-    loaded = context.one_task(where, task)
+    loaded = context.load_task(where, task)
     with context.store(where) as store:
         running = list(store.archive.live())
         if round_ is None:

@@ -113,14 +113,7 @@ def _build(
     if doubts and table.rank_by == wanted:
         rows = [(replace(row, rank=1), g) for row, g in rows]
     compared, notes, test = compare(store, task, table, rows)
-    counting = [group.runs for _, group in rows]
-    if not words:
-        counting = [
-            tuple(without_free_text(run, task.datasets[run.dataset]) for run in runs) for runs in counting
-        ]
-    counting = [
-        tuple(without_unrelated_judge(run, set(_measures(table))) for run in runs) for runs in counting
-    ]
+    counting = _counting(table, task, [group.runs for _, group in rows], words)
     judges, labels = judges_of(counting)
     compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
     counts["ranked"], counts["unranked"] = len(rows), len(below)
@@ -158,6 +151,20 @@ def _build(
         round=part.info if part else None,
     )
     return (made if words else closed(made, task)), [run for g in groups for run in g.runs]
+
+
+def _counting(
+    table: Table, task: Task, groups: Sequence[tuple[Run, ...]], words: bool
+) -> list[tuple[Run, ...]]:
+    """The runs behind each row as their judges are named: without what a participant wrote unless ``words``, and without a
+    judge who gave no value of this table."""
+    measures = set(_measures(table))
+
+    def one(run: Run) -> Run:
+        shown = run if words else without_free_text(run, task.datasets[run.dataset])
+        return without_unrelated_judge(shown, measures)
+
+    return [tuple(one(run) for run in runs) for runs in groups]
 
 
 def closed(table: LeaderboardTable, task: Task) -> LeaderboardTable:

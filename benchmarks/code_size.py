@@ -16,7 +16,20 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("runner", "evaluator", "sidecars", "schemas")  # what the wheel holds, see pyproject.toml
+PACKAGES = (
+    "runner",
+    "evaluator",
+    "sidecars",
+    "schemas",
+    "submissions",
+    "tasks",
+)  # the wheel; baselines; example tasks
+PAGES = (
+    ".html",
+    ".css",
+    ".js",
+    ".j2",
+)  # templates, style and scripts are counted apart: all their lines that are not blank
 _NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -44,10 +57,10 @@ def code_lines(source: str) -> int:
 
 
 def sources(revision: str | None) -> Iterator[tuple[PurePosixPath, str]]:
-    """The modules that git tracks, with their text: of the working tree, or as they are in ``revision``."""
+    """The modules and pages that git tracks, with their text: of the working tree, or as they are in ``revision``."""
     listing = ["ls-tree", "-r", "--name-only", revision] if revision else ["ls-files"]
     for name in _git(*listing, "--", *PACKAGES).splitlines():
-        if name.endswith(".py") and (revision or (ROOT / name).is_file()):
+        if name.endswith((".py", *PAGES)) and (revision or (ROOT / name).is_file()):
             text = _git("show", f"{revision}:{name}") if revision else (ROOT / name).read_text("utf-8")
             yield PurePosixPath(name), text
 
@@ -65,7 +78,11 @@ def main() -> None:
     parser.add_argument("--folders", action="store_true", help="one row for each folder below the packages")
     args = parser.parse_args()
     modules, lines, code = Counter[str](), Counter[str](), Counter[str]()
+    pages = 0
     for path, text in sources(args.revision):
+        if path.suffix in PAGES:
+            pages += sum(1 for line in text.splitlines() if line.strip())
+            continue
         rows = ["total", path.parts[0]]
         if args.folders and len(path.parts) > 2:
             rows.append("/".join(path.parts[:2]))
@@ -76,6 +93,7 @@ def main() -> None:
     print(f"{'package':<28} {'modules':>8} {'lines':>8} {'code':>8}")
     for row in [*sorted(row for row in modules if row != "total"), "total"]:
         print(f"{row:<28} {modules[row]:>8,} {lines[row]:>8,} {code[row]:>8,}")
+    print(f"{'templates, style, scripts':<28} {'':>8} {pages:>8,}")
 
 
 if __name__ == "__main__":

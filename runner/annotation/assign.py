@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import schemas
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.tasks.transcripts import Transcripts
 from schemas.debates import Debate, transcript_digest
 
@@ -70,13 +70,8 @@ def sources(store: Store, task: Task, dataset: Dataset, run: str | None = None) 
                 found.append(Transcripts.read(file, f"{one.id}#{one.outcome.attempt}"))
                 break
     if not found:
-        raise RunnerError(
-            "E102",
-            f"there is no scored run on {dataset.id}"
-            if run is None
-            else f"there is no scored run {schemas.show(run)}",
-            fix="runner runs lists them; runner evaluate makes them",
-        )
+        wanted = f"on {dataset.id}" if run is None else run
+        raise no_such("scored run", wanted, fix="runner runs lists them; runner evaluate makes them")
     return found
 
 
@@ -187,12 +182,8 @@ def find_key(config: Config, task: Task, dataset: Dataset, form: str, given: Pat
     safe = form.isascii() and form.isalnum() and len(form) <= 64
     path = given or key_folder(config, task, dataset) / f"{form if safe else 'unknown'}.json"
     if not path.is_file():
-        raise RunnerError(
-            "E102",
-            f"there is no key for the form {schemas.show(form, 40)}",
-            why=f"It was not made by runner labels export {task.id} --dataset {dataset.id} with this data directory.",
-            fix="name the key file with --key",
-        )
+        why = f"It was not made by runner labels export {task.id} --dataset {dataset.id} with this data directory."
+        raise no_such("key for the form", form, why=why, fix="name the key file with --key", limit=40)
     doc = schemas.load_json(path)
     if doc.problems or not isinstance(doc.data, dict) or not isinstance(doc.data.get("items"), dict):
         raise RunnerError("E402", f"{schemas.show(str(path), 200)} is not a key", fix="get it from a backup")

@@ -55,15 +55,10 @@ def load_task(where: Config, name: str) -> Task:
 
 def get_dataset(task: Task, name: str) -> Dataset:
     """The dataset ``name`` of ``task``. Raises E102."""
-    from runner.model.errors import RunnerError
+    from runner.model.errors import no_such
 
     if name not in task.datasets:
-        raise RunnerError(
-            "E102",
-            f"{task.id} has no dataset {output.printable(name)}",
-            why=f"It has {', '.join(task.datasets)}.",
-            fix="name one of them",
-        )
+        raise no_such("dataset", name, task.datasets, of=task.id, fix="name one of them")
     return task.datasets[name]
 
 

@@ -113,14 +113,12 @@ def result_json(
 
 def changed_choice(given: str) -> Changed:
     """What ``--changed`` says. Raises E101 for another word."""
-    from runner.model.errors import RunnerError
+    from runner.model.errors import no_such
 
     for choice in CHANGED:
         if given == choice:
             return choice
-    raise RunnerError(
-        "E101", f"there is no --changed {output.printable(given)}", fix=f"use {', '.join(CHANGED)}"
-    )
+    raise no_such("--changed", given, CHANGED, fix=f"use {', '.join(CHANGED)}", code="E101")
 
 
 def confirmed(todo: Plan, request: EvaluationRequest, yes: bool) -> Plan:

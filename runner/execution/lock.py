@@ -11,7 +11,7 @@ from typing import Any
 import schemas
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.job import InputRun, Job, WorkflowName
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.model.limits import Exceptions
 from runner.model.service import Service
 from runner.model.task import Dataset, Task
@@ -50,12 +50,8 @@ def workflow_of(bundle: Bundle, task: Task) -> WorkflowName:
     for offered in task.workflows:
         if chosen == offered:
             return offered
-    raise RunnerError(
-        "E207",
-        f"{task.id} has no workflow {schemas.show(chosen)}",
-        why=f"It has {', '.join(task.workflows)}.",
-        fix="mend workflow in submission.yaml",
-    )
+    fix = "correct workflow in submission.yaml"
+    raise no_such("workflow", chosen, task.workflows, of=task.id, fix=fix, code="E207")
 
 
 def make_job(
@@ -76,12 +72,8 @@ def make_job(
     ``replies`` the file of what models answered before.
     """
     if scenario not in task.scenarios:
-        raise RunnerError(
-            "E207",
-            f"{task.id} has no scenario {schemas.show(scenario)}",
-            why=f"It has {', '.join(task.scenarios)}.",
-            fix="mend scenarios in submission.yaml",
-        )
+        fix = "correct scenarios in submission.yaml"
+        raise no_such("scenario", scenario, task.scenarios, of=task.id, fix=fix, code="E207")
     team, software, submission = bundle.data["team"], bundle.data["software"], bundle.submission_id
     identity = run_id(submission, dataset.id, scenario)
     uploads = uploads_for(bundle, dataset.id, scenario)

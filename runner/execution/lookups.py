@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from runner.engines.base import ContainerSpec, Engine, Mount
 from runner.model.container import Exit, ImageRef
-from runner.model.errors import PlatformError, RunnerError
+from runner.model.errors import PlatformError, RunnerError, no_such
 from runner.model.limits import GIB, MIB, Limits
 from runner.tasks.data_files import file_digest
 from schemas.documents import show
@@ -43,7 +43,7 @@ def convert(engine: Engine, evaluator: ImageRef, source: Path, target: Path, *, 
         raise RunnerError("E101", f"{show(target.name)} is there already", fix="name another file")
     if not source.is_file() or not target.parent.is_dir():
         lacks = source if not source.is_file() else target.parent
-        raise RunnerError("E102", f"there is no {show(str(lacks), 200)}", fix="correct the path")
+        raise no_such("file or folder", lacks, fix="correct the path", limit=200)
     made = f"documents{ending}"
     data = engine.data_volume(file_digest(source), lambda: [(PurePosixPath("lookup.pkl"), source)])
     limits = Limits(memory=MEMORY, wall_clock=SECONDS, output=limit, output_files=8, log=LOG)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-import schemas
 from runner.execution.workspace import Workspace
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.model.run import Run
 from runner.model.task import Dataset, Task
 from runner.tasks.files import missing_sources, truths_digest, why_stage_missing
@@ -108,12 +107,7 @@ def check_names(workspace: Workspace, wanted: Selection) -> None:
     }
     for what, (name, names) in known.items():
         if name is not None and name not in names:
-            raise RunnerError(
-                "E102",
-                f"there is no {what} {schemas.show(name)}",
-                why=schemas.closest(name, names).strip(),
-                fix="runner runs lists what is registered",
-            )
+            raise no_such(what, name, names, fix="runner runs lists what is registered")
 
 
 def plan(workspace: Workspace, selection: Selection, *, force: bool = False) -> Plan:

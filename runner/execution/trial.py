@@ -23,7 +23,7 @@ from runner.execution.machine import Machine
 from runner.execution.replies import replies_of
 from runner.model.config import Config
 from runner.model.container import ImageRef
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.model.task import Dataset, Task
 from runner.records.commit import commit
 from runner.records.store.connect import open_store
@@ -96,9 +96,7 @@ def public_dataset(task: Task, wanted: str | None = None) -> Dataset:
             raise RunnerError("E102", f"{task.id} has no public dataset", fix="name one with --dataset")
         return found
     if wanted not in task.datasets:
-        raise RunnerError(
-            "E102", f"{task.id} has no dataset {wanted}", why=f"It has {', '.join(task.datasets)}."
-        )
+        raise no_such("dataset", wanted, task.datasets, of=task.id, fix="name one of them")
     return task.datasets[wanted]
 
 

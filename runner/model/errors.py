@@ -238,15 +238,26 @@ def no_such(
     why: str = "",
     fix: str = "",
     limit: int = SHOWN,
+    code: str = "E102",
 ) -> RunnerError:
-    """The error E102 for a thing of that ``kind`` which is not there, or which ``of`` does not have.
+    """The error for a thing of that ``kind`` which is not there, or which ``of`` does not have.
 
-    The fix is the nearest of the ``known`` names, if one is near, else ``fix``. The name is shown up to ``limit``
-    characters.
+    Args:
+        kind: what it is called, such as ``dataset``.
+        name: the name that was given; shown up to ``limit`` characters.
+        known: the names that there are.
+        of: what it was looked for in.
+        why: the reason; by default the known names, where ``of`` has them.
+        fix: what to do when none of the known names is near; otherwise the nearest is proposed.
+        limit: characters of the name that are shown.
+        code: the error's code.
     """
+    names = list(known)
     what = f"{of} has no {kind}" if of else f"there is no {kind}"
-    near = closest(str(name), known).strip()
-    return RunnerError("E102", f"{what} {show(name, limit)}", why=why, fix=near or fix)
+    why = why or (f"It has {show(', '.join(names), 300)}." if of and names else "")
+    return RunnerError(
+        code, f"{what} {show(name, limit)}", why=why, fix=closest(str(name), names).strip() or fix
+    )
 
 
 class PlatformError(RunnerError):

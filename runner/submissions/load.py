@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import schemas
 from runner.model.config import Config
-from runner.model.errors import Problem, RunnerError
+from runner.model.errors import Problem, RunnerError, no_such
 from runner.model.task import Task, Workflow
 from runner.tasks.check import NAME, by_line, converted
 from runner.tasks.data_files import inside
@@ -216,28 +216,19 @@ def _names(team: str, software: str) -> None:
 def _missing(config: Config, team: str, software: str | None) -> RunnerError:
     teams = [p.name for p in _folders(config.submissions)]
     if team not in teams:
-        near = schemas.closest(team, teams).strip()
-        return RunnerError(
-            "E102",
-            f'there is no team "{team}"',
-            why=f"submissions/{team}/ does not exist.",
-            fix=near or "see the folders under submissions/",
-        )
+        why = f"submissions/{team}/ does not exist."
+        return no_such("team", team, teams, why=why, fix="see the folders under submissions/")
     softwares = [name for _, name in _pairs(config, team, None)]
     if software is None:
         return RunnerError(
             "E102",
-            f'the team "{team}" has no software',
+            f"the team {team} has no software",
             why=f"No folder of submissions/{team}/ holds a submission.yaml.",
             fix="add one; submissions/README.md says how",
         )
-    near = schemas.closest(software, softwares).strip()
-    return RunnerError(
-        "E102",
-        f'the team "{team}" has no software "{software}"',
-        why=f"submissions/{team}/{software}/submission.yaml does not exist.",
-        fix=near or f"known: {schemas.show(', '.join(softwares), 200) or 'none'}",
-    )
+    why = f"submissions/{team}/{software}/submission.yaml does not exist."
+    known = f"known: {schemas.show(', '.join(softwares), 200) or 'none'}"
+    return no_such("software", software, softwares, of=f"the team {team}", why=why, fix=known)
 
 
 def _checks(

@@ -77,13 +77,9 @@ def add_local_file(dataset: Dataset, name: str, file: Path) -> Fetched:
     """
     known = {source.name: source for source in dataset.sources}
     if name not in known:
-        near = schemas.closest(name, known).strip()
-        raise RunnerError(
-            "E102",
-            f'"{schemas.show(name)}" is not among the sources of {dataset.id}',
-            why=f"Its sources are {schemas.show(', '.join(known), 300) or 'none'}.",
-            fix=near or "name one of them, or add it to task.yaml",
-        )
+        why = f"Its sources are {schemas.show(', '.join(known), 300) or 'none'}."
+        fix = "name one of them, or add it to task.yaml"
+        raise no_such("source", name, known, of=dataset.id, why=why, fix=fix)
     source = known[name]
     if not file.is_file():
         raise no_such("file", file, fix="name a file", limit=300)

@@ -13,7 +13,7 @@ from typing import Any
 
 import schemas
 from runner.model.config import Config
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.model.limits import MIB, Exceptions, Limits, parse_duration, parse_limits, parse_size
 from runner.model.service import Interaction, Service
 from runner.model.task import (
@@ -127,13 +127,8 @@ def load_task(config: Config, task_id: str) -> Task:
     definition, and E403 when it keeps truths where participants are. All problems are in the error.
     """
     if not NAME.fullmatch(task_id) or task_id not in task_ids(config):
-        near = schemas.closest(task_id, task_ids(config))
-        raise RunnerError(
-            "E102",
-            f'there is no task "{schemas.show(task_id)}"',
-            why=f"tasks/{schemas.show(task_id)}/task.yaml does not exist.",
-            fix=near.strip() or "see the folders under tasks/",
-        )
+        why = f"tasks/{schemas.show(task_id)}/task.yaml does not exist."
+        raise no_such("task", task_id, task_ids(config), why=why, fix="see the folders under tasks/")
     return load_task_file(config, config.tasks / task_id)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import schemas
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.views import coarse
 
 if TYPE_CHECKING:
@@ -53,12 +53,8 @@ class Audience:
         kind, _, team = text.partition(":")
         if kind == "team" and _TEAM.fullmatch(team):
             return cls("team", team)
-        raise RunnerError(
-            "E101",
-            f"there is no audience {escape(text, 60)!r}",
-            why="What is shown depends on who looks.",
-            fix="use organiser, team:NAME or public",
-        )
+        why, fix = "What is shown depends on who looks.", "use organiser, team:NAME or public"
+        raise no_such("audience", text, why=why, fix=fix, code="E101")
 
 
 ORGANISER = Audience("organiser")

@@ -243,10 +243,10 @@ def _answers(
 ) -> list[dict[str, Any]]:
     from runner.annotation.assign import find_key
     from runner.annotation.sheets import MAX_SHEET, read_answers
-    from runner.model.errors import RunnerError
+    from runner.model.errors import RunnerError, no_such
 
     if not file.is_file():
-        raise RunnerError("E102", f"there is no file {file}", fix="name a file")
+        raise no_such("file", file, fix="name a file", limit=1000)
     if file.stat().st_size > MAX_SHEET:
         raise RunnerError("E402", f"{file.name} is larger than {MAX_SHEET >> 20} MiB")
     text = file.read_bytes().decode("utf-8-sig", "replace")

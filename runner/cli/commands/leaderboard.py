@@ -42,17 +42,14 @@ def leaderboard(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print a leaderboard: ranked runs, and below them what failed, with the reason."""
-    from runner.model.errors import RunnerError
+    from runner.model.errors import no_such
     from runner.views.leaderboard.rounds import board
     from runner.views.leaderboard.table import build, filtered
 
     form = "json" if as_json else form
     if form not in (*FORMATS, *TREC):
-        raise RunnerError(
-            "E101",
-            f"there is no format {output.printable(form)}",
-            fix=f"use one of {', '.join((*FORMATS, *TREC))}",
-        )
+        known = (*FORMATS, *TREC)
+        raise no_such("format", form, known, fix=f"use one of {', '.join(known)}", code="E101")
     where = context.config()
     loaded = context.load_task(where, task)
     with context.store(where) as store:

@@ -61,17 +61,14 @@ def runs(
 
     from runner.cli import render
     from runner.execution.plan import Selection
-    from runner.model.errors import RunnerError
+    from runner.model.errors import no_such
     from runner.model.outcome import Name
     from runner.views.listing import listed_runs
 
     where, audience = context.config(), context.audience(as_)
     if outcome not in (None, *get_args(Name)):
-        raise RunnerError(
-            "E101",
-            f"there is no outcome {output.printable(outcome or '')}",
-            fix=f"use one of {', '.join(get_args(Name))}",
-        )
+        fix = f"use one of {', '.join(get_args(Name))}"
+        raise no_such("outcome", outcome, get_args(Name), fix=fix, code="E101")
     wanted = Selection(task, team, dataset, submission)
     with context.store(where) as store:
         views = [

@@ -72,7 +72,7 @@ def submission(store: Store, id: str) -> Submission:
     with store.read() as connection:
         found = _submissions(connection, id=id)
     if not found:
-        raise RunnerError("E102", f"there is no submission {id[:120]!r}", fix="runner runs lists them")
+        raise no_such("submission", id, fix="runner runs lists them", limit=120)
     return found[0]
 
 
@@ -292,9 +292,7 @@ def detail(
             n, k = run.outcome.attempt, run.outcome.evaluation
         else:
             if all(a["number"] != attempt for a in attempts):
-                raise RunnerError(
-                    "E102", f"{wanted} has no attempt {attempt}", fix=f"runner show {wanted} lists them"
-                )
+                raise no_such("attempt", attempt, of=wanted, fix=f"runner show {wanted} lists them")
             n, k = attempt, max((e["number"] for e in evaluations if e["attempt"] == attempt), default=None)
         if n is None:
             return RunDetail(run, is_published, tuple(attempts), tuple(evaluations))

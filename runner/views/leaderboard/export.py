@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import IO
 
-from runner.model.errors import RunnerError
-from runner.views.audience import escape
+from runner.model.errors import no_such
 from runner.views.leaderboard.formats.latex import to_latex
 from runner.views.leaderboard.formats.markdown import to_markdown
 from runner.views.leaderboard.formats.page import to_html
@@ -37,9 +36,7 @@ FORMATS: dict[str, Callable[[LeaderboardTable], str]] = {
 def export(table: LeaderboardTable, format: str) -> str:
     """The leaderboard in one of :data:`FORMATS`. Raises E101 for another format."""
     if format not in FORMATS:
-        raise RunnerError(
-            "E101", f"there is no format {escape(format, 40)!r}", fix=f"choose one of {', '.join(FORMATS)}"
-        )
+        raise no_such("format", format, FORMATS, fix=f"choose one of {', '.join(FORMATS)}", code="E101")
     return FORMATS[format](table)
 
 

@@ -16,7 +16,7 @@ import schemas
 from runner.model.calendar import Round, calendar, get_round
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.dates import ZonedTime
-from runner.model.errors import Problem, RunnerError
+from runner.model.errors import Problem, RunnerError, no_such
 from runner.records.deadlines import _at, ends, granted
 from runner.records.snapshot import _changed, _write, read_snapshot, snapshot_path
 
@@ -215,12 +215,8 @@ def board(
     frozen = read_snapshot(home, task.id, round_id, mark.digest)
     name = next(iter(frozen["tables"]), "") if table_id is None else table_id
     if name not in frozen["tables"]:
-        raise RunnerError(
-            "E102",
-            f"the round {schemas.show(round_id)} of {task.id} has no table {schemas.show(name)}",
-            why=f"Its tables are: {', '.join(frozen['tables']) or 'none'}.",
-            fix="name one",
-        )
+        of = f"the round {schemas.show(round_id)} of {task.id}"
+        raise no_such("table", name, frozen["tables"], of=of, fix="name one")
     data = frozen["tables"][name]
     if schemas.validate(data, "leaderboard"):
         raise _changed(snapshot_path(home, task.id, round_id), "holds a table that this program cannot read")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import schemas
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.model.run import MeasureValue, Run
 from runner.model.task import Cell, Table, Task
 from runner.records.store import queries
@@ -216,14 +216,8 @@ def _table(task: Task, table_id: str | None, part: Part | None = None) -> Table:
     if table_id is None and tables:
         return next(iter(tables.values()))
     if table_id is None or table_id not in tables:
-        known = ", ".join(tables) or "none"
-        raise RunnerError(
-            "E102",
-            f"{task.id} has no table {escape(table_id or 'any', 60)!r}"
-            + (f" in {part.info.id}" if part else ""),
-            why=f"Its tables are: {known}.",
-            fix="name one",
-        )
+        of = task.id if part is None else f"the round {part.info.id} of {task.id}"
+        raise no_such("table", table_id or "any", tables, of=of, fix="name one")
     return tables[table_id]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from runner.views.audience import escape
 
 MAX_TEXT = 8000  # characters of one text
@@ -62,12 +62,9 @@ def chosen(text: str, of: int) -> frozenset[int]:
         last = int(match[2]) if match[2] else first
         found |= set(range(max(first, 1), min(last, of) + 1))
         if not 1 <= first <= last <= of:
-            raise RunnerError(
-                "E102",
-                f"there is no debate {escape(part.strip(), 30)}",
-                why=f"The run has {of:,}." if of else "The run has none.",
-                fix=f"name one from 1 to {of}" if of else "runner show tells how far the run is",
-            )
+            why = f"The run has {of:,}." if of else "The run has none."
+            fix = f"name one from 1 to {of}" if of else "runner show tells how far the run is"
+            raise no_such("debate", part.strip(), why=why, fix=fix, limit=30)
     return frozenset(found)
 
 

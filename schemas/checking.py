@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.documents import MAX_PROBLEMS, Document, Pointer, Problem, capped, closest, show
+from schemas.external import external_kinds, options_schema
 
 
 @lru_cache(maxsize=64)
@@ -21,15 +22,19 @@ def schema(name: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise KeyError(name) from None
+        kind = name.removeprefix("kinds/")
+        if kind == name or kind not in external_kinds():
+            raise KeyError(name) from None
+        found = options_schema(kind)
     return found
 
 
 def kinds() -> list[str]:
     """The kinds of task that have a schema for their options."""
-    return sorted(
+    ours = (
         p.name.removesuffix(".schema.json") for p in (Path(__file__).parent / "kinds").glob("*.schema.json")
     )
+    return sorted({*ours, *external_kinds()})
 
 
 def of_kind(kind: str) -> list[str]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import RunnerError, no_such
+from runner.model.kinds import kind_spec, kinds_with
 from runner.tasks.transcripts import Transcripts
 from schemas.debates import Debate, transcript_digest
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from runner.model.config import Config
     from runner.model.task import Dataset, Task
     from runner.records.store.connect import Store
-
-KINDS = ("debate", "meta")
 
 
 @dataclass(frozen=True)
@@ -42,19 +41,20 @@ class Item:
 
 
 def sources(store: Store, task: Task, dataset: Dataset, run: str | None = None) -> list[Transcripts]:
-    """The transcripts that a dataset has: of its scored runs (or only of ``run``), or of its inputs for ``meta``.
+    """The transcripts that a dataset has: of its scored runs (or only of ``run``), or of its inputs where the kind says that the debates are there.
 
     Raises E101 for tasks of other kinds, E102 when there is nothing.
     """
     from runner.records.store import queries
 
-    if task.kind not in KINDS:
+    where = kind_spec(task.kind).annotation
+    if where is None:
         raise RunnerError(
             "E101",
             f"{task.id} has no debates",
-            why=f"It is of the kind {task.kind}; labels are for {' and '.join(KINDS)}.",
+            why=f"It is of the kind {task.kind}; labels are for {' and '.join(kinds_with('annotation'))}.",
         )
-    if task.kind == "meta":
+    if where == "inputs":
         path = dataset.inputs / "debates.jsonl"
         path = path if path.is_file() else path.with_name("debates.jsonl.gz")
         return [Transcripts.read(path, f"inputs of {dataset.id}")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import Problem, RunnerError
+from runner.model.kinds import kind_spec
 from runner.tasks.data_files import file_digest
 from runner.tasks.transcripts import Transcripts, json_lines, refuse
 from schemas.debates import CRITERIA, Debate, parse, transcript_digest
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def labels_file(task: Task, dataset: Dataset) -> Path:
     """The file of the truths that labels are written to."""
     names = {m.truths for m in task.measures.values()}
-    if task.kind == "meta" and len(names) == 1:
+    if kind_spec(task.kind).annotation == "inputs" and len(names) == 1:
         return dataset.truths / names.pop()
     return dataset.truths / "labels" / "labels.jsonl"
 

@@ -220,14 +220,15 @@ def _form(file: Path) -> str:
 def _debates(
     where: Config, task: Task, dataset: Dataset, debates: Path | None, run: str | None
 ) -> Transcripts:
-    """The debates that a file without names is about: those given, of one run, or of a ``meta`` dataset."""
+    """The debates that a file without names is about: those given, of one run, or of a dataset of debates."""
     from runner.annotation.assign import sources
     from runner.model.errors import RunnerError
+    from runner.model.kinds import kind_spec
     from runner.tasks.transcripts import Transcripts
 
     if debates is not None:
         return Transcripts.read(debates, debates.name)
-    if run is None and task.kind != "meta":
+    if run is None and kind_spec(task.kind).annotation != "inputs":
         raise RunnerError(
             "E101",
             "the file does not say which debates it is about",

@@ -1,1 +1,8 @@
 """Judging debates: retrieval-augmented debating, sub-task 2."""
+
+from __future__ import annotations
+
+from runner.kinds.debate.importer import import_judging
+from runner.model.kinds import KindSpec
+
+SPEC = KindSpec(importer=import_judging, annotation="inputs")

@@ -9,17 +9,23 @@ import random
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import schemas
-from runner.kinds import IMPORTERS
+from runner.kinds import import_release as import_into
 from runner.kinds.debate.importer import import_judging, import_release
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.model.kinds import KindSpec, kind_spec, kinds_with
+from runner.tasks.load import load_task
 from schemas.debates import CRITERIA, parse, transcript_digest
 from schemas.debates import digest_of_lines as of_lines
 
+ROOT = Path(__file__).parents[3]
 REAL = Path(__file__).parents[2] / "evaluator" / "debate" / "genirsim" / "simulations.jsonl"
 CLAIMS = [
     {"id": "touche25-rad-cmv-1", "claim": "Zoos are cruel.", "description": "A long post."},
@@ -77,10 +83,10 @@ def rows(path: Path) -> list[Any]:
 
 
 def test_the_kinds_have_importers() -> None:
-    assert IMPORTERS["debate"] == "rad" and IMPORTERS["meta"] == "rad_judging"
-    from runner.kinds.meta import importer as rad_judging
-
-    assert rad_judging.import_release is import_judging
+    assert kinds_with("importer") == ["debate", "diversity", "meta"]
+    assert kind_spec("debate").importer is import_release
+    assert kind_spec("meta").importer is import_judging
+    assert kind_spec("none") == KindSpec()
 
 
 @pytest.mark.parametrize("form", ["folder", "zip", "file", "packed"])
@@ -335,3 +341,25 @@ def test_an_archive_leads_nowhere_else(tmp_path: Path) -> None:
         info.external_attr = 0o120777 << 16
         made.writestr(info, b"/etc/passwd")
     assert "a link" in import_release(tmp_path / "link.zip", tmp_path / "out", "test")[0].what
+
+
+@pytest.mark.parametrize(
+    ("task_id", "files", "made"),
+    [
+        ("rad-2025-debate", {"claims.jsonl": lines(CLAIMS)}, "claims.jsonl"),
+        ("rad-2025-judging", {"debates.jsonl": lines(TRAINING)}, "debates.jsonl"),
+    ],
+)
+def test_an_import_finds_the_importer_of_the_tasks_kind(
+    tmp_path: Path, task_id: str, files: dict[str, bytes], made: str
+) -> None:
+    task = load_task(Config(root=ROOT, home=tmp_path / "home", truths=None), task_id)
+    dataset = replace(
+        next(iter(task.datasets.values())), inputs=tmp_path / "to/inputs", truths=tmp_path / "to/truths"
+    )
+    import_into(task, dataset, folder(tmp_path / "r", files))
+    assert (dataset.inputs / made).is_file()
+    adhoc = load_task(Config(root=ROOT, home=tmp_path / "home", truths=None), "vaswani")
+    with pytest.raises(RunnerError, match="no importer") as caught:
+        import_into(adhoc, dataset, tmp_path)
+    assert caught.value.why == "There is one for debate, diversity, meta."

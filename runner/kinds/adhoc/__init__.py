@@ -1,0 +1,8 @@
+"""Ad-hoc retrieval: rankings of documents."""
+
+from __future__ import annotations
+
+from runner.kinds.adhoc.skeleton import files
+from runner.model.kinds import KindSpec
+
+SPEC = KindSpec(skeleton=files)

@@ -1,0 +1,8 @@
+"""Texts with citations: report generation."""
+
+from __future__ import annotations
+
+from runner.kinds.report.judge import judge_doubt
+from runner.model.kinds import KindSpec
+
+SPEC = KindSpec(judge_doubt=judge_doubt, model_judges=lambda _measure: True)

@@ -1,7 +1,6 @@
 """Tasks as their organisers define them: ``tasks/<task>/task.yaml`` and the files it names.
 
-What a task is stands in :mod:`runner.model.task`, what its files hold in :mod:`runner.tasks.files`; both are
-importable from here.
+What a task is stands in :mod:`runner.model.task`, what its files hold in :mod:`runner.tasks.files`.
 """
 
 from __future__ import annotations
@@ -14,12 +13,10 @@ from typing import Any
 import schemas
 from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
-from runner.model.limits import MIB, Exceptions, Limits, parse_duration, parse_limits, parse_size
-from runner.model.service import Interaction, Service
+from runner.model.limits import MIB, Exceptions, Limits, parse_limits, parse_size
 from runner.model.task import (
     Cell,
     Dataset,
-    Direction,
     Measure,
     Model,
     Quota,
@@ -28,83 +25,20 @@ from runner.model.task import (
     Stage,
     Table,
     Task,
-    Workflow,
 )
 from runner.model.view import Rule
 from runner.tasks.check import (
     NAME,
     Coded,
     DefinitionChecks,
-    by_line,
     combine_errors,
     converted,
     inputs_folder,
     truths_folder,
     workflows_of,
 )
-from runner.tasks.data_files import file_digest, files_digest, folder_files, inside
-from runner.tasks.files import (
-    check_task,
-    inputs_digest,
-    missing_sources,
-    model_digest,
-    task_problems,
-    truths_digest,
-    view,
-    view_addresses,
-    view_files,
-    view_sights,
-    why_stage_missing,
-    work_digest,
-)
 from runner.tasks.services import parse_interaction, parse_services
 from runner.tasks.tables import expanded
-
-__all__ = [
-    "EVALUATOR_LIMITS",
-    "NAME",
-    "Cell",
-    "Coded",
-    "Dataset",
-    "Direction",
-    "Interaction",
-    "Measure",
-    "Model",
-    "Quota",
-    "Rule",
-    "Scenario",
-    "Service",
-    "Source",
-    "Stage",
-    "Table",
-    "Task",
-    "Workflow",
-    "by_line",
-    "check_task",
-    "converted",
-    "file_digest",
-    "files_digest",
-    "folder_files",
-    "inputs_digest",
-    "inside",
-    "load_task",
-    "load_task_file",
-    "load_tasks",
-    "missing_sources",
-    "model_digest",
-    "parse_duration",
-    "parse_limits",
-    "parse_size",
-    "task_ids",
-    "task_problems",
-    "truths_digest",
-    "view",
-    "view_addresses",
-    "view_files",
-    "view_sights",
-    "why_stage_missing",
-    "work_digest",
-]
 
 EVALUATOR_LIMITS = Limits(wall_clock=1800.0, output=256 * MIB, tmp=512 * MIB)
 

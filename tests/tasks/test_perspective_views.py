@@ -20,7 +20,10 @@ from runner.model import config as configuration
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.limits import Limits
+from runner.model.task import Task
 from runner.tasks import load as tasks
+from runner.tasks.data_files import folder_files
+from runner.tasks.files import inputs_digest, task_problems, view_sights
 
 ROOT = Path(__file__).parents[2]
 CELLS = [
@@ -41,17 +44,17 @@ json.dump(found, sys.stdout)
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> tasks.Task:
+def task(tmp_path: Path) -> Task:
     return tasks.load_task(Config(root=ROOT, home=tmp_path / "home", truths=None), "perspective-2024")
 
 
 def mounted(
-    engine: DockerEngine, image: ImageRef, attempt: str, task: tasks.Task, dataset: str, scenario: str
+    engine: DockerEngine, image: ImageRef, attempt: str, task: Task, dataset: str, scenario: str
 ) -> dict[str, str]:
     """The content of the input folder as a container of the software's role sees it, by file name."""
     chosen = task.scenarios[scenario]
 
-    lock = {"digests": {"view": tasks.inputs_digest(task.datasets[dataset], chosen)}}
+    lock = {"digests": {"view": inputs_digest(task.datasets[dataset], chosen)}}
     # What the batch workflow asks of a job when it mounts the inputs.
     job: Any = SimpleNamespace(task=task, dataset=task.datasets[dataset], scenario=scenario, lock=lock)
     volume = batch.inputs_volume(job, engine)
@@ -76,9 +79,9 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.split("\n") if line]
 
 
-def whole(task: tasks.Task, dataset: str) -> dict[str, str]:
+def whole(task: Task, dataset: str) -> dict[str, str]:
     inputs = task.datasets[dataset].inputs
-    return {str(name): path.read_text("utf-8") for name, path in tasks.folder_files(inputs)}
+    return {str(name): path.read_text("utf-8") for name, path in folder_files(inputs)}
 
 
 def profile_values(corpus: list[dict[str, Any]]) -> set[str]:
@@ -93,7 +96,7 @@ def profile_values(corpus: list[dict[str, Any]]) -> set[str]:
 
 @pytest.mark.parametrize(("dataset", "scenario"), CELLS)
 def test_no_forbidden_field_or_value_is_in_the_container(
-    engine: DockerEngine, scratch_image: ImageRef, attempt: str, task: tasks.Task, dataset: str, scenario: str
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str, task: Task, dataset: str, scenario: str
 ) -> None:
     inputs = whole(task, dataset)
     seen = mounted(engine, scratch_image, attempt, task, dataset, scenario)
@@ -140,14 +143,14 @@ def test_no_forbidden_field_or_value_is_in_the_container(
         assert "demographic_property" not in everything
 
 
-def test_no_two_scenarios_share_a_volume_by_mistake(task: tasks.Task) -> None:
-    digests = {cell: tasks.inputs_digest(task.datasets[cell[0]], task.scenarios[cell[1]]) for cell in CELLS}
+def test_no_two_scenarios_share_a_volume_by_mistake(task: Task) -> None:
+    digests = {cell: inputs_digest(task.datasets[cell[0]], task.scenarios[cell[1]]) for cell in CELLS}
     assert len(set(digests.values())) == len(CELLS)
 
 
-def test_the_check_of_the_task_tells_the_same(task: tasks.Task) -> None:
-    assert tasks.task_problems(task, configuration.load(cwd=ROOT)) == []
-    for sight in tasks.view_sights(task):
+def test_the_check_of_the_task_tells_the_same(task: Task) -> None:
+    assert task_problems(task, configuration.load(cwd=ROOT)) == []
+    for sight in view_sights(task):
         found = sight.files["corpus.jsonl"]
         assert found is not None
         assert found[1] == ([] if sight.scenario == "explicit" else ["demographic_profile"])

@@ -12,6 +12,7 @@ import pytest
 import schemas
 from runner.model.config import Config
 from runner.model.limits import Limits
+from runner.model.task import Scenario, Task
 from runner.tasks import compose, tira
 from runner.tasks import compose_services as composeroom
 from runner.tasks import load as tasks
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 HERE = Config(root=ROOT, home=ROOT / ".runner", truths=None)
 
 
-def services(task: tasks.Task) -> dict[str, Any]:
+def services(task: Task) -> dict[str, Any]:
     """Those that anything can start."""
     doc = schemas.load_yaml(compose.render(task), "compose.yaml")
     assert doc.problems == []
@@ -65,7 +66,7 @@ def assert_limits(service: dict[str, Any], limits: Limits) -> None:
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> tasks.Task:
+def task(tmp_path: Path) -> Task:
     config = project(tmp_path / "root")
     write_task(
         config,
@@ -85,13 +86,13 @@ def task(tmp_path: Path) -> tasks.Task:
     return tasks.load_task(config, "toy")
 
 
-def test_limits_are_the_task_s(task: tasks.Task) -> None:
+def test_limits_are_the_task_s(task: Task) -> None:
     found = services(task)
     assert_limits(found["software"], task.limits)
     assert_limits(found["evaluator"], task.evaluator_limits)
 
 
-def test_both_are_sealed(task: tasks.Task) -> None:
+def test_both_are_sealed(task: Task) -> None:
     users = set()
     for service in services(task).values():
         assert service["network_mode"] == "none"
@@ -105,7 +106,7 @@ def test_both_are_sealed(task: tasks.Task) -> None:
     assert users == {"20000:20000", "20001:20001"}
 
 
-def test_the_software_sees_the_public_inputs_and_no_truths(task: tasks.Task) -> None:
+def test_the_software_sees_the_public_inputs_and_no_truths(task: Task) -> None:
     software = services(task)["software"]
     assert [(v["source"], v["target"]) for v in software["volumes"]] == [
         ("./datasets/dev/inputs", tira.INPUT)
@@ -118,12 +119,12 @@ def test_the_software_sees_the_public_inputs_and_no_truths(task: tasks.Task) -> 
     ]
 
 
-def test_a_scenario_s_view_is_bound_file_by_file(task: tasks.Task) -> None:
-    narrow = replace(task, scenarios={"default": tasks.Scenario("default", ("queries.*",))})
+def test_a_scenario_s_view_is_bound_file_by_file(task: Task) -> None:
+    narrow = replace(task, scenarios={"default": Scenario("default", ("queries.*",))})
     assert [v["target"] for v in services(narrow)["software"]["volumes"]] == [f"{tira.INPUT}/queries.jsonl"]
 
 
-def test_a_gpu_is_asked_for(task: tasks.Task) -> None:
+def test_a_gpu_is_asked_for(task: Task) -> None:
     asked = services(replace(task, limits=replace(task.limits, gpus=2)))["software"]["deploy"]["resources"][
         "reservations"
     ]["devices"]
@@ -136,7 +137,7 @@ def room() -> dict[str, Any]:
     return services(tasks.load_task(HERE, "rad-2025-debate"))
 
 
-def test_a_task_of_debates_has_a_room_and_no_batch_services(room: dict[str, Any], task: tasks.Task) -> None:
+def test_a_task_of_debates_has_a_room_and_no_batch_services(room: dict[str, Any], task: Task) -> None:
     assert list(room) == list(composeroom.NAMES)
     assert {tuple(one["profiles"]) for one in room.values()} == {("debate",)}
     assert list(services(task)) == ["software", "evaluator"]
@@ -217,7 +218,7 @@ def test_a_room_that_needs_more_is_not_offered(change: str) -> None:
     assert 'use "runner try"' in compose.render(changed)
 
 
-def test_writing_is_idempotent(task: tasks.Task) -> None:
+def test_writing_is_idempotent(task: Task) -> None:
     assert compose.outdated({"toy": task}) == ["toy"]
     assert compose.write(task) is True
     assert compose.write(task) is False

@@ -8,8 +8,11 @@ import pytest
 
 from runner.model.config import Config
 from runner.model.errors import RunnerError
+from runner.model.task import Task
 from runner.tasks import compose, scaffold
 from runner.tasks import load as tasks
+from runner.tasks.data_files import files_digest, folder_files
+from runner.tasks.files import task_problems
 from tests.worlds.definitions import project
 
 
@@ -21,7 +24,7 @@ def config(tmp_path: Path) -> Config:
 def test_a_new_task_is_right(config: Config) -> None:
     folder = scaffold.new_task(config, "mine")
     task = tasks.load_task(config, "mine")
-    assert tasks.task_problems(task, config) == []
+    assert task_problems(task, config) == []
     assert compose.outdated({"mine": task}) == []
     assert "synthetic" in (folder / "README.md").read_text()
     assert [d.visibility for d in task.datasets.values()] == ["public", "blinded"]
@@ -49,7 +52,7 @@ def test_topics_and_judgments_belong_together(config: Config) -> None:
 def test_the_same_name_gives_the_same_files(config: Config, tmp_path: Path) -> None:
     other = project(tmp_path / "other")
     first, second = scaffold.new_task(config, "mine"), scaffold.new_task(other, "mine")
-    assert tasks.files_digest(tasks.folder_files(first)) == tasks.files_digest(tasks.folder_files(second))
+    assert files_digest(folder_files(first)) == files_digest(folder_files(second))
 
 
 def test_an_existing_folder_is_left_alone(config: Config) -> None:
@@ -82,7 +85,7 @@ def test_bad_names_and_kinds(config: Config, name: str, kind: str, code: str) ->
 
 
 def test_nothing_is_left_when_it_fails(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: tasks.Task) -> bool:
+    def broken(_: Task) -> bool:
         raise OSError("disk full")
 
     monkeypatch.setattr(compose, "write", broken)

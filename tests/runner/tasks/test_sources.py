@@ -17,8 +17,10 @@ from typer.testing import CliRunner
 from runner.doctor.tasks import sources_check
 from runner.model.config import Config
 from runner.model.errors import RunnerError
+from runner.model.task import Task
 from runner.tasks import fetch as sources
 from runner.tasks import load as tasks
+from runner.tasks.files import inputs_digest, missing_sources, task_problems, truths_digest, view_files
 from tests.worlds.definitions import project, told, write_task
 
 BODY = bytes(range(256)) * 4096  # 1 MiB
@@ -91,7 +93,7 @@ def config(tmp_path: Path) -> Config:
     return project(tmp_path / "root")
 
 
-def a_task(config: Config, url: str | None, **facts: Any) -> tasks.Task:
+def a_task(config: Config, url: str | None, **facts: Any) -> Task:
     """The toy task whose dataset "test" lacks one file of its inputs."""
     source = {"path": "inputs/big/data.bin", "url": url, **facts}
     write_task(
@@ -108,11 +110,11 @@ def a_task(config: Config, url: str | None, **facts: Any) -> tasks.Task:
     return tasks.load_task(config, "toy")
 
 
-def pull(task: tasks.Task) -> list[sources.Fetched]:
+def pull(task: Task) -> list[sources.Fetched]:
     return [sources.pull(source, wait=lambda _: None) for source in task.datasets["test"].sources]
 
 
-def refused(code: str, task: tasks.Task) -> str:
+def refused(code: str, task: Task) -> str:
     with pytest.raises(RunnerError) as caught:
         pull(task)
     assert caught.value.code == code, told(caught.value)
@@ -120,7 +122,7 @@ def refused(code: str, task: tasks.Task) -> str:
     return told(caught.value)
 
 
-def left(task: tasks.Task) -> list[str]:
+def left(task: Task) -> list[str]:
     folder = task.datasets["test"].sources[0].path.parent
     return sorted(p.name for p in folder.iterdir())
 
@@ -135,7 +137,7 @@ def test_a_file_is_fetched_checked_and_put_in_its_place(config: Config, server: 
     assert seen[0] == (0, len(BODY)) and seen[-1] == (len(BODY), len(BODY)) and len(seen) > 2
     [again] = pull(task)
     assert not again.new and len(server.asked) == 1
-    assert tasks.missing_sources(task.datasets["test"]) == []
+    assert missing_sources(task.datasets["test"]) == []
 
 
 def test_an_interrupted_download_goes_on_where_it_stopped(config: Config, server: Server) -> None:
@@ -380,15 +382,15 @@ def test_a_task_without_its_remote_files(config: Config) -> None:
     """It can be loaded and checked; nothing is run or evaluated on a part of a dataset."""
     task = a_task(config, "https://data.example/data.bin", size=5)
     dataset = task.datasets["test"]
-    assert tasks.task_problems(task, config) == []
-    [problem] = tasks.task_problems(task, config, ["test"])
+    assert task_problems(task, config) == []
+    [problem] = task_problems(task, config, ["test"])
     assert "has not been fetched" in problem.what and problem.fix == "runner data pull toy --dataset test"
     with pytest.raises(RunnerError) as caught:
-        tasks.inputs_digest(dataset)
+        inputs_digest(dataset)
     assert caught.value.code == "E402"
     with pytest.raises(RunnerError):
-        tasks.view_files(dataset, task.scenarios["default"])
-    assert tasks.truths_digest(dataset), "the truths are there"
+        view_files(dataset, task.scenarios["default"])
+    assert truths_digest(dataset), "the truths are there"
     check = sources_check([task])
     assert check.status == "CAUTION" and "toy/test lacks inputs/big/data.bin" in check.detail
     assert check.fix == "runner data pull toy"

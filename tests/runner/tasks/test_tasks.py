@@ -14,8 +14,19 @@ from hypothesis import strategies as st
 import schemas
 from runner.model.config import Config
 from runner.model.errors import RunnerError
-from runner.model.limits import GIB, MIB, Exceptions, Limits
+from runner.model.limits import GIB, MIB, Exceptions, Limits, parse_duration, parse_size
+from runner.model.task import Cell, Quota, Scenario
 from runner.tasks import load as tasks
+from runner.tasks.data_files import files_digest
+from runner.tasks.files import (
+    check_task,
+    inputs_digest,
+    model_digest,
+    task_problems,
+    truths_digest,
+    view_files,
+    work_digest,
+)
 from tests.worlds.definitions import definition, project, told, write_task
 
 
@@ -39,11 +50,11 @@ def test_a_task_with_defaults(config: Config) -> None:
     assert task.datasets["dev"].inputs == folder / "datasets/dev/inputs"
     assert task.datasets["dev"].scores == "public"
     assert task.tables["main"].measures == ("ap", "ndcg_10")
-    assert task.tables["main"].cells == (tasks.Cell("test", "default"),)
+    assert task.tables["main"].cells == (Cell("test", "default"),)
     assert list(task.scenarios) == ["default"]
     assert task.digest == schemas.digest(task.definition)
     assert task.public_dataset() is task.datasets["dev"]
-    assert tasks.task_problems(task, config) == []
+    assert task_problems(task, config) == []
 
 
 def test_everything_given_is_read(config: Config) -> None:
@@ -63,7 +74,7 @@ def test_everything_given_is_read(config: Config) -> None:
         memory=1536 * MIB, wall_clock=120.0, log=4096, cpus=2.0, gpus=1, tmp_exec=True, loopback=False
     )
     assert task.evaluator_limits.memory == 10**9
-    assert task.quota == tasks.Quota(3, 4, {"alpha": 9})
+    assert task.quota == Quota(3, 4, {"alpha": 9})
     assert task.exceptions == {"alpha/one": Exceptions(("/root/.cache",), 8 * MIB, True)}
     assert task.models[0].path == task.folder / "models/m"
     assert task.scenarios["queries"].files == ("queries.*",)
@@ -156,12 +167,12 @@ def test_truths_of_a_blinded_dataset_lie_outside(tmp_path: Path) -> None:
     task = tasks.load_task(config, "toy")
     assert task.datasets["test"].truths == tmp_path / "truths/toy/test"
     assert task.datasets["test"].scores == "organiser"
-    problems = tasks.task_problems(task, config)
+    problems = task_problems(task, config)
     assert len(problems) == 1 and "$RUNNER_TRUTHS/toy/test" in str(problems[0])
-    assert tasks.task_problems(task, config, ["dev"]) == []
+    assert task_problems(task, config, ["dev"]) == []
     (tmp_path / "truths/toy/test").mkdir(parents=True)
     (tmp_path / "truths/toy/test/qrels.txt").write_text("t1 0 d1 1\n")
-    assert tasks.task_problems(task, config) == []
+    assert task_problems(task, config) == []
 
 
 def test_truths_of_a_blinded_dataset_in_the_tree_are_refused(config: Config) -> None:
@@ -214,7 +225,7 @@ def test_unset_truths_within_the_project_are_refused_by_the_deep_check(config: C
     truths.mkdir(parents=True)
     (truths / "qrels.txt").write_text("x\n")
     with pytest.raises(RunnerError) as caught:
-        tasks.check_task(task, config)
+        check_task(task, config)
     assert caught.value.code == "E403"
 
 
@@ -223,7 +234,7 @@ def test_a_copy_of_the_truths_among_the_inputs_is_found(config: Config) -> None:
     qrels = (folder / "datasets/test/truths/qrels.txt").read_bytes()
     (folder / "datasets/dev/inputs/notes.bin").write_bytes(qrels)
     with pytest.raises(RunnerError) as caught:
-        tasks.check_task(tasks.load_task(config, "toy"), config)
+        check_task(tasks.load_task(config, "toy"), config)
     assert caught.value.code == "E403"
     assert "notes.bin" in told(caught.value)
 
@@ -240,12 +251,12 @@ def test_deep_problems_are_listed_at_once(config: Config) -> None:
     (folder / "m" / "weights").write_text("x")
     (folder / "datasets/test/inputs/link").symlink_to("queries.jsonl")
     task = tasks.load_task(config, "toy")
-    text = "\n".join(str(p) for p in tasks.task_problems(task, config))
+    text = "\n".join(str(p) for p in task_problems(task, config))
     for expected in ('"topics.xml" is not among the inputs', 'Did you mean "qrels.txt"?', "fits no input", "link is not a regular file",
-                     tasks.model_digest(task.models[0]), "the folder n is missing", 'no software "baselines/none"'):  # fmt: skip
+                     model_digest(task.models[0]), "the folder n is missing", 'no software "baselines/none"'):  # fmt: skip
         assert expected in text, (expected, text)
     with pytest.raises(RunnerError) as caught:
-        tasks.check_task(task, config)
+        check_task(task, config)
     assert caught.value.code == "E402"
 
 
@@ -258,40 +269,40 @@ def test_views_hold_what_the_patterns_say(config: Config) -> None:
     dataset = tasks.load_task(config, "toy").datasets["dev"]
 
     def names(*patterns: str) -> list[str]:
-        return [str(name) for name, _ in tasks.view_files(dataset, tasks.Scenario("s", patterns))]
+        return [str(name) for name, _ in view_files(dataset, Scenario("s", patterns))]
 
     assert names("*.jsonl") == ["documents.jsonl", "queries.jsonl"]
     assert names("*") == ["documents.jsonl", "queries.jsonl"]
     assert names("deep/*") == ["deep/b.txt"]
     assert names("deep/**") == names("**/*.txt") == ["deep/b.txt", "deep/er/a.txt"]
-    assert len(tasks.view_files(dataset)) == len(names("**")) == 4
-    assert tasks.view_files(dataset)[0] == (PurePosixPath("deep/b.txt"), inputs / "deep/b.txt")
+    assert len(view_files(dataset)) == len(names("**")) == 4
+    assert view_files(dataset)[0] == (PurePosixPath("deep/b.txt"), inputs / "deep/b.txt")
 
 
 def test_digests_follow_names_and_contents_only(config: Config) -> None:
     folder = write_task(config)
     dataset = tasks.load_task(config, "toy").datasets["dev"]
-    first, truths = tasks.inputs_digest(dataset), tasks.truths_digest(dataset)
+    first, truths = inputs_digest(dataset), truths_digest(dataset)
     file = folder / "datasets/dev/inputs/documents.jsonl"
     os.utime(file, (1, 1))
-    assert tasks.inputs_digest(dataset) == first
+    assert inputs_digest(dataset) == first
     text = file.read_text()
     file.write_text(text.replace("d1", "d2"))
-    assert tasks.inputs_digest(dataset) != first
+    assert inputs_digest(dataset) != first
     file.write_text(text)
-    assert tasks.inputs_digest(dataset) == first
+    assert inputs_digest(dataset) == first
     file.rename(file.with_name("other.jsonl"))
-    assert tasks.inputs_digest(dataset) != first
-    assert tasks.truths_digest(dataset) == truths
-    view = tasks.Scenario("s", ("queries.jsonl",))
-    assert tasks.inputs_digest(dataset, view) == tasks.files_digest(tasks.view_files(dataset, view)) != first
+    assert inputs_digest(dataset) != first
+    assert truths_digest(dataset) == truths
+    view = Scenario("s", ("queries.jsonl",))
+    assert inputs_digest(dataset, view) == files_digest(view_files(dataset, view)) != first
 
 
 def test_missing_data_are_an_error_only_where_they_are_needed(config: Config) -> None:
     write_task(config, data=False)
     task = tasks.load_task(config, "toy")
     with pytest.raises(RunnerError) as caught:
-        tasks.inputs_digest(task.datasets["dev"])
+        inputs_digest(task.datasets["dev"])
     assert caught.value.code == "E402"
 
 
@@ -301,7 +312,7 @@ def test_titles_and_tables_do_not_change_the_work(config: Config) -> None:
     (folder / "task.yaml").write_text(schemas.canonical(definition(title="Other")).decode())
     after = tasks.load_task(config, "toy")
     assert before.digest != after.digest
-    assert tasks.work_digest(before) == tasks.work_digest(after)
+    assert work_digest(before) == work_digest(after)
 
 
 @pytest.mark.parametrize(
@@ -309,18 +320,18 @@ def test_titles_and_tables_do_not_change_the_work(config: Config) -> None:
     [("64MiB", 64 * MIB), ("2GB", 2 * 10**9), ("1.5 GiB", 3 * GIB // 2), ("10kB", 10000), ("7B", 7), (9, 9)],
 )
 def test_sizes(text: int | str, size: int) -> None:
-    assert tasks.parse_size(text) == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90), ("10min", 600), ("1.5h", 5400), ("2 d", 172800), (3, 3), (0.5, 0.5)]
 )
 def test_durations(text: float | str, seconds: float) -> None:
-    assert tasks.parse_duration(text) == seconds
+    assert parse_duration(text) == seconds
 
 
 @given(st.text(max_size=12))
 def test_other_amounts_are_value_errors(text: str) -> None:
-    for parse in (tasks.parse_size, tasks.parse_duration):
+    for parse in (parse_size, parse_duration):
         with suppress(ValueError):
             assert parse(text) > 0

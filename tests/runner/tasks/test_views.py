@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 
 from runner.model.config import Config
 from runner.model.errors import RunnerError
+from runner.model.task import Scenario, Task
 from runner.model.view import Rule
 from runner.tasks import compose, views
 from runner.tasks import load as tasks
+from runner.tasks.data_files import files_digest, folder_files
+from runner.tasks.files import inputs_digest, task_problems, view_addresses, view_files, view_sights
 from runner.tasks.views import Shown
 from tests.worlds.definitions import project, told, write_task
 
@@ -42,7 +45,7 @@ def corpus(rows: list[Any]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def with_view(config: Config, rules: list[dict[str, Any]] = RULES, **changes: Any) -> tasks.Task:
+def with_view(config: Config, rules: list[dict[str, Any]] = RULES, **changes: Any) -> Task:
     """The toy task with a scenario that sees a part of the data, and one that sees everything."""
     folder = write_task(config, scenarios=[{"id": "part", "view": rules}, {"id": "all"}],
                         tables=[{"id": "main", "cells": [{"dataset": "test", "scenario": "part"}], "rank_by": "ap"}],
@@ -63,7 +66,7 @@ def names(files: list[tuple[PurePosixPath, Path]]) -> list[str]:
 def test_only_what_a_rule_names_is_seen_and_only_its_fields(config: Config) -> None:
     task = with_view(config)
     dataset = task.datasets["test"]
-    files = tasks.view_files(dataset, task.scenarios["part"])
+    files = view_files(dataset, task.scenarios["part"])
     assert names(files) == ["documents.jsonl", "notes.txt", "topics/a.jsonl"]
     seen = dict(zip(names(files), (path for _, path in files), strict=True))
     lines = [json.loads(line) for line in seen["documents.jsonl"].read_text("utf-8").split("\n") if line]
@@ -71,9 +74,9 @@ def test_only_what_a_rule_names_is_seen_and_only_its_fields(config: Config) -> N
     assert [list(line) for line in lines] == [["id", "text"], ["text", "id"], ["id"]]
     assert seen["documents.jsonl"].is_relative_to(config.home / "views")
     assert seen["notes.txt"] == dataset.inputs / "notes.txt"
-    assert names(tasks.view_files(dataset, task.scenarios["all"])) == names(tasks.view_files(dataset))
-    assert "queries.jsonl" in names(tasks.view_files(dataset))
-    assert tasks.task_problems(task, config) == []
+    assert names(view_files(dataset, task.scenarios["all"])) == names(view_files(dataset))
+    assert "queries.jsonl" in names(view_files(dataset))
+    assert task_problems(task, config) == []
 
 
 def test_the_first_rule_that_fits_decides_and_a_rule_may_be_for_some_datasets() -> None:
@@ -93,13 +96,9 @@ def test_the_first_rule_that_fits_decides_and_a_rule_may_be_for_some_datasets() 
 
 def test_files_are_made_once_read_only_and_shared_between_datasets(config: Config) -> None:
     task = with_view(config)
-    first = dict(tasks.view_files(task.datasets["dev"], task.scenarios["part"]))[
-        PurePosixPath("documents.jsonl")
-    ]
+    first = dict(view_files(task.datasets["dev"], task.scenarios["part"]))[PurePosixPath("documents.jsonl")]
     inode = first.stat().st_ino
-    again = dict(tasks.view_files(task.datasets["test"], task.scenarios["part"]))[
-        PurePosixPath("documents.jsonl")
-    ]
+    again = dict(view_files(task.datasets["test"], task.scenarios["part"]))[PurePosixPath("documents.jsonl")]
     assert (again, again.stat().st_ino) == (first, inode)
     assert first.stat().st_mode & 0o777 == 0o444 and first.parent.stat().st_mode & 0o777 == 0o555
     assert [p.name for p in (config.home / "views").iterdir() if not p.name.startswith(".")] == [
@@ -110,18 +109,18 @@ def test_files_are_made_once_read_only_and_shared_between_datasets(config: Confi
 def test_the_digest_says_what_is_seen(config: Config) -> None:
     task = with_view(config)
     dataset, part = task.datasets["test"], task.scenarios["part"]
-    before = tasks.inputs_digest(dataset, part)
+    before = inputs_digest(dataset, part)
     assert not (config.home / "views").exists(), "a digest writes nothing"
-    assert before != tasks.inputs_digest(dataset)
-    assert tasks.inputs_digest(dataset) == tasks.files_digest(tasks.folder_files(dataset.inputs))
+    assert before != inputs_digest(dataset)
+    assert inputs_digest(dataset) == files_digest(folder_files(dataset.inputs))
     (dataset.inputs / "queries.jsonl").write_text("not seen, so it changes nothing")
-    assert tasks.inputs_digest(dataset, part) == before
-    wider = tasks.Scenario("part", view=(Rule(("documents.jsonl",), ("id", "text", "more")), *part.view[1:]))
-    assert tasks.inputs_digest(dataset, wider) != before
-    same = tasks.Scenario("part", view=(Rule(("documents.jsonl",), ("text", "id")), *part.view[1:]))
-    assert tasks.inputs_digest(dataset, same) == before
+    assert inputs_digest(dataset, part) == before
+    wider = Scenario("part", view=(Rule(("documents.jsonl",), ("id", "text", "more")), *part.view[1:]))
+    assert inputs_digest(dataset, wider) != before
+    same = Scenario("part", view=(Rule(("documents.jsonl",), ("text", "id")), *part.view[1:]))
+    assert inputs_digest(dataset, same) == before
     (dataset.inputs / "documents.jsonl").write_text(corpus(CORPUS[:1]))
-    assert tasks.inputs_digest(dataset, part) != before
+    assert inputs_digest(dataset, part) != before
 
 
 def test_compressed_files_stay_compressed_and_give_the_same_bytes(tmp_path: Path) -> None:
@@ -229,19 +228,19 @@ def test_two_names_of_one_content(tmp_path: Path) -> None:
 def test_sweeping_leaves_what_is_needed(config: Config) -> None:
     task = with_view(config)
     dataset, part = task.datasets["test"], task.scenarios["part"]
-    tasks.view_files(dataset, part)
-    keep = tasks.view_addresses(dataset, part)
+    view_files(dataset, part)
+    keep = view_addresses(dataset, part)
     (dataset.inputs / "documents.jsonl").write_text(corpus(CORPUS[:1]))
-    tasks.view_files(dataset, part)
+    view_files(dataset, part)
     home = config.home / "views"
-    assert views.sweep(home, tasks.view_addresses(dataset, part), dry_run=True) == sorted(keep)
-    assert views.sweep(home, tasks.view_addresses(dataset, part)) == sorted(keep)
-    assert {p.name for p in home.iterdir() if p.name != ".locks"} == tasks.view_addresses(dataset, part)
+    assert views.sweep(home, view_addresses(dataset, part), dry_run=True) == sorted(keep)
+    assert views.sweep(home, view_addresses(dataset, part)) == sorted(keep)
+    assert {p.name for p in home.iterdir() if p.name != ".locks"} == view_addresses(dataset, part)
 
 
 def test_the_report_is_read_from_what_is_mounted(config: Config) -> None:
     task = with_view(config)
-    sights = {(s.scenario, s.dataset): s for s in tasks.view_sights(task)}
+    sights = {(s.scenario, s.dataset): s for s in view_sights(task)}
     assert set(sights) == {(s, d) for s in ("part", "all") for d in ("dev", "test")}
     part = sights["part", "test"]
     assert part.files == {
@@ -277,7 +276,7 @@ def test_wrong_views_are_refused(config: Config, scenario: dict[str, Any], expec
 
 def test_what_fits_nowhere_or_cannot_be_cut_is_a_problem_of_the_task(config: Config) -> None:
     task = with_view(config, [{"files": "none.*"}, {"files": "notes.txt", "fields": ["x"]}])
-    text = "\n".join(str(p) for p in tasks.task_problems(task, config))
+    text = "\n".join(str(p) for p in task_problems(task, config))
     assert '"none.*" fits no input of "dev"' in text
     assert "notes.txt:1 is not a JSON object" in text
 
@@ -285,20 +284,18 @@ def test_what_fits_nowhere_or_cannot_be_cut_is_a_problem_of_the_task(config: Con
 def test_a_file_that_only_some_datasets_have_may_be_named(config: Config) -> None:
     task = with_view(config, [{"files": "*.jsonl"}, {"files": "only-here.txt"}])
     (task.datasets["dev"].inputs / "only-here.txt").write_text("x")
-    assert tasks.task_problems(task, config) == []
+    assert task_problems(task, config) == []
 
 
 def test_truths_that_are_shared_on_purpose(config: Config) -> None:
     task = with_view(config, shared=["documents.jsonl"])
     for dataset in task.datasets.values():
         (dataset.truths / "documents.jsonl").write_text(corpus(CORPUS))
-    assert tasks.task_problems(task, config) == []
+    assert task_problems(task, config) == []
     (task.datasets["dev"].inputs / "copied.txt").write_bytes(
         (task.datasets["test"].truths / "qrels.txt").read_bytes()
     )
-    assert 'the truths of "test" are also among the inputs of "dev"' in str(
-        tasks.task_problems(task, config)[0]
-    )
+    assert 'the truths of "test" are also among the inputs of "dev"' in str(task_problems(task, config)[0])
 
 
 def test_compose_mounts_what_hides_no_field(config: Config) -> None:

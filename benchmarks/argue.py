@@ -69,7 +69,7 @@ def documents(path: Path, count: int) -> None:
 def judgments(folder: Path, runs: int) -> None:
     """Write nuggets and complete judgments of ``runs`` runs on 50 topics, with the texts of the cited documents."""
     from evaluator.argue import Cited, JudgedReport, Match, Segment, load_nuggets, write_judgments
-    from evaluator.argue import judgments as j
+    from evaluator.argue.formats import judgments as j
 
     rng = random.Random(3)
     with (folder / "nuggets.jsonl").open("w") as file:

@@ -171,7 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     add_debate(commands)
 
     from evaluator.argue.cli import add_command as add_argue
-    from evaluator.argue.convert_lookup import add_command as add_convert
+    from evaluator.argue.formats.convert_lookup import add_command as add_convert
 
     add_argue(commands)
     add_convert(commands)

@@ -14,9 +14,9 @@ from evaluator.findings import plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from evaluator.argue.formats.report import Report
     from evaluator.argue.judging import Flow
     from evaluator.argue.models import Bank
-    from evaluator.argue.report import Report
     from evaluator.argue.work import JudgeChoice, Wanted
 
 
@@ -54,7 +54,7 @@ def flow_of(args: argparse.Namespace) -> Flow:
 def wanted_of(args: argparse.Namespace, banks: Mapping[str, Bank]) -> list[Wanted] | None:
     """The reports to judge with their nuggets and documents; None if they are invalid, which has been said."""
     from evaluator.argue import work
-    from evaluator.argue.requests import limit_of, read_requests, truncate
+    from evaluator.argue.formats.requests import limit_of, read_requests, truncate
     from evaluator.findings import Log
 
     log = Log(args.input)

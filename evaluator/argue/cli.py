@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evaluator.argue.asking import Judge
     from evaluator.argue.judging import Tally
     from evaluator.argue.models import Bank, JudgedReport
-    from evaluator.argue.runs import RunScores
+    from evaluator.argue.scoring.runs import RunScores
 
 COMMANDS = ("annotate", "score", "agreement", "correlation", "consistency", "canaries")
 SHOWN = ("nugget_coverage", "nugget_coverage_weighted", "sentence_support", "f1", "f1_weighted")
@@ -65,8 +65,8 @@ def call(words: Sequence[str]) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Annotate, score, or both. Returns 1 if the reports are invalid."""
-    from evaluator.argue.nugget_formats import load_nuggets
-    from evaluator.argue.output import FORMATS
+    from evaluator.argue.formats.nugget_formats import load_nuggets
+    from evaluator.argue.scoring.output import FORMATS
 
     for form in args.leaderboard:
         if form not in FORMATS:
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 def annotate(args: argparse.Namespace, banks: Mapping[str, Bank], out: Path) -> int:
     """Judge what has to be judged, and write the judgments. Returns 1 if the reports are invalid."""
     from evaluator.argue import work
-    from evaluator.argue.judgments import load_judgments, write_judgments
+    from evaluator.argue.formats.judgments import load_judgments, write_judgments
     from evaluator.judges import providers
 
     wanted = wanted_of(args, banks)
@@ -195,11 +195,11 @@ def _tell_judging(judge: Judge, tally: Tally | None) -> None:
 
 def score(args: argparse.Namespace, banks: Mapping[str, Bank], source: Path) -> None:
     """Score judgments, write the scores, print the main ones."""
-    from evaluator.argue.judgments import load_judgments
-    from evaluator.argue.output import leaderboard, write_leaderboard, write_scores
-    from evaluator.argue.runs import score_runs
-    from evaluator.argue.scoring import Options, lacking
-    from evaluator.argue.validating import validate_judgments
+    from evaluator.argue.formats.judgments import load_judgments
+    from evaluator.argue.formats.validating import validate_judgments
+    from evaluator.argue.scoring.output import leaderboard, write_leaderboard, write_scores
+    from evaluator.argue.scoring.runs import score_runs
+    from evaluator.argue.scoring.topic import Options, lacking
 
     if not source.is_file():
         raise EvaluatorError(
@@ -227,7 +227,7 @@ def score(args: argparse.Namespace, banks: Mapping[str, Bank], source: Path) -> 
         for p in validate_judgments(j, banks[j.request_id], name=source.name)
     ]
     if args.validate_judgments and problems:
-        from evaluator.argue.requests import refused
+        from evaluator.argue.formats.requests import refused
 
         raise refused(
             f"the judgments {source.name} are not valid",
@@ -251,7 +251,7 @@ def score(args: argparse.Namespace, banks: Mapping[str, Bank], source: Path) -> 
         if j.request_id in banks
         for what in lacking(j, banks[j.request_id], options)
     ]:
-        from evaluator.argue.requests import refused
+        from evaluator.argue.formats.requests import refused
 
         raise refused(
             f"the judgments {source.name} do not have what --strict or --negative-assertions need",
@@ -290,7 +290,7 @@ def _print(runs: Sequence[RunScores], args: argparse.Namespace) -> None:
     lines = []
     for one in runs:
         if args.explain:
-            from evaluator.argue.explaining import explain
+            from evaluator.argue.scoring.explaining import explain
 
             lines += [explain(t) for t in one.topics.values()]
         lines.append(

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.argue.asking import Judge
+from evaluator.argue.formats.lookup import Lookup
+from evaluator.argue.formats.report import Report
 from evaluator.argue.judging import Flow, Judging
-from evaluator.argue.lookup import Lookup
 from evaluator.argue.models import Bank, JudgedReport, Judgment, JudgmentType, Match, Segment
-from evaluator.argue.report import Report
 from evaluator.argue.work import JudgeChoice, OpenJudge, documents
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
@@ -97,7 +97,7 @@ def _stamps(path: Path) -> Iterable[tuple[str, int]]:
 
 @lru_cache(maxsize=8)
 def _banks(path: Path, stamps: tuple[tuple[str, int], ...]) -> dict[str, Bank]:
-    from evaluator.argue.nugget_formats import load_nuggets
+    from evaluator.argue.formats.nugget_formats import load_nuggets
 
     return load_nuggets(path)
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import schemas
-from evaluator.argue import judgments as make
 from evaluator.argue.asking import Judge, Question, Unjudged, Verdict
+from evaluator.argue.formats import judgments as make
+from evaluator.argue.formats.report import Report
 from evaluator.argue.models import (
     COMPAT,
     Answer,
@@ -33,7 +34,6 @@ from evaluator.argue.models import (
     Segment,
     Sentence,
 )
-from evaluator.argue.report import Report
 from evaluator.errors import EvaluatorError
 
 T = JudgmentType

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from evaluator.argue.formats.requests import Unit
 from evaluator.argue.judging import MAX_QUESTIONS
-from evaluator.argue.requests import Unit
-from evaluator.argue.scoring import Credit
+from evaluator.argue.scoring.topic import Credit
 from evaluator.errors import EvaluatorError
 
 JUDGES = ("lexical", "openai", "human")

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluator.argue.asking import Judge
-from evaluator.argue.config import read_prompts
+from evaluator.argue.formats.lookup import Lookup, open_lookup
+from evaluator.argue.formats.report import Report
+from evaluator.argue.formats.reports import read_reports
+from evaluator.argue.judges.model import MAX_TOKENS, Estimate, Estimating, ModelJudge
 from evaluator.argue.judging import Flow, Judging, Tally, fingerprint
-from evaluator.argue.lookup import Lookup, open_lookup
-from evaluator.argue.model_judge import MAX_TOKENS, Estimate, Estimating, ModelJudge
 from evaluator.argue.models import Bank, JudgedReport
 from evaluator.argue.progress import Progress
-from evaluator.argue.report import Report
-from evaluator.argue.reports import read_reports
+from evaluator.argue.prompting import read_prompts
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain, show
 from evaluator.judges import providers
@@ -187,7 +187,7 @@ def aligned(reports: Sequence[Report], banks: Mapping[str, Bank]) -> None:
             if b.nuggets and t not in there
         ]
     if problems:
-        from evaluator.argue.requests import refused
+        from evaluator.argue.formats.requests import refused
 
         raise refused(
             "reports and nuggets are not of the same topics",

@@ -12,20 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluator.argue import measuring
 from evaluator.argue.asking import Judge, Question, Unjudged, Verdict
-from evaluator.argue.checking import Rules, load_reports
-from evaluator.argue.details import detail
+from evaluator.argue.formats.checking import Rules, load_reports
+from evaluator.argue.formats.lookup import Lookup
+from evaluator.argue.formats.report import Report
+from evaluator.argue.formats.requests import limit_of, read_requests, truncate
+from evaluator.argue.formats.tracks import Track, track
 from evaluator.argue.judging import MAX_READ, Flow, Judging, characters_at_most, questions_at_most
-from evaluator.argue.lookup import Lookup
-from evaluator.argue.measuring import ReportMeasure, parse_measure
 from evaluator.argue.models import COMPAT, Bank, JudgedReport, ReportRequest, Segment
 from evaluator.argue.options import ReportOptions
-from evaluator.argue.report import Report
-from evaluator.argue.requests import limit_of, read_requests, truncate
-from evaluator.argue.runs import RunScores, score_run
-from evaluator.argue.scoring import Options as Scoring
-from evaluator.argue.tracks import Track, track
+from evaluator.argue.scoring import measures as measuring
+from evaluator.argue.scoring.details import detail
+from evaluator.argue.scoring.measures import ReportMeasure, parse_measure
+from evaluator.argue.scoring.runs import RunScores, score_run
+from evaluator.argue.scoring.topic import Options as Scoring
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
 from evaluator.judges.addressing import speaks_to_the_judge
@@ -132,7 +132,7 @@ class _Reading:
 
 
 def _open(inputs: Path, request: Request, options: ReportOptions) -> Lookup:
-    from evaluator.argue.documents import open_collection
+    from evaluator.argue.formats.documents import open_collection
 
     names = options.collection or ((request.corpus,) if request.corpus else ())
     if not names:
@@ -149,7 +149,7 @@ def _banks(
     truths: Path, request: Request, options: ReportOptions, requests: Mapping[str, ReportRequest]
 ) -> dict[str, Bank]:
     """The nuggets of the topics of this dataset."""
-    from evaluator.argue.nugget_formats import load_nuggets
+    from evaluator.argue.formats.nugget_formats import load_nuggets
 
     named = {m.truths for m in request.measures}
     if options.nuggets is None and len(named) > 1:
@@ -232,7 +232,7 @@ def _judge(
     judge, reason = _who(truths, request, options)
     known: dict[str, float] = {}
     if options.reliability is not None:
-        from evaluator.argue.trust.showing import read_reliability
+        from evaluator.argue.trust.figures import read_reliability
 
         known = read_reliability(truths / options.reliability, judge.identity())
     beside: _Beside | None = None
@@ -285,8 +285,8 @@ def _who(truths: Path, request: Request, options: ReportOptions) -> tuple[Judge,
         from evaluator.argue.judges.lexical import LexicalJudge
 
         return LexicalJudge(), None
-    from evaluator.argue.config import read_prompts
-    from evaluator.argue.model_judge import ModelJudge
+    from evaluator.argue.judges.model import ModelJudge
+    from evaluator.argue.prompting import read_prompts
     from evaluator.judges.chat import Chat
 
     prompts = read_prompts(truths / options.prompts if options.prompts else None)
@@ -446,7 +446,7 @@ class _Result:
 
 
 def _unjudged(report: Report, bank: Bank) -> JudgedReport:
-    from evaluator.argue import judgments as make
+    from evaluator.argue.formats import judgments as make
     from evaluator.argue.models import Cited
 
     segments = tuple(

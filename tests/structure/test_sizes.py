@@ -14,7 +14,7 @@ PACKAGES = ("runner", "evaluator", "sidecars", "schemas")
 MODULE, FUNCTION = 400, 60
 
 LONG_MODULES = {
-    "evaluator/argue/scoring.py": "the definitions of all scores of reports, side by side",
+    "evaluator/argue/scoring/topic.py": "the definitions of all scores of reports, side by side",
     "evaluator/kinds/debate.py": "all measures of debates are taken in one pass",
     "evaluator/kinds/report.py": "all measures of reports are taken in one pass",
     "runner/engines/docker/engine.py": "the whole engine interface on Docker",

@@ -130,10 +130,10 @@ def reported(
 
 def judged_line() -> dict[str, Any]:
     """A line of details as the evaluator writes it: rewards, penalties, citations, a hostile sentence."""
-    from evaluator.argue import judgments as make
-    from evaluator.argue.details import detail
+    from evaluator.argue.formats import judgments as make
     from evaluator.argue.models import Answer, Bank, Cited, JudgedReport, Match, Nugget, Reference, Segment
-    from evaluator.argue.runs import score_run
+    from evaluator.argue.scoring.details import detail
+    from evaluator.argue.scoring.runs import score_run
 
     def nugget(question: str, *answers: str) -> Nugget:
         return Nugget(question, tuple(Answer(a, (Reference("d1"),)) for a in answers))

@@ -14,7 +14,7 @@ from typing import Any
 
 import schemas
 from evaluator.argue.asking import Question, Unjudged, Verdict
-from evaluator.argue.judgments import load_judgments
+from evaluator.argue.formats.judgments import load_judgments
 from evaluator.argue.models import (
     BY_DOCUMENT,
     DEFAULTS,

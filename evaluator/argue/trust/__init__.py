@@ -2,7 +2,7 @@
 
 ``agreement`` with people, ``correlation`` of the orders of runs, ``consistency`` under repetition, and ``canaries``: whether a
 judge does what the texts tell it that it reads. Each prints a table or JSON, and the figures that belong beside every
-score can be put into a file (``--reliability``; see :mod:`evaluator.argue.trust.showing`).
+score can be put into a file (``--reliability``; see :mod:`evaluator.argue.trust.figures`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ def call(name: str, words: Sequence[str]) -> int:
     if name == "agreement":
         from evaluator.argue.trust.agreement import run
     elif name == "correlation":
-        from evaluator.argue.trust.orders import run
+        from evaluator.argue.trust.correlation import run
     elif name == "consistency":
-        from evaluator.argue.trust.repeating import run
+        from evaluator.argue.trust.consistency import run
     elif name == "canaries":
         from evaluator.argue.trust.canaries import run
     else:

@@ -17,7 +17,7 @@ from evaluator.argue.arguments import Parser
 from evaluator.argue.asking import Question
 from evaluator.argue.judges.human import HumanJudge, questions_of, read_reports
 from evaluator.argue.models import BY_DOCUMENT, MATCHING, Bank, JudgedReport, JudgmentType
-from evaluator.argue.trust import showing
+from evaluator.argue.trust import figures as showing
 from evaluator.columns import table
 from evaluator.measures import judging
 from evaluator.measures.agreement import alpha, kappa
@@ -28,7 +28,7 @@ Pairs = dict[tuple[JudgmentType, str, str], dict[tuple[str, str], None]]
 
 def run(words: Sequence[str]) -> int:
     """Do what the words after ``evaluator argue agreement`` say. Raises :class:`EvaluatorError`."""
-    from evaluator.argue.nugget_formats import load_nuggets
+    from evaluator.argue.formats.nugget_formats import load_nuggets
 
     parser = Parser(
         prog="evaluator argue agreement",

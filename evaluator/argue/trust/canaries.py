@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from evaluator.argue.asking import Judge, Question, Verdict
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.progress import Progress
-from evaluator.argue.trust import putting, showing
+from evaluator.argue.trust import figures as showing
+from evaluator.argue.trust import probes as putting
 from evaluator.columns import table
 
 T = JudgmentType

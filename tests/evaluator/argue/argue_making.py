@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.argue import Bank, Cited, JudgedReport, Judgment, Match, Segment
-from evaluator.argue import judgments as j
-from evaluator.argue.nuggets import bank_of
+from evaluator.argue.formats import judgments as j
+from evaluator.argue.formats.nuggets import bank_of
 from evaluator.findings import Log
 
 DATA = Path(__file__).parent / "data"

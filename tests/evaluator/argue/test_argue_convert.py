@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluator.argue import open_collection
-from evaluator.argue.convert_lookup import add_command, convert
-from evaluator.argue.safe_pickle import RefusedPickle, entries
+from evaluator.argue.formats.convert_lookup import add_command, convert
+from evaluator.argue.formats.pickles import RefusedPickle, entries
 from evaluator.errors import EvaluatorError
 
 DOCS = {

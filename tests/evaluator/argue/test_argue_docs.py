@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import schemas
-from evaluator.argue.output import FORMATS
-from evaluator.argue.runs import topic_measures
-from evaluator.argue.scoring import Options
-from evaluator.argue.tracks import names
+from evaluator.argue.formats.tracks import names
+from evaluator.argue.scoring.output import FORMATS
+from evaluator.argue.scoring.runs import topic_measures
+from evaluator.argue.scoring.topic import Options
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/reference/argue.md").read_text("utf-8")
 

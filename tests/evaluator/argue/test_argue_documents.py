@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluator.argue import Document, Lookup, Report, open_collection, open_lookup
-from evaluator.argue import documents as module
-from evaluator.argue.documents import document_of
-from evaluator.argue.lookup import find
+from evaluator.argue.formats import documents as module
+from evaluator.argue.formats.documents import document_of
+from evaluator.argue.formats.lookup import find
 from evaluator.errors import EvaluatorError
 
 

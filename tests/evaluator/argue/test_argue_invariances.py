@@ -19,8 +19,8 @@ from evaluator.argue import (
     score_run,
     score_topic,
 )
-from evaluator.argue import judgments as j
-from evaluator.argue.runs import ALL
+from evaluator.argue.formats import judgments as j
+from evaluator.argue.scoring.runs import ALL
 
 DOCS = ["d1", "d2", "d3"]
 QUESTIONS = {

@@ -19,8 +19,8 @@ from evaluator.argue import (
     read_judgments,
     validate_judgments,
 )
-from evaluator.argue import judgments as j
-from evaluator.argue.judgments import as_json, judged_of, write_judgments
+from evaluator.argue.formats import judgments as j
+from evaluator.argue.formats.judgments import as_json, judged_of, write_judgments
 from evaluator.errors import EvaluatorError
 
 Q = "What is the capital?"

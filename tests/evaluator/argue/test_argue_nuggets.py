@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import schemas
 from evaluator.argue import load_nuggets, read_nuggets, write_v3
-from evaluator.argue.nugget_formats import to_ragtime, to_v3
-from evaluator.argue.nuggetizer import nuggetizer_scores, score_nuggetizer
-from evaluator.argue.nuggets import as_v3, bank_of, topic_of_name
+from evaluator.argue.formats.nugget_formats import to_ragtime, to_v3
+from evaluator.argue.formats.nuggets import as_v3, bank_of, topic_of_name
+from evaluator.argue.scoring.nuggetizer import nuggetizer_scores, score_nuggetizer
 from evaluator.errors import EvaluatorError
 
 Q = "When did the ferry enter service?"

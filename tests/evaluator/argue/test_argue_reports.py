@@ -24,10 +24,10 @@ from evaluator.argue import (
     truncate,
     write_reports,
 )
+from evaluator.argue.formats.report import as_json, parse_report
+from evaluator.argue.formats.requests import character_count, limit_of
+from evaluator.argue.formats.tracks import CATEGORIES, names
 from evaluator.argue.models import Sentence
-from evaluator.argue.report import as_json, parse_report
-from evaluator.argue.requests import character_count, limit_of
-from evaluator.argue.tracks import CATEGORIES, names
 from evaluator.errors import EvaluatorError
 from evaluator.findings import CODES, Log
 
@@ -266,7 +266,7 @@ def test_a_file_of_something_else_is_given_up(tmp_path: Path) -> None:
 
 
 def test_a_long_line_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluator.argue.reports.MAX_LINE", 2000)
+    monkeypatch.setattr("evaluator.argue.formats.reports.MAX_LINE", 2000)
     monkeypatch.setattr("schemas.jsonl.BLOCK", 700)
     path = lines(tmp_path / "r.jsonl", report("a"), report("b", [("x" * 3000, [])]), report("c"))
     found, log = load(path)

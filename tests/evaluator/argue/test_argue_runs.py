@@ -23,9 +23,9 @@ from evaluator.argue import (
     score_runs,
     scores_tsv,
 )
-from evaluator.argue.documents import open_collection
-from evaluator.argue.means import harmonic, mean, median, ratio
-from evaluator.argue.output import FORMATS, qrels, write_autojudge_reports, write_scores
+from evaluator.argue.formats.documents import open_collection
+from evaluator.argue.scoring.means import harmonic, mean, median, ratio
+from evaluator.argue.scoring.output import FORMATS, qrels, write_autojudge_reports, write_scores
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
 

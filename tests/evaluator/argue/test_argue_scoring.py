@@ -6,8 +6,8 @@ import pytest
 from argue_making import bank, cited, judged, uncited
 
 from evaluator.argue import Bank, JudgedReport, Match, Options, Segment, score_topic
-from evaluator.argue import judgments as j
-from evaluator.argue.explaining import explain, explanation
+from evaluator.argue.formats import judgments as j
+from evaluator.argue.scoring.explaining import explain, explanation
 from evaluator.errors import EvaluatorError
 
 CAPITAL, RIVERS = "What is the capital?", "Which rivers are there?"

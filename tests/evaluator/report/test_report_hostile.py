@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_world import NUGGETS, World, report, v3
 
-from evaluator.argue.details import SENTENCES, TEXT
+from evaluator.argue.scoring.details import SENTENCES, TEXT
 from evaluator.scores import MAX_DETAIL
 from tests.openai_server import OpenAIServer
 
@@ -95,9 +95,9 @@ def test_details_are_bounded(world: World) -> None:
 
 def test_a_long_report_is_shown_as_far_as_there_is_room(tmp_path: Path) -> None:
     """A line has less than a megabyte, and begins with the first sentences, not with an excuse."""
-    from evaluator.argue.details import detail
     from evaluator.argue.models import Cited, JudgedReport, Segment
-    from evaluator.argue.scoring import Options, score_topic
+    from evaluator.argue.scoring.details import detail
+    from evaluator.argue.scoring.topic import Options, score_topic
     from evaluator.findings import Log
     from evaluator.scores import Sink
 
@@ -120,7 +120,7 @@ def test_a_long_report_is_shown_as_far_as_there_is_room(tmp_path: Path) -> None:
 
 
 def _banks(tmp_path: Path) -> list[Any]:
-    from evaluator.argue.nuggets import bank_of
+    from evaluator.argue.formats.nuggets import bank_of
 
     made = [bank_of(v3(topic, questions)) for topic, questions in NUGGETS.items()]
     return [bank for bank, _ in made if bank is not None]

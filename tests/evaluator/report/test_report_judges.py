@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from report_world import GOOD, World, lines, report, reports
 
-from evaluator.argue.trust.showing import put_reliability
+from evaluator.argue.trust.figures import put_reliability
 from tests.evaluator.report.test_report_kind import HUMAN, JUDGED, WRITTEN, people, segment
 from tests.openai_server import OpenAIServer, Request, failure
 

@@ -10,7 +10,7 @@ from report_world import World
 
 from evaluator.argue.judges.lexical import LexicalJudge
 from evaluator.argue.options import ReportOptions
-from evaluator.argue.trust.showing import put_reliability, read_reliability
+from evaluator.argue.trust.figures import put_reliability, read_reliability
 from evaluator.errors import EvaluatorError
 
 OPTIONS = {"type": "lexical", "reliability": "judge.json"}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.argue import judgments as make
 from evaluator.argue.asking import Question, Unjudged
+from evaluator.argue.formats import judgments as make
+from evaluator.argue.formats.judgments import write_judgments
 from evaluator.argue.judges.human import HumanJudge, questions_of, read_annotators
-from evaluator.argue.judgments import write_judgments
 from evaluator.argue.models import Cited, JudgedReport, JudgmentType, Match, Segment
 from evaluator.errors import EvaluatorError
 

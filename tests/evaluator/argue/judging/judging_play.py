@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.argue.asking import Question, Verdict
+from evaluator.argue.formats.nuggets import bank_of
+from evaluator.argue.formats.report import Report
 from evaluator.argue.judging import Flow, Judging
 from evaluator.argue.models import Bank, JudgedReport, JudgmentType
-from evaluator.argue.nuggets import bank_of
-from evaluator.argue.report import Report
 
 T = JudgmentType
 SAMPLES = Path(__file__).parents[4] / "evaluator" / "argue" / "samples" / "assets" / "sample-inputs"

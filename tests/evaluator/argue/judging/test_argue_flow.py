@@ -8,11 +8,11 @@ import pytest
 from judging_play import BANK, DOCUMENTS, Recording, T, bank, judge, report
 
 from evaluator.argue.asking import Question
+from evaluator.argue.formats.judgments import as_json
+from evaluator.argue.formats.validating import validate_judgments
 from evaluator.argue.judging import FLOW, Flow, Judging, fingerprint, questions_at_most
-from evaluator.argue.judgments import as_json
 from evaluator.argue.models import DEFAULTS, JudgedReport
-from evaluator.argue.scoring import score_topic
-from evaluator.argue.validating import validate_judgments
+from evaluator.argue.scoring.topic import score_topic
 from evaluator.errors import EvaluatorError
 from evaluator.judges.chat import JudgeError
 

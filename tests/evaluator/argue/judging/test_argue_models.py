@@ -18,9 +18,9 @@ import pytest
 from judging_play import LOOKUP, NUGGETS, PROMPTS, REPORT, rows
 
 from evaluator.__main__ import main
-from evaluator.argue.config import own_prompts
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.progress import Progress
+from evaluator.argue.prompting import own_prompts
 from tests.openai_server import OpenAIServer, Request
 
 T = JudgmentType

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from judging_play import LOOKUP, NUGGETS, REPORT, SAMPLES, rows
 
+from evaluator.argue.formats.nugget_formats import load_nuggets
 from evaluator.argue.judge import JudgedReport, ModelProvider, evaluate_report
-from evaluator.argue.nugget_formats import load_nuggets
-from evaluator.argue.scoring import score_topic
+from evaluator.argue.scoring.topic import score_topic
 from evaluator.argue.utils import Report
 from evaluator.errors import EvaluatorError
 from tests.openai_server import OpenAIServer
@@ -98,7 +98,7 @@ def evaluate(*reports: object, **options: object) -> list[JudgedReport]:
 
 def test_what_comes_back_can_be_scored_and_is_what_the_command_line_writes(tmp_path: Path) -> None:
     from evaluator.__main__ import main
-    from evaluator.argue.judgments import as_json
+    from evaluator.argue.formats.judgments import as_json
 
     [report] = rows(REPORT)
     [judged] = evaluate(report)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from judging_play import PROMPTS, T
 
 from evaluator.argue.asking import Question
-from evaluator.argue.config import (
+from evaluator.argue.models import DEFAULTS
+from evaluator.argue.prompting import (
     CONFIGURABLE,
     KEY_OF,
     VARIABLES,
@@ -21,7 +22,6 @@ from evaluator.argue.config import (
     read_prompts,
     reading,
 )
-from evaluator.argue.models import DEFAULTS
 from evaluator.errors import EvaluatorError
 
 DOCUMENTED = {

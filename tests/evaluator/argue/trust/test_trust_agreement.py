@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trust_play import NUGGETS, SAMPLES, cited, report, uncited, written
 
 from evaluator.__main__ import main
-from evaluator.argue.nugget_formats import load_nuggets
+from evaluator.argue.formats.nugget_formats import load_nuggets
 from evaluator.argue.trust.agreement import agreement, lines, reliability
 
 JUDGE = {"name": "openai", "model": "m", "prompts": "sha256:abc"}

@@ -12,8 +12,8 @@ from trust_play import LOOKUP, NUGGETS, REPORT
 import schemas
 from evaluator.__main__ import main
 from evaluator.argue.asking import Question
-from evaluator.argue.config import KEY_OF, own_prompts
 from evaluator.argue.models import JudgmentType
+from evaluator.argue.prompting import KEY_OF, own_prompts
 from evaluator.argue.trust.canaries import FAVOURABLE, PLACES, canaries, plant, reliability
 from tests.openai_server import OpenAIServer, Request
 

@@ -9,7 +9,7 @@ import pytest
 from trust_play import NUGGETS, cited, report, written
 
 from evaluator.__main__ import main
-from evaluator.argue.trust.orders import correlation, read_side
+from evaluator.argue.trust.correlation import correlation, read_side
 from evaluator.errors import EvaluatorError
 
 

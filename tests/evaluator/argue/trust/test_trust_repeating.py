@@ -15,8 +15,8 @@ from trust_play import LOOKUP, NUGGETS, REPORT
 from evaluator.__main__ import main
 from evaluator.argue.asking import Question, Verdict
 from evaluator.argue.models import JudgmentType
-from evaluator.argue.trust import putting
-from evaluator.argue.trust.repeating import consistency, repeated
+from evaluator.argue.trust import probes as putting
+from evaluator.argue.trust.consistency import consistency, repeated
 from tests.openai_server import OpenAIServer
 
 T = JudgmentType

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evaluator.argue import judgments as make
-from evaluator.argue.judgments import write_judgments
+from evaluator.argue.formats import judgments as make
+from evaluator.argue.formats.judgments import write_judgments
 from evaluator.argue.models import Cited, JudgedReport, Judgment, Match, Segment
 
 SAMPLES = Path(__file__).parents[4] / "evaluator" / "argue" / "samples" / "assets"

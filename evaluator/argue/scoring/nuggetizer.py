@@ -11,9 +11,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evaluator.argue.lines import parse_lines
-from evaluator.argue.means import mean, ratio
-from evaluator.argue.requests import refused
+from evaluator.argue.formats.lines import parse_lines
+from evaluator.argue.formats.requests import refused
+from evaluator.argue.scoring.means import mean, ratio
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable

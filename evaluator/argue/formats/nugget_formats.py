@@ -10,7 +10,7 @@ reference reports      ``{"request_id", "questions": [[question, [[answer, [docu
 collaborator map       ``nuggets_TOPIC.json``: ``{question: ["OR", {answer: [documents]}]}``
 =====================  =========================================================================================
 
-Nuggetizer files hold statements with their assignments, no questions: see :mod:`evaluator.argue.nuggetizer`.
+Nuggetizer files hold statements with their assignments, no questions: see :mod:`evaluator.argue.scoring.nuggetizer`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from evaluator.argue.lines import parse_lines
+from evaluator.argue.formats.lines import parse_lines
+from evaluator.argue.formats.nuggets import MAX_BYTES, SUFFIX, as_v3, bank_of, read_v3, topic_of_name
+from evaluator.argue.formats.requests import refused
 from evaluator.argue.models import Bank
-from evaluator.argue.nuggets import MAX_BYTES, SUFFIX, as_v3, bank_of, read_v3, topic_of_name
-from evaluator.argue.requests import refused
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable, files_in

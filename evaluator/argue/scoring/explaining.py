@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from evaluator.argue.models import COMPAT
-from evaluator.argue.runs import RunScores
-from evaluator.argue.scoring import Effect, NuggetScore, SentenceScore, TopicScores
+from evaluator.argue.scoring.runs import RunScores
+from evaluator.argue.scoring.topic import Effect, NuggetScore, SentenceScore, TopicScores
 from evaluator.findings import plain
 
 SHOWN = 2000  # characters of a text

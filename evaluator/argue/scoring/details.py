@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from evaluator.argue.explaining import explanation
 from evaluator.argue.models import JudgedReport, Judgment
-from evaluator.argue.scoring import TopicScores
+from evaluator.argue.scoring.explaining import explanation
+from evaluator.argue.scoring.topic import TopicScores
 
 TEXT = 4_000  # characters that are kept of a sentence
 CITED = 100  # citations, and judgments about them

@@ -17,8 +17,8 @@ from typing import Any
 
 import schemas
 from evaluator.argue.asking import Question
+from evaluator.argue.formats.requests import refused
 from evaluator.argue.models import DEFAULTS, JudgmentType
-from evaluator.argue.requests import refused
 from schemas import Problem, render_pointer
 
 T = JudgmentType

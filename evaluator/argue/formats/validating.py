@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluator.argue.lines import Collector, Keys
+from evaluator.argue.formats.lines import Collector, Keys
 from evaluator.argue.models import BY_DOCUMENT, Bank, JudgedReport, Judgment, JudgmentType, Segment
 from evaluator.findings import show
 from schemas import Problem

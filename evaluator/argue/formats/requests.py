@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluator.argue.lines import parse_lines
+from evaluator.argue.formats.lines import parse_lines
+from evaluator.argue.formats.report import Report
 from evaluator.argue.models import ReportRequest
-from evaluator.argue.report import Report
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable

@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluator.argue.explaining import policy
-from evaluator.argue.lookup import Lookup
+from evaluator.argue.formats.lookup import Lookup
+from evaluator.argue.formats.report import Report, as_json, carried
+from evaluator.argue.formats.writing import line_of
 from evaluator.argue.models import COMPAT, Bank
-from evaluator.argue.report import Report, as_json, carried
-from evaluator.argue.runs import Row, RunScores
-from evaluator.argue.writing import line_of
+from evaluator.argue.scoring.explaining import policy
+from evaluator.argue.scoring.runs import Row, RunScores
 from evaluator.errors import EvaluatorError
 
 HEADER = "run_id\trequest_id\tmetric\tvalue\n"

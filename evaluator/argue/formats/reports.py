@@ -1,4 +1,4 @@
-"""Reports in every form that is about, read into one model (:mod:`evaluator.argue.report`).
+"""Reports in every form that is about, read into one model (:mod:`evaluator.argue.formats.report`).
 
 ===================  ===========================================================================================
 form                 shape
@@ -21,9 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluator.argue.lines import parse_lines
-from evaluator.argue.report import Report, parse_report
-from evaluator.argue.report_parts import topic_id
+from evaluator.argue.formats.citations import topic_id
+from evaluator.argue.formats.lines import parse_lines
+from evaluator.argue.formats.report import Report, parse_report
 from evaluator.findings import Log
 from evaluator.formats.lines import reporting
 
@@ -37,7 +37,7 @@ def read_reports(
     """The reports of a JSON Lines file, plain or gzip; everything wrong with the form goes to ``log``.
 
     A line with an error in its form yields what could be read of it, if it has a topic and sentences at all; the log
-    is invalid then. Topics, limits and tracks are checked by :mod:`evaluator.argue.checking`. ``follow``: the file may be
+    is invalid then. Topics, limits and tracks are checked by :mod:`evaluator.argue.formats.checking`. ``follow``: the file may be
     a link, because whoever reads it has named it.
     """
     broken = found = number = 0

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Protocol
 
 import schemas
-from evaluator.argue.documents import Collection, open_collection
+from evaluator.argue.formats.documents import Collection, open_collection
+from evaluator.argue.formats.report import Report
 from evaluator.argue.models import Document
-from evaluator.argue.report import Report
 from evaluator.errors import EvaluatorError
 from evaluator.formats.files import files_in
 
@@ -96,7 +96,7 @@ def open_lookup(
 
     Without ``collections`` those of the default that are there, else every file of the folder. Named ones that are
     not there are in ``Lookup.missing``; they are an :class:`EvaluatorError` if ``strict``, or if none is there.
-    ``cache`` and ``small`` as for :func:`evaluator.argue.documents.open_collection`.
+    ``cache`` and ``small`` as for :func:`evaluator.argue.formats.documents.open_collection`.
     """
     if not place.is_dir():
         return Lookup([open_collection(place, cache=cache, small=small)])

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from evaluator.argue.lines import BOM, iter_lines, parse
+from evaluator.argue.formats.lines import BOM, iter_lines, parse
+from evaluator.argue.formats.requests import refused
 from evaluator.argue.models import Document
-from evaluator.argue.requests import refused
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import GZIP, Damaged, TooLarge, Unreadable, open_regular

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from evaluator.argue.lines import Collector, Keys, parse_lines
+from evaluator.argue.formats.citations import topic_id
+from evaluator.argue.formats.lines import Collector, Keys, parse_lines
+from evaluator.argue.formats.requests import refused
+from evaluator.argue.formats.writing import line_of
 from evaluator.argue.models import (
     MATCHING,
     Cited,
@@ -22,9 +25,6 @@ from evaluator.argue.models import (
     Match,
     Segment,
 )
-from evaluator.argue.report_parts import topic_id
-from evaluator.argue.requests import refused
-from evaluator.argue.writing import line_of
 from evaluator.findings import show
 from evaluator.formats.files import Damaged, TooLarge, Unreadable
 from schemas import Problem

@@ -1,7 +1,7 @@
 """``evaluator convert-lookup``: a pickled document look-up as JSON Lines, once and without trusting the file.
 
 Reads ``{doc id: {"title": ..., "text": ...}}`` (also a text, or a pair of title and text) through
-:mod:`evaluator.argue.safe_pickle`, and writes ``{"id", "title", "text"}`` a line. Meant to run in a container without a
+:mod:`evaluator.argue.formats.pickles`, and writes ``{"id", "title", "text"}`` a line. Meant to run in a container without a
 network.
 """
 
@@ -31,7 +31,7 @@ def convert(source: Path, target: Path, *, max_bytes: int = MAX_BYTES) -> int:
     Returns how many documents it has. Raises :class:`EvaluatorError` for a pickle that holds something else than
     documents.
     """
-    from evaluator.argue.safe_pickle import RefusedPickle, entries
+    from evaluator.argue.formats.pickles import RefusedPickle, entries
 
     problems: list[str] = []
     count = written = 0

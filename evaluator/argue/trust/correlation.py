@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluator.argue.arguments import Parser
-from evaluator.argue.trust import showing
+from evaluator.argue.trust import figures as showing
 from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
@@ -131,11 +131,11 @@ def read_side(paths: Sequence[Path], nuggets: Path | None) -> Board:
 
 
 def _scored(path: Path, nuggets: Path | None) -> list[tuple[str, str, str, float]]:
-    from evaluator.argue.judgments import load_judgments
-    from evaluator.argue.nugget_formats import load_nuggets
-    from evaluator.argue.output import leaderboard_rows
-    from evaluator.argue.runs import score_runs
-    from evaluator.argue.scoring import Options
+    from evaluator.argue.formats.judgments import load_judgments
+    from evaluator.argue.formats.nugget_formats import load_nuggets
+    from evaluator.argue.scoring.output import leaderboard_rows
+    from evaluator.argue.scoring.runs import score_runs
+    from evaluator.argue.scoring.topic import Options
 
     if nuggets is None:
         raise EvaluatorError(

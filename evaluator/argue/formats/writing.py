@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluator.argue.report import Report, Style, as_json
+from evaluator.argue.formats.report import Report, Style, as_json
 
 
 def write_reports(

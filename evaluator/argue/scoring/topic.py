@@ -35,10 +35,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from evaluator.argue.means import harmonic, ratio
+from evaluator.argue.formats.requests import character_count, refused
+from evaluator.argue.formats.validating import validate_judgments
 from evaluator.argue.models import DEFAULTS, Bank, JudgedReport, JudgmentType, Nugget, Segment
-from evaluator.argue.requests import character_count, refused
-from evaluator.argue.validating import validate_judgments
+from evaluator.argue.scoring.means import harmonic, ratio
 
 T = JudgmentType
 Credit = Literal["citation", "sentence", "none"]

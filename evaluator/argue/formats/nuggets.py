@@ -1,7 +1,7 @@
 """Nugget banks in the v3 form: the load filter, what is normalised, and writing them again.
 
 A bank is an object with ``query_id`` and ``nugget_bank``; the other formats are in
-:mod:`evaluator.argue.nugget_formats`, and become v3 first. The load filter: answers that no document attests are
+:mod:`evaluator.argue.formats.nugget_formats`, and become v3 first. The load filter: answers that no document attests are
 dropped (assessors keep wrong answers in the files like that), then questions without an answer.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from evaluator.argue.lines import Collector, Keys
+from evaluator.argue.formats.lines import Collector, Keys
 from evaluator.argue.models import Aggregator, Answer, Bank, Importance, Nugget, Reference
 from evaluator.findings import show
 from schemas import Problem

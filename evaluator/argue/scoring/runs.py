@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evaluator.argue.means import mean, median
 from evaluator.argue.models import COMPAT, Bank, JudgedReport
-from evaluator.argue.scoring import (
+from evaluator.argue.scoring.means import mean, median
+from evaluator.argue.scoring.topic import (
     COUNTS,
     F1S,
     NEGATION_COUNTS,

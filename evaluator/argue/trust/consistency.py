@@ -15,10 +15,11 @@ from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from evaluator.argue.asking import Judge, Question, Verdict
-from evaluator.argue.model_judge import ModelJudge
+from evaluator.argue.judges.model import ModelJudge
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.progress import Progress
-from evaluator.argue.trust import putting, showing
+from evaluator.argue.trust import figures as showing
+from evaluator.argue.trust import probes as putting
 from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 from evaluator.measures.agreement import kappa

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluator.argue.arguments import Parser, add_judge_options, add_report_options
 from evaluator.argue.asking import Judge, Question, Verdict
+from evaluator.argue.judges.model import Estimating, ModelJudge
 from evaluator.argue.judging import Flow, Judging
-from evaluator.argue.model_judge import Estimating, ModelJudge
 from evaluator.argue.models import JudgmentType
 from evaluator.errors import EvaluatorError
 
@@ -68,7 +68,7 @@ def questions(args: argparse.Namespace) -> list[Put] | None:
         return labelled()
     from pathlib import Path
 
-    from evaluator.argue.nugget_formats import load_nuggets
+    from evaluator.argue.formats.nugget_formats import load_nuggets
 
     args.input, args.nuggets = args.places
     banks = load_nuggets(Path(args.nuggets))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evaluator.argue.asking import Question, Verdict
-from evaluator.argue.config import Prompts, reading
 from evaluator.argue.models import JudgmentType
+from evaluator.argue.prompting import Prompts, reading
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
 from schemas.replies import reply_key

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evaluator.argue.lines import parse
-from evaluator.argue.models import Document, Sentence
-from evaluator.argue.report_parts import (
+from evaluator.argue.formats.citations import (
     Citations,
     Say,
     documents_of,
@@ -18,6 +16,8 @@ from evaluator.argue.report_parts import (
     texts_of,
     topic_id,
 )
+from evaluator.argue.formats.lines import parse
+from evaluator.argue.models import Document, Sentence
 from evaluator.findings import CODES
 from schemas.jsonl import kind_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evaluator.argue.runs import RunScores
-from evaluator.argue.scoring import (
+from evaluator.argue.scoring.runs import RunScores
+from evaluator.argue.scoring.topic import (
     COUNTS,
     F1S,
     NEGATION_COUNTS,

@@ -1,0 +1,1 @@
+"""Files of the tasks of reports: reports, requests, nuggets, documents and judgments, read and written."""

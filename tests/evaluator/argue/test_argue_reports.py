@@ -423,7 +423,7 @@ def test_tracks_are_data(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="no track") as caught:
         track("ragtime27")
     assert 'Did you mean "ragtime2' in caught.value.fix
-    own = json.loads((Path(schemas.__file__).parents[1] / "evaluator/argue/tracks.json").read_text())[
+    own = json.loads((Path(schemas.__file__).parents[1] / "evaluator/argue/formats/tracks.json").read_text())[
         "dragun25"
     ]
     path = tmp_path / "mine.json"

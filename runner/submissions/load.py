@@ -21,12 +21,16 @@ from runner.tasks.load import load_task, load_tasks, task_ids
 
 @dataclass(frozen=True)
 class Build:
-    """How to build the image: folder and Dockerfile inside the submission's folder."""
+    """How to build the image: folder and Dockerfile inside the submission's folder.
+
+    ``shared`` are files of other softwares of the team; the build finds copies of them in the context.
+    """
 
     context: Path
     dockerfile: str = "Dockerfile"
     network: bool = False
     args: Mapping[str, str] = field(default_factory=dict)
+    shared: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -268,14 +272,14 @@ def _entries(data: Mapping[str, Any]) -> list[tuple[tuple[str | int, ...], Mappi
 _Found = tuple[str, tuple[str | int, ...], str, str]
 
 
-def _file(base: Path, name: str, what: str) -> list[tuple[str, str, str]]:
+def _file(base: Path, name: str, what: str, of: str = "submission") -> list[tuple[str, str, str]]:
     """Problems with a file that must be a regular one inside ``base``. Says nothing of its content."""
     path = inside(base, name)
     if path is None:
         return [
             (
                 "E202",
-                f'{what} "{schemas.show(name)}" is not inside the submission\'s folder',
+                f'{what} "{schemas.show(name)}" is not inside the {of}\'s folder',
                 "copy it there, and name it relative to the folder",
             )
         ]
@@ -313,7 +317,20 @@ def _build_paths(folder: Path, build: object) -> list[_Found]:
             ("E201", at, f'the build context "{schemas.show(context)}" is not a folder', "correct the name")
         ]
     at = ("build", "dockerfile") if "dockerfile" in build else ("build",)
-    return [(code, at, what, fix) for code, what, fix in _file(base, dockerfile, "the Dockerfile")]
+    found: list[_Found] = [
+        (code, at, what, fix) for code, what, fix in _file(base, dockerfile, "the Dockerfile")
+    ]
+    taken = {os.fsencode(path.name) for path in base.iterdir()}
+    shared = build.get("shared")
+    for i, name in enumerate(shared if isinstance(shared, list) else ()):
+        if isinstance(name, str):
+            problems = _file(folder.parent, name, "the shared file", "team")
+            if os.fsencode(Path(name).name) in taken:
+                what = f'the build context has another "{schemas.show(Path(name).name)}"'
+                problems.append(("E201", what, "remove one of the two"))
+            taken.add(os.fsencode(Path(name).name))
+            found += [(code, ("build", "shared", i), what, fix) for code, what, fix in problems]
+    return found
 
 
 def _fits(config: Config, data: Mapping[str, Any], tasks: Mapping[str, Task] | None) -> list[_Found]:
@@ -508,6 +525,7 @@ def _build(
                 dockerfile=build.get("dockerfile", "Dockerfile"),
                 network=build.get("network", False),
                 args=build.get("args", {}),
+                shared=tuple(folder.parent / name for name in build.get("shared", ())),
             ),
             run=tuple(runs),
             datasets=tuple(data["datasets"]) if "datasets" in data else None,

@@ -15,7 +15,7 @@ from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.limits import GIB
 from runner.submissions.bundle import IMAGE, Bundle, describe, write_bundle
-from runner.submissions.load import SubmissionFile
+from runner.submissions.load import Build, SubmissionFile
 from runner.submissions.origins import origins
 
 BUILD_SECONDS = 1800.0
@@ -50,7 +50,7 @@ def image_of(
     allowed.dockerfile(
         build.context / dockerfile, arguments, str((build.context / dockerfile).relative_to(config.root))
     )
-    with _context(config, build.context) as context:
+    with build_context(config, build) as context:
         return engine.build(
             context,
             dockerfile=dockerfile,
@@ -64,17 +64,17 @@ def image_of(
 
 
 @contextmanager
-def _context(config: Config, folder: Path) -> Iterator[Path]:
-    """The build context: the folder itself, or a copy with the wheels that this machine has to carry in."""
+def build_context(config: Config, build: Build) -> Iterator[Path]:
+    """The build context: the folder itself, or a copy with shared files and the wheels that this machine carries in."""
     from runner.provision.base import build_context_extras
 
-    extras = build_context_extras(config, folder)
+    extras = {path.name: path for path in build.shared} | build_context_extras(config, build.context)
     if not extras:
-        yield folder
+        yield build.context
         return
     with tempfile.TemporaryDirectory(prefix="context-") as scratch:
         copy = Path(scratch) / "context"
-        shutil.copytree(folder, copy, symlinks=True)
+        shutil.copytree(build.context, copy, symlinks=True)
         for name, source in extras.items():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, copy / name)

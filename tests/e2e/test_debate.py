@@ -14,6 +14,7 @@ import pytest
 from runner.model.container import ImageRef
 from schemas.debates import parse, transcript_digest
 from tests.e2e.mini import Project, call
+from tests.worlds.baselines import baseline_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINES = ROOT / "submissions" / "baselines"
@@ -173,7 +174,7 @@ def _stage(project: Project) -> None:
     call(project, "labels", "import", JUDGING, str(labels), "--dataset", "runs")
     name = "rad-judge-1-batch"
     project.of_the_tree(
-        BASELINES / name, "judging", "judge", team="judges", task=JUDGING, tag=name, workflow="batch"
+        baseline_folder(name), "judging", "judge", team="judges", task=JUDGING, tag=name, workflow="batch"
     )
     call(project, "submit", "--team", "judges", "--no-check")
     call(project, "evaluate", "--task", JUDGING, "--dataset", "runs", timeout=200)

@@ -11,6 +11,7 @@ import pytest
 
 from runner.model.container import ImageRef
 from tests.e2e.mini import Project, call
+from tests.worlds.baselines import baseline_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "rad-2025-judging"
@@ -37,7 +38,7 @@ ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Judge).serve_forever
 
 def baseline(project: Project, name: str, **keys: Any) -> None:
     """A baseline of the tree, its two modules given to an image that exists already."""
-    folder = ROOT / "submissions" / "baselines" / name
+    folder = baseline_folder(name)
     project.of_the_tree(folder, "judging", "judge", team="baselines", task=TASK, tag=name, **keys)
 
 

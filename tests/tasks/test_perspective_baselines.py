@@ -19,10 +19,11 @@ from evaluator.__main__ import main as evaluator
 from runner.engines.docker.engine import DockerEngine
 from runner.model import config
 from runner.model.container import ImageRef
+from tests.worlds.baselines import baseline_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINES = ROOT / "submissions" / "baselines"
-BM25, SBERT = BASELINES / "perspective-bm25", BASELINES / "perspective-sbert"
+BM25, SBERT = baseline_folder("perspective-bm25"), baseline_folder("perspective-sbert")
 TASK = ROOT / "tasks" / "perspective-2024"
 DEV = TASK / "datasets" / "dev"
 SCENARIOS = ("baseline", "explicit", "implicit")
@@ -214,13 +215,12 @@ def test_the_evaluator_finds_nothing_wrong(
     assert result["findings"]["codes"] == {}
 
 
-def test_both_enter_all_scenarios_and_share_one_module() -> None:
+def test_both_enter_all_scenarios() -> None:
     task = yaml.safe_load((TASK / "task.yaml").read_text(encoding="utf-8"))
     for folder in (BM25, SBERT):
         submission = yaml.safe_load((folder / "submission.yaml").read_text(encoding="utf-8"))
         assert submission["task"] == task["id"]
         assert submission["scenarios"] == [scenario["id"] for scenario in task["scenarios"]]
-    assert (BM25 / "perspective.py").read_bytes() == (SBERT / "perspective.py").read_bytes()
 
 
 # Text, and the ids that the library `tokenizers` 0.23.3 gives with the model's own tokenizer.json.

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from schemas.debates import parse
+from tests.worlds.baselines import baseline_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINES = ROOT / "submissions" / "baselines"
@@ -106,7 +107,7 @@ def start() -> Iterator[Callable[..., Asked]]:
 
 PYTHON = (sys.executable, str(BASELINES / "rad-elastic-python" / "elastic.py"))
 PERL = ("perl", str(BASELINES / "rad-elastic-perl" / "elastic.pl"))
-DENSE = (sys.executable, str(BASELINES / "rad-dense" / "dense.py"))
+DENSE = (sys.executable, str(baseline_folder("rad-dense") / "dense.py"))
 
 
 def user(*said: str) -> dict[str, Any]:
@@ -170,11 +171,9 @@ def test_the_dense_one_finds_what_is_near_and_new(index: str, start: Callable[..
     assert second["content"] != first["content"] and len(second["content"].split()) <= 60
 
 
-def test_shared_files_are_equal() -> None:
-    dense = BASELINES / "rad-dense"
-    assert filecmp.cmp(dense / "debating.py", BASELINES / "rad-elastic-python" / "debating.py", shallow=False)
-    for name in ("vocab.txt", "wordpiece.py", "requirements.txt"):
-        assert filecmp.cmp(dense / name, BASELINES / "perspective-sbert" / name, shallow=False)
+def test_both_embedding_baselines_pin_the_same_packages() -> None:
+    names = ("rad-dense", "perspective-sbert")
+    assert filecmp.cmp(*(BASELINES / name / "requirements.txt" for name in names), shallow=False)
 
 
 def test_answers_are_debates_that_we_read(index: str, start: Callable[..., Asked]) -> None:

@@ -18,6 +18,7 @@ import yaml
 
 from evaluator.argue import Report, length, load_nuggets, read_requests
 from evaluator.argue.judging import Flow, questions_at_most
+from tests.worlds.baselines import baseline_folder
 
 ROOT = Path(__file__).parents[2]
 BASELINES = ROOT / "submissions" / "baselines"
@@ -34,7 +35,7 @@ def run(name: str, inputs: Path, into: Path, seed: str = "0") -> list[dict[str, 
         "PYTHONHASHSEED": seed,
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    program = BASELINES / f"report-{name}" / f"report_{name}.py"
+    program = baseline_folder(f"report-{name}") / f"report_{name}.py"
     subprocess.run([sys.executable, program], env=env, check=True, timeout=120, capture_output=True)
     return [*map(json.loads, (into / "reports.jsonl").read_text("utf-8").splitlines())]
 
@@ -56,8 +57,7 @@ def shared() -> ModuleType:
     return module
 
 
-def test_the_shared_file_is_the_same_and_definitions_are_complete() -> None:
-    assert len({(BASELINES / f"report-{name}" / "reports.py").read_bytes() for name in NAMES}) == 1
+def test_definitions_are_complete() -> None:
     for name in NAMES:
         defined = yaml.safe_load((BASELINES / f"report-{name}" / "submission.yaml").read_text("utf-8"))
         assert defined["task"] == "report-generation" and defined["tag"] == f"report-{name}"

@@ -82,6 +82,9 @@ def test_run_files(config: Config) -> None:
         ("task: toy\nbuild: {context: sub}\n", "E201", '"sub" is not a folder'),
         ("task: toy\nbuild: {dockerfile: ../Dockerfile}\n", "E202", "the Dockerfile"),
         ("task: toy\nbuild: {dockerfile: none}\n", "E201", '"none" does not exist'),
+        ("task: toy\nbuild: {shared: [none/x]}\n", "E201", 'the shared file "none/x" does not exist'),
+        ("task: toy\nbuild: {shared: [../beta/x]}\n", "E202", "is not inside the team's folder"),
+        ("task: toy\nbuild: {shared: [one/Dockerfile]}\n", "E201", 'has another "Dockerfile"'),
         ("task: toy\nrun: ../../../x\n", "E202", "the run file"),
         ("task: toy\nrun: /etc/passwd\n", "E202", "the run file"),
         ("task: toy\nbuild: {context: /}\n", "E202", "build context"),
@@ -117,6 +120,8 @@ def test_links_that_leave_the_folder_are_refused_and_not_read(config: Config, tm
     (folder / "away").symlink_to(secret)
     assert "hush" not in refused(config, "E202")
     (folder / "submission.yaml").write_text("task: toy\nbuild: {dockerfile: away/Dockerfile}\n")
+    assert "hush" not in refused(config, "E202")
+    (folder / "submission.yaml").write_text("task: toy\nbuild: {shared: [one/away/Dockerfile]}\n")
     assert "hush" not in refused(config, "E202")
     (folder / "run.txt").symlink_to(secret / "Dockerfile")
     (folder / "submission.yaml").write_text("task: toy\nrun: run.txt\n")

@@ -7,7 +7,8 @@ coefficient is undefined: fewer than two runs, or all values of one side equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import fsum, sqrt
+from math import fsum
+from typing import Any
 
 from evaluator.errors import EvaluatorError
 
@@ -17,30 +18,24 @@ Values = Sequence[float]
 
 def kendall(truth: Values, judge: Values) -> float | None:
     """Kendall's tau-b (1945): (C - D) / sqrt((n0 - ties in truth) (n0 - ties in judge)) over all n0 pairs of runs."""
-    _equal(truth, judge)
-    score = left = right = 0
-    for i in range(len(truth)):
-        for j in range(i):
-            a, b = _sign(truth[i] - truth[j]), _sign(judge[i] - judge[j])
-            score += a * b
-            left += a != 0
-            right += b != 0
-    return score / sqrt(left * right) if left and right else None
+    from scipy.stats import kendalltau
+
+    return _coefficient(kendalltau, truth, judge)
 
 
 def pearson(truth: Values, judge: Values) -> float | None:
     """Pearson's product-moment correlation of the values."""
-    _equal(truth, judge)
-    if len(set(truth)) < 2 or len(set(judge)) < 2:
-        return None
-    x, y = _centred(truth), _centred(judge)
-    norm = sqrt(fsum(a * a for a in x)) * sqrt(fsum(b * b for b in y))
-    return max(-1.0, min(1.0, fsum(a * b for a, b in zip(x, y, strict=True)) / norm)) if norm else None
+    from scipy.stats import pearsonr
+
+    # Scaled, so that values near the largest floats do not overflow.
+    return _coefficient(pearsonr, _scaled(truth), _scaled(judge))
 
 
 def spearman(truth: Values, judge: Values) -> float | None:
     """Spearman's rho: Pearson's correlation of the ranks, equal values sharing the mean of their ranks."""
-    return pearson(_ranks(truth), _ranks(judge))
+    from scipy.stats import spearmanr
+
+    return _coefficient(spearmanr, truth, judge)
 
 
 def tauap_b(truth: Values, judge: Values) -> float | None:
@@ -128,25 +123,14 @@ def _equal(truth: Values, judge: Values) -> None:
         raise ValueError("not as many values on one side as on the other")
 
 
-def _sign(x: float) -> int:
-    return (x > 0) - (x < 0)
+def _scaled(values: Values) -> list[float]:
+    scale = max(map(abs, values), default=0.0) or 1.0
+    return [value / scale for value in values]
 
 
-def _centred(values: Values) -> list[float]:
-    # Scaled first, so that values near the largest floats do not overflow.
-    scale = max(map(abs, values)) or 1.0
-    scaled = [v / scale for v in values]
-    mean = fsum(scaled) / len(scaled)
-    return [v - mean for v in scaled]
-
-
-def _ranks(values: Values) -> list[float]:
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    ranks = [0.0] * len(values)
-    start = 0
-    for end in range(1, len(order) + 1):
-        if end == len(order) or values[order[end]] != values[order[start]]:
-            for place in order[start:end]:
-                ranks[place] = (start + end + 1) / 2
-            start = end
-    return ranks
+def _coefficient(of: Callable[[Values, Values], Any], truth: Values, judge: Values) -> float | None:
+    """What a function of scipy says, None where it is undefined (scipy would warn, and say NaN)."""
+    _equal(truth, judge)
+    if len(set(truth)) < 2 or len(set(judge)) < 2:
+        return None
+    return float(of(truth, judge).statistic)

@@ -91,6 +91,7 @@ def own_seccomp(machine: str) -> bool:
     return machine.lower() in SECCOMP_MACHINES
 
 
+@cache
 def sandbox_digest(own_profile: bool = True) -> str:
     """SHA-256 over the seccomp profile and the complete options of a reference container, for the lock.
 

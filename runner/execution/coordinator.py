@@ -19,8 +19,9 @@ from runner.execution import stage as stages
 from runner.execution.evaluator import Evaluator
 from runner.execution.machine import Machine
 from runner.execution.plan import Plan, Planned, Selection, check_names, plan
-from runner.execution.pool import Control, Pool, RunProgress, Undone, needs_of
+from runner.execution.pool import Control, Pool, RunProgress, Undone
 from runner.execution.replies import replies_of
+from runner.execution.schedule import needs_of
 from runner.execution.workspace import Workspace
 from runner.model.config import Config
 from runner.model.errors import RunnerError

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +13,14 @@ from runner.engines.sandbox import sandbox_digest
 from runner.execution.job import InputRun, Job, WorkflowName
 from runner.model.errors import RunnerError, no_such
 from runner.model.limits import Exceptions
+from runner.model.run import run_id
 from runner.model.service import Service
 from runner.model.task import Dataset, Task
-from runner.records.archive import file_sha256
 from runner.submissions.bundle import Bundle
+from runner.tasks.data_files import file_digest
 from runner.tasks.files import inputs_digest, work_digest
 from runner.tasks.services import service_digest, service_env, services_of_run
 from runner.tasks.tira import container_command, container_env
-
-
-def run_id(submission_id: str, dataset: str, scenario: str) -> str:
-    """The id of what a submission produces on a dataset in a scenario."""
-    return f"{submission_id}.{dataset}" + ("" if scenario == "default" else f".{scenario}")
-
-
-def granted(task: Task, team: str, software: str) -> Exceptions:
-    """The exceptions that the organiser granted to a software in task.yaml."""
-    return task.exceptions.get(f"{team}/{software}", Exceptions())
-
-
-def seed_of(run: str) -> int:
-    """The seed of a run: the same for every attempt, another for every run."""
-    return int.from_bytes(hashlib.sha256(run.encode()).digest()[:4], "big")
 
 
 def workflow_of(bundle: Bundle, task: Task) -> WorkflowName:
@@ -61,68 +47,37 @@ def make_job(
     scenario: str,
     *,
     own_profile: bool,
+    view: str | None = None,
     input_runs: Sequence[InputRun] = (),
     sidecars: str | None = None,
     replies: Path | None = None,
 ) -> Job:
-    """The job of one run, with its lock. Raises RunnerError E207 when scenario or workflow are not the task's.
+    """The job of one run, with its lock.
 
-    ``own_profile`` says whether the engine's machine can use the platform's own seccomp profile. ``sidecars`` is
-    the identity of the image beside interactive software (None: not known, such a job cannot be executed), and
-    ``replies`` the file of what models answered before.
+    Args:
+        own_profile: whether the engine's machine can use the platform's own seccomp profile.
+        view: the digest of what the scenario sees of the dataset, where it is known; otherwise its files are looked at.
+        input_runs: the archived runs that the software takes as input.
+        sidecars: the identity of the image of the containers next to interactive software (None: not known; such a job
+            cannot be executed).
+        replies: the file of what models answered before.
+
+    Raises:
+        RunnerError: E207 when scenario, workflow or run file are not the task's; E402 when the dataset lacks files.
     """
     if scenario not in task.scenarios:
         fix = "correct scenarios in submission.yaml"
         raise no_such("scenario", scenario, task.scenarios, of=task.id, fix=fix, code="E207")
-    team, software, submission = bundle.data["team"], bundle.data["software"], bundle.submission_id
-    identity = run_id(submission, dataset.id, scenario)
-    uploads = uploads_for(bundle, dataset.id, scenario)
     workflow = workflow_of(bundle, task)
     services: dict[str, Service] = {}
     env = container_env(dataset.id, [source.name for source in input_runs])
     if workflow == "interactive" and task.interaction is not None:
         services = services_of_run(task.services)
         env = {"HF_HUB_OFFLINE": "1", **service_env(task.interaction, services)}
-    command = container_command(bundle.data["command"], env)
-    exceptions = granted(task, team, software)
-    image = bundle.data["image"]
-    digests: dict[str, Any] = {
-        "task": work_digest(task, workflow),
-        "view": inputs_digest(dataset, task.scenarios[scenario]),
-        "models": [model.digest for model in task.models],
-        "input_runs": {source.run_id: source.digest for source in input_runs},
-        "uploads": [file_sha256(path) for path in uploads],
-        "sandbox": sandbox_digest(own_profile) if workflow != "upload" else "",
-    }
-    lock: dict[str, Any] = {
-        "schema_version": 1,
-        "run_id": identity,
-        "submission_id": submission,
-        "team": team,
-        "software": software,
-        "task": task.id,
-        "dataset": dataset.id,
-        "scenario": scenario,
-        "workflow": workflow,
-        "image": {key: image[key] for key in ("id", "repo_digest", "platform") if key in image}
-        if image
-        else None,
-        "command": list(command) if command else None,
-        "env": dict(env),
-        "limits": asdict(task.limits),
-        "exceptions": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(exceptions).items()},
-        "seed": seed_of(identity),
-        "digests": digests,
-    }
-    if workflow == "interactive" and task.interaction is not None:
-        # Only here, so that the locks of other runs stay what they were.
-        lock["sidecars"] = sidecars
-        lock["interaction"] = asdict(task.interaction)
-        digests["services"] = {name: service_digest(service) for name, service in services.items()}
-        lock["limits_beside"] = {name: asdict(service.limits) for name, service in services.items()}
-    return Job(
-        run_id=identity,
-        submission_id=submission,
+    team, software, image = bundle.data["team"], bundle.data["software"], bundle.data["image"]
+    job = Job(
+        run_id=run_id(bundle.submission_id, dataset.id, scenario),
+        submission_id=bundle.submission_id,
         team=team,
         software=software,
         task=task,
@@ -130,19 +85,56 @@ def make_job(
         scenario=scenario,
         workflow=workflow,
         image=image["id"] if image else None,
-        command=command,
+        command=container_command(bundle.data["command"], env),
         env=env,
         limits=task.limits,
-        exceptions=exceptions,
-        uploads=uploads,
+        exceptions=task.exceptions.get(f"{team}/{software}", Exceptions()),
+        uploads=uploads_for(bundle, dataset.id, scenario),
         input_runs=tuple(input_runs),
         models=task.models,
         sidecars=sidecars if workflow == "interactive" else None,
         services=services,
         replies=replies if "gateway" in services else None,
-        lock=lock,
-        lock_digest=schemas.digest(lock),
     )
+    lock = _lock(job, image, own_profile, view or inputs_digest(dataset, task.scenarios[scenario]))
+    return replace(job, lock=lock, lock_digest=schemas.digest(lock))
+
+
+def _lock(job: Job, image: Mapping[str, Any] | None, own_profile: bool, view: str) -> dict[str, Any]:
+    """Everything that decides what a job computes: the content of lock.json (schema ``lock``)."""
+    digests: dict[str, Any] = {
+        "task": work_digest(job.task, job.workflow),
+        "view": view,
+        "models": [model.digest for model in job.models],
+        "input_runs": {source.run_id: source.digest for source in job.input_runs},
+        "uploads": [file_digest(path) for path in job.uploads],
+        "sandbox": sandbox_digest(own_profile) if job.workflow != "upload" else "",
+    }
+    plain = ("run_id", "submission_id", "team", "software", "scenario", "workflow")
+    shown = ("id", "repo_digest", "platform")
+    exceptions = asdict(job.exceptions).items()
+    lock: dict[str, Any] = {
+        "schema_version": 1,
+        **{name: getattr(job, name) for name in plain},
+        "task": job.task.id,
+        "dataset": job.dataset.id,
+        "image": {key: image[key] for key in shown if key in image} if image else None,
+        "command": list(job.command) if job.command else None,
+        "env": dict(job.env),
+        "limits": asdict(job.limits),
+        "exceptions": {key: list(value) if isinstance(value, tuple) else value for key, value in exceptions},
+        "seed": int.from_bytes(
+            hashlib.sha256(job.run_id.encode()).digest()[:4], "big"
+        ),  # one for all attempts
+        "digests": digests,
+    }
+    if job.workflow == "interactive" and job.task.interaction is not None:
+        # Only here, so that the locks of other runs stay what they were.
+        lock["sidecars"] = job.sidecars
+        lock["interaction"] = asdict(job.task.interaction)
+        digests["services"] = {name: service_digest(service) for name, service in job.services.items()}
+        lock["limits_beside"] = {name: asdict(service.limits) for name, service in job.services.items()}
+    return lock
 
 
 def uploads_for(bundle: Bundle, dataset: str, scenario: str) -> tuple[Path, ...]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from runner.execution.job import Job
 from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError, no_such
 from runner.model.run import Run
 from runner.model.task import Dataset, Task
-from runner.tasks.files import missing_sources, truths_digest, why_stage_missing
+from runner.tasks.files import missing_sources, why_stage_missing
 
 Step = Literal["execute", "evaluate"]
 
@@ -29,6 +30,7 @@ class Planned:
     why: str
     needs: tuple[str, ...] = ()
     changed: str = ""
+    job: Job | None = None  # to be executed; made later where runs that it takes as input are still to come
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,12 @@ class _Case:
     @cached_property
     def needs(self) -> tuple[str, ...]:
         """The runs that this one takes as input. Raises E207."""
-        return tuple(self.workspace.input_ids(self.run, self.workspace.runs).values())
+        return tuple(self.workspace.input_ids(self.run).values())
+
+    @cached_property
+    def job(self) -> Job | None:
+        """The run's job, None where it takes other runs as input. Raises RunnerError when it cannot be made."""
+        return None if self.needs else self.workspace.job(self.run)
 
     @cached_property
     def changed(self) -> str:
@@ -162,10 +169,10 @@ class _Case:
         Empty, too, for a run that takes others as input. Raises RunnerError when its job cannot be made.
         """
         run, compared = self.run, ("scored", "invalid", "failed", "pending")
-        if self.needs or run.lock_digest is None or self.name not in compared:
+        if run.lock_digest is None or self.name not in compared or run.outcome.attempt is None:
             return ""
-        job = self.workspace.job(run)
-        if job.lock_digest == run.lock_digest or run.outcome.attempt is None:
+        job = self.job
+        if job is None or job.lock_digest == run.lock_digest:
             return ""
         archive = self.workspace.store.archive
         old = archive.attempt(run.submission.task, run.id, run.outcome.attempt).lock()
@@ -173,6 +180,15 @@ class _Case:
         if job.workflow == "interactive" and job.sidecars is None and found == ["sidecars"]:
             return ""  # nobody asked the engine which image there is now
         return ", ".join(found) or "its lock"
+
+    @property
+    def to_execute(self) -> bool:
+        """Whether the run is to be executed: never was, is tried again, is other work now, or somebody wants it."""
+        return bool(self.force or self.run.outcome.todo == "run" or self.changed)
+
+    def execution(self, why: str, changed: str = "") -> Planned:
+        """The run as one to execute."""
+        return Planned(self.run, "execute", why, self.needs, changed, self.job)
 
 
 def _entry(workspace: Workspace, run: Run, force: bool) -> Planned | Skipped:
@@ -222,7 +238,7 @@ def _not_ours(case: _Case) -> Skipped | None:
 def _without_inputs(case: _Case) -> Skipped | None:
     """A run whose input runs are not registered, or whose job cannot be made for another reason."""
     try:
-        _ = case.needs, case.changed
+        _ = case.needs, case.changed, case.to_execute and case.job
     except RunnerError as error:
         return Skipped(case.run, f"{error.what}. Fix: {error.fix}", blocked=True)
     return None
@@ -231,7 +247,7 @@ def _without_inputs(case: _Case) -> Skipped | None:
 def _used_up(case: _Case) -> Skipped | None:
     """A run that would be executed once more than the task allows."""
     quota = case.task.quota.attempts
-    if case.force or case.run.attempts < quota or not (case.run.outcome.todo == "run" or case.changed):
+    if case.force or case.run.attempts < quota or not case.to_execute:
         return None
     return Skipped(case.run, f"it has had its {quota} attempts", blocked=True)
 
@@ -240,13 +256,13 @@ def _to_execute(case: _Case) -> Planned | None:
     """A run that was never executed, is to be tried again, or would be other work now."""
     run = case.run
     if case.force:
-        return Planned(run, "execute", "forced", case.needs)
+        return case.execution("forced")
     if run.outcome.todo == "run":
         why = "our side failed: tried again" if run.attempts else "not executed yet"
-        return Planned(run, "execute", why, case.needs)
+        return case.execution(why)
     if case.changed:
         settled = case.changed if case.name in ("scored", "invalid", "failed") else ""
-        return Planned(run, "execute", f"changed since it was executed: {case.changed}", case.needs, settled)
+        return case.execution(f"changed since it was executed: {case.changed}", settled)
     return None
 
 
@@ -271,7 +287,7 @@ def _stale(case: _Case) -> Skipped | None:
     if case.name not in ("scored", "invalid"):
         return None
     found = list(run.stale)
-    if case.dataset.truths.is_dir() and truths_digest(case.dataset) != run.truths_digest:
+    if case.dataset.truths.is_dir() and case.workspace.digest(run, "truths") != run.truths_digest:
         found.append("The truths have changed since it was scored.")
     if case.name == "scored" and case.workspace.measures_of(run) != set(case.task.measures):
         found.append("The measures have changed since it was scored.")

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
+import schemas
 from runner.execution.evaluator import Evaluator
 from runner.execution.job import InputRun, Job
 from runner.execution.lock import make_job
 from runner.execution.replies import replies_of
 from runner.model.config import EngineFor
 from runner.model.errors import RunnerError
-from runner.model.run import Run, run_id
+from runner.model.run import Run, Submission, run_id
 from runner.model.task import Task
 from runner.records.store.connect import Store
 from runner.records.store.measured import Evaluated, measured
-from runner.records.store.queries import runs
+from runner.records.store.queries import runs, submissions
 from runner.submissions.bundle import Bundle
-from runner.tasks.data_files import files_digest, folder_files
+from runner.tasks.data_files import file_digest, files_digest, folder_files
+from runner.tasks.files import inputs_digest, truths_digest
 
 BASELINES = "baselines"
+# What of task.yaml decides how software is run, and on what: the rest may change while runs are executed.
+LOCKED = (
+    "workflow",
+    "workflows",
+    "output",
+    "limits",
+    "exceptions",
+    "models",
+    "services",
+    "interaction",
+    "scenarios",
+    "datasets",
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +55,10 @@ class Workspace:
     sidecars: str | None = None
     engine_for: EngineFor = "both"
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict)
+    _digests: dict[tuple[str, str, str | None], str] = field(default_factory=dict)
+    _definitions: dict[str, str] = field(
+        default_factory=dict
+    )  # task -> SHA-256 of a task.yaml that is as it was loaded
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -60,50 +80,95 @@ class Workspace:
         """Every run as it stands now."""
         return runs(self.store, self.tasks.values(), running=self.store.archive.live())
 
-    def input_ids(self, run: Run, among: Iterable[Run]) -> dict[str, str]:
+    @cached_property
+    def _latest(self) -> Mapping[tuple[str, str, str], Submission]:
+        """The latest submission of each software (task, team, software) that was not withdrawn, as in :attr:`runs`."""
+        usable = (run.submission for run in self.runs if run.submission.withdrawn is None)
+        return {(one.task, one.team, one.software): one for one in usable}
+
+    def input_ids(self, run: Run, *, now: bool = False) -> dict[str, str]:
         """Input name → run id for a software that takes other runs as input.
 
-        The input is the latest submission of the named software in ``among`` that was not withdrawn, in the same cell.
-        Raises E207 when there is none, or when it belongs to another team.
+        The input is the latest submission of the named software that was not withdrawn, in the same cell: as in
+        :attr:`runs`, or ``now``. Raises E207 when there is none, or when it belongs to another team.
         """
-        bundle = self.bundles[run.submission.id]
         found = {}
-        for name, source in bundle.data["inputs"].items():
+        for name, source in self.bundles[run.submission.id].data["inputs"].items():
             team, software = owner_of(source, run.submission.team)
-            mine = [
-                other.submission
-                for other in among
-                if (other.submission.team, other.submission.software) == (team, software)
-                and other.submission.task == run.submission.task
-                and other.submission.withdrawn is None
-            ]
-            if not mine:
+            task = run.submission.task
+            latest = self._latest.get((task, team, software))
+            if now:
+                *_, latest = (
+                    None,
+                    *submissions(self.store, task=task, team=team, software=software, withdrawn=False),
+                )
+            if latest is None:
                 raise RunnerError(
                     "E207", f"the input {name} ({source}) is not registered", fix=f"register {source} first"
                 )
-            found[name] = run_id(mine[-1].id, run.dataset, run.scenario)
+            found[name] = run_id(latest.id, run.dataset, run.scenario)
         return found
+
+    def digest(self, run: Run, side: Literal["inputs", "truths"]) -> str:
+        """The digest of what ``run`` sees of its dataset, or of the dataset's truths; the files are looked at once.
+
+        Raises E402 when files are missing.
+        """
+        task = self.tasks[run.submission.task]
+        dataset = task.datasets[run.dataset]
+        key = (task.id, dataset.id, run.scenario if side == "inputs" else None)
+        if key not in self._digests:
+            self._digests[key] = (
+                inputs_digest(dataset, task.scenarios[run.scenario])
+                if side == "inputs"
+                else truths_digest(dataset)
+            )
+        return self._digests[key]
 
     def job(self, run: Run) -> Job:
         """The job of ``run``. Raises RunnerError when its task, data or inputs are not there.
 
         Inputs are looked up as they stand now: they may have been made since the plan.
         """
-        task = self.tasks[run.submission.task]
-        sources: dict[str, str] = {}
-        if self.bundles[run.submission.id].data["inputs"]:
-            sources = self.input_ids(run, self.runs_now())
-        inputs = [self._input(task, name, source) for name, source in sources.items()]
+        task, bundle = self.tasks[run.submission.task], self.bundles[run.submission.id]
+        sources = self.input_ids(run, now=True)
         return make_job(
-            self.bundles[run.submission.id],
+            bundle,
             task,
             task.datasets[run.dataset],
             run.scenario,
             own_profile=self.own_profile,
-            input_runs=inputs,
+            view=self.digest(run, "inputs") if run.scenario in task.scenarios else None,
+            input_runs=[self._input(task, name, source) for name, source in sources.items()],
             sidecars=self.sidecars,
             replies=replies_of(self.store.archive.root.parent, task.id),
         )
+
+    def check_current(self, job: Job) -> None:
+        """Raise E402 when what a job was made from has changed since: the task's definition, or the files it is given.
+
+        Hours can lie between a plan and a start, and the lock of the attempt must say what was really executed.
+        """
+        task, path = job.task, job.task.folder / "task.yaml"
+        changed: list[str] = []
+        if path.is_file() and self._definitions.get(task.id) != (digest := file_digest(path)):
+            now = schemas.load_yaml(path).data
+            keys = now if isinstance(now, dict) else {}
+            changed = [f"{key} in task.yaml" for key in LOCKED if keys.get(key) != task.definition.get(key)]
+            if not changed:
+                self._definitions[task.id] = digest
+        pinned = job.lock["digests"]
+        if inputs_digest(job.dataset, task.scenarios[job.scenario]) != pinned["view"]:
+            changed.append(f"the inputs of {job.dataset.id}")
+        if [file_digest(upload) for upload in job.uploads] != pinned["uploads"]:
+            changed.append("its run file")
+        if changed:
+            raise RunnerError(
+                "E402",
+                f"{job.run_id} is not what was planned any more",
+                why=f"Changed since: {', '.join(changed)}.",
+                fix="start the same command again",
+            )
 
     def _input(self, task: Task, name: str, source: str) -> InputRun:
         attempts = self.store.archive.attempts(task.id, source)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,27 @@ def read_bundle(folder: Path, *, verify: bool = True) -> Bundle:
                 problems=problems,
             )
     return Bundle(folder, data, bundle_digest(data))
+
+
+def read_registered(folder: Path, submission_id: str) -> Bundle:
+    """The bundle that was kept when ``submission_id`` was registered; its files are not hashed.
+
+    Its schema was checked then: what still has the digest that the id was made of is not checked again. Raises E205 for a
+    bundle that is missing or damaged, E307 for another one.
+    """
+    path = folder / "bundle.json"
+    if path.is_file() and not path.is_symlink() and (folder / "manifest.json").is_file():
+        data = schemas.load_json(path, path.name, max_bytes=MAX_BUNDLE_JSON).data
+        with suppress(KeyError, TypeError, AttributeError):  # another file altogether
+            if (bundle := Bundle(folder, data, bundle_digest(data))).submission_id == submission_id:
+                return bundle
+    read_bundle(folder, verify=False)  # says what is damaged
+    raise RunnerError(
+        "E307",
+        f"the bundle of {submission_id} is not what was registered",
+        why="Its content has another digest than its id says.",
+        fix="restore it from a backup",
+    )
 
 
 def _read_json(path: Path, schema: str, folder: Path) -> dict[str, Any]:

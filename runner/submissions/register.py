@@ -23,7 +23,7 @@ from runner.records.deadlines import check_open
 from runner.records.events import Position
 from runner.records.store.connect import Store
 from runner.records.store.queries import quota, submission, submissions
-from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, registration
+from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered, registration
 from runner.submissions.origins import ORGANISERS, RESERVED, kept_as, origins
 from runner.tasks.check import NAME
 from schemas.files import scratch_folder
@@ -57,15 +57,7 @@ def registered(config: Config, store: Store) -> tuple[dict[str, Bundle], list[Ru
     errors: list[RunnerError] = []
     for entry in submissions(store):
         try:
-            bundle = read_bundle(home_of(config, entry.id), verify=False)
-            if bundle.submission_id != entry.id:
-                raise RunnerError(
-                    "E307",
-                    f"the bundle of {entry.id} is not what was registered",
-                    why="Its content has another digest than its id says.",
-                    fix="restore it from a backup",
-                )
-            found[entry.id] = bundle
+            found[entry.id] = read_registered(home_of(config, entry.id), entry.id)
         except RunnerError as error:
             errors.append(error)
     return found, errors

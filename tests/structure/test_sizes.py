@@ -38,7 +38,6 @@ LONG_FUNCTIONS = {
     "runner/doctor/engine.py:limit_checks": "a list of checks with their texts",
     "runner/engines/docker/engine.py:build": "steps that must be undone in order",
     "runner/execution/evaluation.py:evaluate": "the steps of an evaluation, which clean up after one another",
-    "runner/execution/lock.py:make_job": "one field of the lock after the other",
     "runner/records/store/migrations/versions/v0001_first.py:upgrade": "a migration is never changed",
     "runner/tasks/files.py:_deep": "a branch for each thing that can be wrong in data files",
     "runner/tasks/load.py:_build": "one field of a task after the other",

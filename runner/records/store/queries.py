@@ -20,6 +20,7 @@ from runner.model.task import Cell, Task
 from runner.records.archive import Attempt, Evaluation, check_manifest
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
+from runner.records.store.history import submission_of
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,8 @@ def _runs(
     run: str | None = None,
     running: Collection[str] = (),
 ) -> list[Run]:
+    if run is not None:  # of one run only its submission is read
+        submission = submission_of(run)
     known = {s.id: s for s in _submissions(connection, task=task, team=team, id=submission)}
     wanted: dict[str, tuple[Submission, str, str]] = {}
     by_task = {one.id: one for one in tasks}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import FrameType
 
 import pytest
 
+from benchmarks import planning
 from runner.execution.attempt import execute
 from runner.execution.coordinator import Coordinator, EvaluationRequest, coordinating
 from runner.execution.machine import Machine
@@ -100,7 +104,7 @@ def test_names_that_nothing_has_are_refused_with_the_nearest(world: World) -> No
     world.hand_in("alpha")
     with opened(world, Notes()) as coordinator, pytest.raises(RunnerError) as refused:
         coordinator.plan(EvaluationRequest(Selection(team="alpa")))
-    assert refused.value.code == "E102" and "alpha" in refused.value.why
+    assert refused.value.code == "E102" and "alpha" in refused.value.fix
 
 
 def test_several_plans_are_one(world: World) -> None:
@@ -109,3 +113,79 @@ def test_several_plans_are_one(world: World) -> None:
         parts = [coordinator.plan(EvaluationRequest(Selection(run=run))) for run in reversed(runs)]
     joined = Plan.joined(parts)
     assert [p.run.id for p in joined.work] == runs[::-1] and joined.skipped == ()
+
+
+def test_a_job_is_made_with_the_plan_unless_its_input_is_still_to_come(world: World) -> None:
+    first = world.hand_in("alpha", "first")
+    second = world.hand_in("alpha", "second", inputs={"ranking": "first"})
+    with opened(world, Notes()) as coordinator:
+        todo = coordinator.plan(EvaluationRequest())
+        jobs = {planned.run.id: planned.job for planned in todo.work}
+        assert jobs[first] is not None and jobs[first].run_id == first and jobs[second] is None
+        assert set(coordinator.run(todo, EvaluationRequest()).done) == {first, second}
+        locks = {run: world.store.archive.attempt("mini", run, 1).lock() for run in jobs}
+        assert locks[first] == jobs[first].lock and first in locks[second]["digests"]["input_runs"]
+
+
+@pytest.mark.parametrize("what", ["limits in task.yaml", "the inputs of test"])
+def test_what_has_changed_between_plan_and_start_is_not_executed(
+    world: World, project: Project, what: str
+) -> None:
+    run, request = world.hand_in("alpha"), EvaluationRequest()
+    with opened(world, Notes()) as coordinator:
+        todo = coordinator.plan(request)
+        if "task.yaml" in what:
+            project.write_task_only(limits={"memory": "128MiB"})
+        else:
+            (project.root / "tasks/mini/datasets/test/inputs/queries.jsonl").write_text('{"qid": "x"}\n')
+        undone = coordinator.run(todo, request).undone
+        assert list(undone) == [run] and what in undone[run].why and undone[run].exit_code == 4
+        assert world.store.archive.attempts("mini", run) == []
+    with opened(world, Notes()) as coordinator:
+        assert list(coordinator.run(coordinator.plan(request), request).done) == [run]
+
+
+def test_a_title_may_change_while_runs_wait(world: World, project: Project) -> None:
+    run, request = world.hand_in("alpha"), EvaluationRequest()
+    with opened(world, Notes()) as coordinator:
+        todo = coordinator.plan(request)
+        project.write_task_only(title="Another title")
+        assert list(coordinator.run(todo, request).done) == [run]
+
+
+class Lines:
+    """Counts the lines of our own code that are executed: every pass of a loop counts, on any machine the same."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def _line(self, frame: FrameType, event: str, _: object) -> object:
+        self.count += event == "line"
+        return self._line
+
+    def _call(self, frame: FrameType, event: str, _: object) -> object:
+        ours = "/runner/" in frame.f_code.co_filename or "/schemas/" in frame.f_code.co_filename
+        return self._line if ours else None
+
+    def __enter__(self) -> Lines:
+        self._old = sys.gettrace()
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        sys.settrace(self._old)
+
+
+def test_what_looking_costs_grows_with_the_runs_and_not_faster(tmp_path: Path) -> None:
+    """Opening, planning and printing when nothing is to do: twice the runs are twice the work, and no more."""
+    steps = []
+    for runs in (20, 40, 80):
+        root = tmp_path / str(runs)
+        planning.write_project(root, runs, teams=2, chained=True)
+        assert planning.evaluate_all(root)["done"] == runs
+        assert planning.evaluate_all(root)["done"] == 0  # what is asked first, once a process, is known now
+        with Lines() as lines:
+            planning.evaluate_all(root)
+        steps.append(lines.count)
+    first, second = steps[1] - steps[0], steps[2] - steps[1]
+    assert abs(second - 2 * first) < 0.01 * first, f"20, 40, 80 runs: {steps} lines"

@@ -13,7 +13,7 @@ import pytest
 
 from runner.execution.job import Job
 from runner.execution.lock import make_job
-from runner.execution.pool import needs_of
+from runner.execution.schedule import needs_of
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB, MIB, Limits

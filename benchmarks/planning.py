@@ -1,0 +1,217 @@
+"""``runner evaluate --all`` when nothing is left to do, over 100, 1,000 and 10,000 archived runs.
+
+``python -m benchmarks.planning [--sizes 100 1000 10000] [--rounds 3]`` fills one data directory a size with the scripted
+engine (every software is a script, the archive, event log and store are real), then times the second ``evaluate --all``
+as whole processes, the sizes in turn: open the store, look for what a killed process left, plan, print the leaderboard.
+It ends with 1 when 1,000 runs take longer than 2 seconds (the median), or when a run among the most costs more than
+twice what a run among the fewest does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from runner.cli import output
+from runner.cli.boards import boards
+from runner.cli.plans import show_plan
+from runner.cli.terminal import Terminal
+from runner.engines.fake import FakeEngine, Mounts
+from runner.execution.coordinator import EvaluationRequest, coordinating
+from runner.execution.machine import Machine
+from runner.model.clock import SystemClock, stamp
+from runner.model.config import Config
+from runner.records.store.connect import open_store
+from runner.submissions.bundle import Bundle, bundle_digest, registration, write_bundle
+from runner.submissions.register import home_of
+
+BAR_SECONDS, BAR_RATIO = 2.0, 2.0
+EVALUATOR, SOFTWARE = "proctor/evaluator", "bench/software"
+TEAMS = 20
+TOPICS = 50
+TASK = {
+    "schema_version": 1,
+    "id": "bench",
+    "title": "Bench",
+    "kind": "adhoc",
+    "demo": True,
+    "quota": {"submissions": 1000, "attempts": 2},
+    "datasets": [{"id": "test", "visibility": "public", "topics": "queries.jsonl"}],
+    "measures": [{"id": "ndcg_10", "measure": "nDCG@10", "truths": "qrels.txt"}],
+    "tables": [{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg_10"}],
+}
+
+
+def configuration(root: Path) -> Config:
+    """The configuration of a project in ``root``."""
+    return Config(root=root, home=root / ".runner", truths=None)
+
+
+def software(_: Mounts, out: Path) -> None:
+    """Leave a run of one line."""
+    (out / "run.txt").write_text("1 Q0 d1 1 1.0 bench\n")
+
+
+def evaluator(mounts: Mounts, out: Path) -> None:
+    """Leave scores that depend on nothing but how many evaluations there were before."""
+    seed = int.from_bytes(hashlib.sha256(str(mounts).encode()).digest()[:2], "big") / 65536
+    values = [round((seed * (1 + number * 7)) % 1, 4) for number in range(TOPICS)]
+    mean = sum(values) / TOPICS
+    result = {
+        "schema_version": 1,
+        "status": "valid",
+        "evaluator": {"name": "bench", "version": "1"},
+        "measures": {"ndcg_10": {"value": mean, "topics": TOPICS, "covered": TOPICS, "interval": None}},
+        "findings": {"error": 0, "defect": 0, "warning": 0, "codes": {}},
+        "run_tag": None,
+        "message": "",
+    }
+    (out / "result.json").write_text(json.dumps(result))
+    lines = [{"measure": "ndcg_10", "topic": str(n), "value": v} for n, v in enumerate(values)]
+    (out / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (out / "findings.jsonl").touch()
+
+
+def machine(config: Config) -> tuple[Machine, FakeEngine]:
+    """A machine with a scripted engine."""
+    engine = FakeEngine({EVALUATOR: evaluator, SOFTWARE: software})
+    return Machine(config, engine=engine, images={"evaluator": EVALUATOR}), engine
+
+
+def write_project(root: Path, runs: int, *, teams: int = TEAMS, chained: bool = False) -> None:
+    """A project with one task, and ``runs`` submissions that are registered and were never executed.
+
+    ``chained``: each fourth software takes the one of its team before it as input.
+    """
+    config = configuration(root)
+    folder = root / "tasks" / "bench"
+    for part, name, text in (
+        ("inputs", "queries.jsonl", '{"qid": "1", "query": "x"}\n'),
+        ("truths", "qrels.txt", "1 0 d1 1\n"),
+    ):
+        (folder / "datasets" / "test" / part).mkdir(parents=True)
+        (folder / "datasets" / "test" / part / name).write_text(text)
+    (folder / "task.yaml").write_text(json.dumps(TASK))
+    (root / "submissions").mkdir()
+    _, engine = machine(config)
+    image = engine.resolve(SOFTWARE)
+    with open_store(config) as store:
+        for number in range(runs):
+            data: dict[str, Any] = {
+                "schema_version": 1,
+                "team": f"team-{number % teams}",
+                "software": f"s{number}",
+                "task": "bench",
+                "scenarios": ["default"],
+                "image": {"id": image.id, "repo_digest": None, "platform": image.platform, "archive": None},
+                "runs": [],
+                "command": ["run", str(number)],
+                "tag": f"s{number}",
+                "description": "a software",
+                "method": "automatic",
+                "inputs": {"first": f"s{number - teams}"}
+                if chained and number >= teams and number % 4 == 0
+                else {},
+                "check": None,
+                "packed": stamp(SystemClock().now()),
+            }
+            name = Bundle(root, data, bundle_digest(data)).submission_id
+            bundle = write_bundle(home_of(config, name), data, {})
+            store.commit("submission-registered", registration(bundle), actor="organiser")
+    engine.close()
+
+
+def evaluate_all(root: Path) -> dict[str, float]:
+    """``runner evaluate --all`` on a project; returns seconds by phase, the number of runs done, and the peak in MiB."""
+    output.options.quiet = True
+    config, request = configuration(root), EvaluationRequest()
+    used, engine = machine(config)
+    marks = [time.perf_counter()]
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        coordinating(config, Terminal(), machine=used) as coordinator,
+    ):
+        marks.append(time.perf_counter())
+        todo = coordinator.plan(request)
+        show_plan(todo)
+        marks.append(time.perf_counter())
+        result = coordinator.run(todo, request)
+        marks.append(time.perf_counter())
+        boards(coordinator, request.selection, result.done)
+    marks.append(time.perf_counter())
+    engine.close()
+    names = ("open", "plan", "run", "boards")
+    seconds = {name: after - before for name, before, after in zip(names, marks, marks[1:], strict=False)}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {**seconds, "done": len(result.done), "peak": peak}
+
+
+def child(root: Path) -> dict[str, float]:
+    """:func:`evaluate_all` in a process of its own; with its start and end in ``total``."""
+    begun = time.perf_counter()
+    command = [sys.executable, "-m", "benchmarks.planning", "--child", str(root)]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(ended.stdout)
+    return {**found, "total": time.perf_counter() - begun}
+
+
+def main() -> int:
+    """Print one table, as Markdown; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1000, 10_000])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--child", type=Path)
+    args = parser.parse_args()
+    if args.child is not None:
+        print(json.dumps(evaluate_all(args.child)))
+        return 0
+    sizes = sorted(args.sizes)
+    with tempfile.TemporaryDirectory(prefix="bench-planning-") as folder:
+        roots = {size: Path(folder, str(size)) for size in sizes}
+        first = {}
+        for size, root in roots.items():
+            write_project(root, size)
+            first[size] = child(root)
+            if first[size]["done"] != size:
+                raise SystemExit(f"{first[size]['done']:g} of {size} runs were done")
+        rounds = [{size: child(root) for size, root in roots.items()} for _ in range(args.rounds)]
+        for root in roots.values():  # the archive is sealed read-only
+            for place, _, _ in os.walk(root):
+                Path(place).chmod(0o755)
+    print(
+        "| archived runs | first evaluation, s | second, s | open | plan | boards | peak MiB | ms a run | ratio |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    costs = {}
+    for size in sizes:
+        middle = {name: statistics.median(r[size][name] for r in rounds) for name in rounds[0][size]}
+        costs[size] = (middle["open"] + middle["plan"] + middle["boards"]) / size
+        print(
+            f"| {size:,} | {first[size]['total']:.1f} | {middle['total']:.2f} | {middle['open']:.2f} | {middle['plan']:.2f} "
+            f"| {middle['boards']:.2f} | {middle['peak']:.0f} | {costs[size] * 1000:.2f} | {costs[size] / costs[sizes[0]]:.2f} |"
+        )
+    slow = [
+        size
+        for size in sizes
+        if size == 1000 and statistics.median(r[size]["total"] for r in rounds) > BAR_SECONDS
+    ]
+    if slow or costs[sizes[-1]] > BAR_RATIO * costs[sizes[0]]:
+        print("slower than the bar", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

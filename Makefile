@@ -56,6 +56,7 @@ bench: $(READY)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.argue
 	@$(BIN)/python -m benchmarks.search --small
 	@$(BIN)/python -m benchmarks.eviction
+	@$(BIN)/python -m benchmarks.planning
 
 docs: $(READY)  ## Write the generated pages under docs/reference
 	@$(BIN)/python -m runner.reference

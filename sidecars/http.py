@@ -1,150 +1,212 @@
-"""HTTP over a Unix socket: one connection a request, against a server that may be hostile or broken.
-
-No redirect is followed, no cookie is kept, no proxy is asked, nothing is decompressed. Every exchange ends
-within its time, whatever the other side sends or how slowly.
-"""
+"""What our HTTP servers share: the address they listen on, start-up and end, bounded bodies, and errors as answers."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import contextlib
-from dataclasses import dataclass
+import signal
+import stat
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-import schemas
+from socket import AF_UNIX, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, getaddrinfo
+from socket import socket as Socket
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
 
-    import httpx2
-
-Kind = Literal[
-    "timeout",
-    "connection",
-    "status",
-    "empty",
-    "too-large",
-    "not-json",
-    "wrong-type",
-    "no-content",
-    "run-limit",
-    "server-ended",
-]
-REFUSED_BODY = 2048  # bytes that are read of an answer with another status than 200, to show them
+CONNECTIONS = 512
+# Seconds that a connection may be idle, here and in the relay: longer than any run. A client that thinks for as long as
+# its task lets it must not find the connection closed that it kept; whoever holds many of them blocks only itself.
+IDLE_SECONDS = 7 * 24 * 3600
+GRACE = 2  # seconds for open requests after SIGTERM
+BODY_SECONDS = 30.0  # for the whole body of a request
+WAITING = 128  # connections that wait to be accepted
 
 
-class Failure(Exception):
-    """One exchange that gave no usable answer: its class, facts in one safe line, and what is known of it."""
+class HttpError(Exception):
+    """A request that is not served: an HTTP status, a stable code, and what to say."""
 
-    def __init__(self, kind: Kind, detail: str, *, status: int | None = None, size: int = 0) -> None:
-        super().__init__(detail)
-        self.kind = kind
-        self.detail = schemas.show(detail, 300)
-        self.status = status
-        self.size = size
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
 
 
-@dataclass(frozen=True)
-class Reply:
-    """An answer with status 200: its body, at most as many bytes as were asked for."""
-
-    body: bytes
+class AddressError(Exception):
+    """The address cannot be listened on; the words name it and say why."""
 
 
-class Peer:
-    """A server behind a Unix socket. ``name`` is what the Host header says (``host:port``)."""
-
-    def __init__(self, socket: Path | str, name: str = "127.0.0.1:8080") -> None:
-        import httpx2
-
-        self.socket, self.name = str(socket), name
-        # A connection of its own for every request: a server that closes idle ones can then not be mistaken
-        # for one that fails, and one with a single thread is not kept busy by silence.
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-        self._transport = httpx2.AsyncHTTPTransport(
-            uds=self.socket, trust_env=False, limits=limits, verify=_no_tls()
-        )
-
-    async def ask(
-        self, method: str, path: str, body: bytes | None = None, *, seconds: float, max_bytes: int
-    ) -> Reply:
-        """Send one request and read its answer. Raises :class:`Failure`, and never takes much longer than ``seconds``."""
-        import httpx2
-
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Connection": "close"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        request = httpx2.Request(method, f"http://{self.name}{path}", headers=headers, content=body)
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._exchange(request, max_bytes)
-        except TimeoutError:
-            raise Failure("timeout", f"no whole answer within {seconds:g} s") from None
-        except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
-            raise Failure("connection", str(error) or type(error).__name__) from None
-        except ValueError as error:  # numbers and texts in headers that cannot be
-            raise Failure("connection", f"not HTTP: {error}") from None
-
-    async def _exchange(self, request: httpx2.Request, max_bytes: int) -> Reply:
-        response = await self._transport.handle_async_request(request)
-        try:
-            status = response.status_code
-            if status != 200:
-                said, _ = await _body(response, REFUSED_BODY)
-                raise Failure("status", _status(status, said), status=status, size=len(said))
-            if (coding := response.headers.get("content-encoding", "identity").lower()) != "identity":
-                raise Failure(
-                    "not-json",
-                    f"the answer is encoded ({schemas.show(coding)}), which was not asked for",
-                    status=status,
-                )
-            body, more = await _body(response, max_bytes)
-        finally:
-            await response.aclose()
-        if more:
-            detail = f"the answer is longer than {max_bytes} bytes"
-            raise Failure("too-large", detail, status=status, size=len(body))
-        return Reply(body)
-
-    async def accepts(self, hold: float = 0.3) -> bool:
-        """Whether a connection can be made and stays open for ``hold`` seconds. Nothing is sent.
-
-        Behind a relay a connection always succeeds at first; it ends at once when nobody listens there.
-        """
-        try:
-            reader, writer = await asyncio.wait_for(asyncio.open_unix_connection(self.socket), hold + 1)
-        except (OSError, TimeoutError):
-            return False
-        try:
-            return bool(await asyncio.wait_for(reader.read(1), hold))
-        except TimeoutError:
-            return True
-        except OSError:
-            return False
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+def add_address(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where a server listens: ``--socket``, or ``--port`` and ``--host``."""
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--socket", type=Path, metavar="PATH", help="Unix socket to listen on")
+    where.add_argument("--port", type=int, metavar="N", help="TCP port to listen on (0: any that is free)")
+    parser.add_argument("--host", default="127.0.0.1", help="with --port (default: %(default)s)")
 
 
-async def _body(response: httpx2.Response, cap: int) -> tuple[bytes, bool]:
-    """The first ``cap`` bytes of a body, and whether there were more."""
+async def read_body(request: Request, most: int) -> bytes:
+    """The body of a request. Raises :class:`HttpError`: 413 beyond ``most`` bytes, 408 after 30 seconds."""
+    too_long = HttpError(413, "too_large", f"the body is longer than {most} bytes")
+    if int(request.headers.get("content-length", 0)) > most:
+        raise too_long
     body = bytearray()
-    async for piece in response.aiter_raw():
-        body += piece
-        if len(body) > cap:
-            return bytes(body[:cap]), True
-    return bytes(body), False
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > most:
+                    raise too_long
+    except TimeoutError:
+        raise HttpError(408, "timeout", f"the body took longer than {BODY_SECONDS:g} s") from None
+    return bytes(body)
 
 
-def _status(status: int, body: bytes) -> str:
-    text = schemas.show(body.decode("utf-8", "replace").strip(), 200)
-    return f"status {status}" + (f": {text}" if text else "")
+def application(
+    routes: Sequence[Route],
+    error_body: Callable[[str, str], Any],
+    *,
+    unknown: tuple[str, str],
+    broken: tuple[str, str],
+    error_headers: dict[str, str] | None = None,
+    lifespan: Any = None,
+) -> Starlette:
+    """The ASGI application of ``routes``, with an answer of the same form for everything that goes wrong.
+
+    Args:
+        routes: Their functions may raise :class:`HttpError`.
+        error_body: Makes the JSON of such an answer from code and message.
+        unknown: Code and message for a path or method that no route has.
+        broken: Code and message (status 500) for an exception that nobody expected.
+        error_headers: Headers of these answers.
+        lifespan: As Starlette takes it.
+    """
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect
+    from starlette.responses import JSONResponse, Response
+
+    def answer(status: int, code: str, message: str) -> Response:
+        headers = dict(error_headers or {})
+        if status in (408, 413):
+            headers["connection"] = "close"  # what is left of the body would be taken for the next request
+        return JSONResponse(error_body(code, message), status, headers)
+
+    async def respond(_: Request, problem: Exception) -> Response:
+        if isinstance(problem, HttpError):
+            return answer(problem.status, problem.code, problem.message)
+        if isinstance(problem, HTTPException):
+            return answer(problem.status_code, *unknown)
+        return Response(status_code=400) if isinstance(problem, ClientDisconnect) else answer(500, *broken)
+
+    handlers = dict.fromkeys((HttpError, HTTPException, ClientDisconnect, Exception), respond)
+    return Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
 
 
-def _no_tls() -> SSLContext:
-    """A context that is never used, without the certificates that take time to load."""
-    import ssl
+def end_on_sigterm() -> None:
+    """Let SIGTERM end the process with code 0 and clean-up, also before it serves anybody. For the main thread."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+def serve(
+    app: Any,
+    *,
+    socket: Path | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    note: str = "",
+    connections: int | None = CONNECTIONS,
+) -> None:
+    """Serve an ASGI application until SIGTERM or SIGINT. Prints ``ready`` (or ``ready <port>``) once it listens.
+
+    Args:
+        app: The application.
+        socket: A Unix socket to listen on, which every user may connect to. One that was left there is replaced.
+        host: An address to listen on, when there is no socket.
+        port: A TCP port; 0 picks a free one.
+        note: What to print to stderr then, with the address.
+        connections: Clients get status 503 beyond so many open ones; None for no bound.
+
+    Raises:
+        AddressError: The address cannot be listened on.
+    """
+    import uvicorn
+
+    listener = _on_path(socket) if socket is not None else _on_port(host, port or 0)
+    bound = [] if socket is not None else [listener.getsockname()[1]]
+    where = str(socket) if socket is not None else f"http://{host}:{bound[0]}"
+
+    class Announced(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if not self.should_exit:
+                print(f"{note} at {where}", file=sys.stderr, flush=True)
+                print("ready", *bound, flush=True)
+
+        async def shutdown(self, sockets: Any = None) -> None:
+            await super().shutdown(sockets)
+            self._captured_signals.clear()  # else they are raised again, and a clean end looks like a kill
+
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        log_level="error",  # clients could fill a log with warnings
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=connections,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=GRACE,
+    )
+    try:
+        Announced(config).run(sockets=[listener])
+    finally:
+        if socket is not None:
+            socket.unlink(missing_ok=True)
+
+
+def run(app: Any, given: argparse.Namespace, note: str) -> int:
+    """Serve where the options of :func:`add_address` say. Returns the exit code: 0, or 1 for an address that is no use."""
+    end_on_sigterm()
+    try:
+        serve(app, socket=given.socket, host=given.host, port=given.port, note=note)
+    except AddressError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _on_path(path: Path) -> Socket:
+    listener = Socket(AF_UNIX, SOCK_STREAM)
+    try:
+        if path.exists() and stat.S_ISSOCK(path.lstat().st_mode):
+            path.unlink()
+        listener.bind(str(path))
+        path.chmod(0o666)
+        listener.listen(WAITING)
+    except OSError as error:
+        listener.close()
+        raise AddressError(f"{path}: {error.strerror or error}") from error
+    return listener
+
+
+def _on_port(host: str, port: int) -> Socket:
+    try:
+        family, kind, proto, _, address = getaddrinfo(host, port, type=SOCK_STREAM)[0]
+        # With its protocol named, asyncio sends small answers at once instead of waiting for more (Nagle's algorithm).
+        listener = Socket(family, kind, proto)
+        try:
+            listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(WAITING)
+        except BaseException:
+            listener.close()
+            raise
+    except (OSError, OverflowError) as error:
+        raise AddressError(f"{host}:{port}: {error}") from error
+    return listener

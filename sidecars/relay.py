@@ -34,7 +34,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from sidecars.serving import IDLE_SECONDS
+from sidecars.http import IDLE_SECONDS
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 10.0

@@ -6,14 +6,13 @@ import gzip
 import re
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import schemas
 from runner.model.service import INPUT_OF, OUTPUT_OF, SERVICES
 from runner.tasks.data_files import inside, within
+from schemas.endpoint import address_problems
 
 Found = tuple[tuple[str | int, ...], str, str]  # place, what, fix
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
@@ -140,8 +139,9 @@ def _gateway(row: Mapping[str, Any]) -> Iterator[Found]:
     at = ("services", "gateway")
     url, key = row.get("base_url"), row.get("key")
     if isinstance(url, str):
-        for problem in _address(url):
-            yield (*at, "base_url"), problem, "write https://, host and path only; the key belongs into key:"
+        for problem in address_problems(url):
+            fix = "write https://, host and path only; the key belongs into key:"
+            yield (*at, "base_url"), f"base_url {problem}", fix
     if isinstance(key, str) and not _VARIABLE.fullmatch(key):
         yield (
             (*at, "key"),
@@ -155,32 +155,6 @@ def _gateway(row: Mapping[str, Any]) -> Iterator[Found]:
             "what calls cost cannot be known without prices",
             "add price: {input: …, output: …}",
         )
-
-
-def _address(url: str) -> Iterator[str]:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        yield "base_url is not an address"
-        return
-    if parts.username is not None or parts.password is not None or "@" in parts.netloc:
-        yield "base_url holds credentials"
-    if not parts.hostname or port == 0:
-        yield "base_url names no host"
-    if parts.scheme == "http" and parts.hostname and not _private(parts.hostname):
-        yield "base_url is http: the key could be read on the way"
-    if parts.query or parts.fragment or "?" in url or "#" in url:
-        yield "base_url has a query or fragment"
-
-
-def _private(host: str) -> bool:
-    """Whether a host is this machine or in a network of one's own (a name without a dot, or ``.internal``)."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return "." not in host or host.endswith(".internal")
-    return address.is_private or address.is_loopback
 
 
 def _models(services: Mapping[str, Any]) -> Iterator[Found]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from schemas.words import blank, count_words
-from sidecars.http import Failure
+from sidecars.peer import Failure
 
 MAX_DEPTH = 32  # of an answer; it is put five levels deep into a line that readers take to 64
 MAX_DIGITS = 40

@@ -12,7 +12,7 @@ from sidecars.driver.config import Claim, Config
 from sidecars.driver.output import Part
 from sidecars.driver.software import Software
 from sidecars.driver.user import Said, User, shown
-from sidecars.http import Failure
+from sidecars.peer import Failure
 
 NO_RESPONSE = encode({"content": "", "arguments": []})
 

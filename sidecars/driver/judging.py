@@ -11,7 +11,7 @@ from sidecars.driver.config import Config, Transcript
 from sidecars.driver.debate import outcome
 from sidecars.driver.output import Part
 from sidecars.driver.software import Software
-from sidecars.http import Failure
+from sidecars.peer import Failure
 
 CRITERIA = ("Quantity", "Quality", "Relation", "Manner")
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from sidecars.driver.config import Config
-from sidecars.http import Failure, Peer, Reply
+from sidecars.peer import Failure, Peer, Reply
 
 POLL = 0.2  # seconds between looks whether the server listens
 GONE = 3.0  # seconds in which the end of its container has to become known after the server went

@@ -11,7 +11,7 @@ from typing import Any
 import schemas
 from sidecars.driver.answers import encode, safe
 from sidecars.driver.config import Config
-from sidecars.http import Failure, Peer
+from sidecars.peer import Failure, Peer
 
 TRIES = 3
 PAUSE = 1.0  # seconds before the second try; twice as long before the third

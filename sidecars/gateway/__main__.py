@@ -7,51 +7,41 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sidecars.gateway.books import Books
+from sidecars import http
 from sidecars.gateway.config import ConfigError, load
+from sidecars.gateway.ledger import Ledger
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sidecars.gateway", description=__doc__)
-    serve = parser.add_subparsers(dest="command", required=True).add_parser(
-        "serve", help="serve until SIGTERM"
-    )
-    serve.add_argument("--config", type=Path, required=True, help="models, address and budget (JSON)")
-    serve.add_argument(
-        "--key-file", type=Path, help="a file with the endpoint's key; without it none is sent"
-    )
-    where = serve.add_mutually_exclusive_group(required=True)
-    where.add_argument("--socket", type=Path, help="a Unix socket to listen on")
-    where.add_argument("--port", type=int, help="a TCP port to listen on")
-    serve.add_argument("--host", default="127.0.0.1", help="with --port (default: 127.0.0.1)")
-    serve.add_argument("--log", type=Path, help="gets a JSON line for every request")
-    serve.add_argument("--replies", type=Path, help="gets every reply; what it already holds is known")
-    serve.add_argument("--known", type=Path, action="append", default=[], help="replies that need no call")
-    serve.add_argument(
-        "--replay", action="store_true", help="refuse everything that is not known; needs no key"
-    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    serve = commands.add_parser("serve", help="serve until SIGTERM")
+    add = serve.add_argument
+    add("--config", type=Path, required=True, help="models, address and budget (JSON)")
+    add("--key-file", type=Path, help="a file with the endpoint's key; without it none is sent")
+    http.add_address(serve)
+    add("--log", type=Path, help="gets a JSON line for every request")
+    add("--replies", type=Path, help="gets every reply; what it already holds is known")
+    add("--known", type=Path, action="append", default=[], help="replies that need no call")
+    add("--replay", action="store_true", help="refuse everything that is not known; needs no key")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT. 0 after a clean end, 2 when the definition cannot be used."""
+    """Serve until SIGTERM or SIGINT. 0 after a clean end, 2 when the definition cannot be used, 1 when the address cannot."""
     given = _parser().parse_args(arguments)
     try:
         config = load(given.config, given.key_file, replay=given.replay)
-        books = Books(given.log, given.replies, given.known)
+        ledger = Ledger(given.log, given.replies, given.known)
     except ConfigError as error:
         for problem in error.problems:
             print(f"gateway: {problem}", file=sys.stderr)
         return 2
     from sidecars.gateway.app import Gateway, application
-    from sidecars.serving import serve
 
-    print(
-        f"gateway: {len(books.known)} known replies, {len(config.models)} models", file=sys.stderr, flush=True
-    )
-    app = application(Gateway(config, books, replay=given.replay))
-    serve(app, socket=given.socket, host=given.host, port=given.port)
-    return 0
+    app = application(Gateway(config, ledger, replay=given.replay))
+    note = f"gateway: {len(ledger.known)} known replies, {len(config.models)} models"
+    return http.run(app, given, note)
 
 
 if __name__ == "__main__":

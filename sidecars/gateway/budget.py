@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sidecars.gateway.asking import Asked, Refused
 from sidecars.gateway.config import Config
+from sidecars.gateway.question import Question
+from sidecars.http import HttpError
 
 PER = 1_000_000  # prices are for so many tokens
 
@@ -35,9 +36,9 @@ class Budget:
         """The cost of so many tokens."""
         return (prompt * self.config.price_input + completion * self.config.price_output) / PER
 
-    def take(self, asked: Asked) -> Hold:
-        """Hold what one call may use at most. Raises :class:`Refused` (``budget_exceeded``) if that is too much."""
-        most = asked.most_prompt, asked.most_reply
+    def take(self, question: Question) -> Hold:
+        """Hold what one call may use at most. Raises :class:`HttpError` (``budget_exceeded``) if that is too much."""
+        most = question.most_prompt, question.most_reply
         hold = Hold(*most, self.price(*most))
         tokens, cost = self.tokens + self.held_tokens + hold.tokens, self.cost + self.held_cost + hold.cost
         limits = self.config
@@ -47,8 +48,8 @@ class Budget:
             ("cost", cost, limits.cost),
         ):
             if limit is not None and wanted > limit:
-                told = f"the budget of {limit:g} {name} does not suffice for one more call"
-                raise Refused(429, "budget_exceeded", told)
+                why = f"the budget of {limit:g} {name} does not suffice for one more call"
+                raise HttpError(429, "budget_exceeded", why)
         self.calls += 1
         self.held_tokens += hold.tokens
         self.held_cost += hold.cost

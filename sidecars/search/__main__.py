@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from schemas.interrupts import heard
+from sidecars import http
 from sidecars.search.errors import DataError
+from sidecars.search.served import LOG_BYTES, ServedLog
 
 FINE, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 2, 3, 4, 130
 
@@ -28,35 +32,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args.call(args)
         return FINE
-    except DataError as error:
-        print("\n".join(error.lines()), file=sys.stderr)
+    except (DataError, http.AddressError) as error:
+        problem = error if isinstance(error, DataError) else DataError([str(error)], "give another address")
+        print("\n".join(problem.lines()), file=sys.stderr)
         return ORGANISER
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:  # the process border
         if args.debug:
             raise
-        print(
-            f"internal error: {type(error).__name__}: {str(error)[:500]!r} (--debug shows where)",
-            file=sys.stderr,
-        )
+        what = f"{type(error).__name__}: {str(error)[:500]!r}"
+        print(f"internal error: {what} (--debug shows where)", file=sys.stderr)
         return PLATFORM
 
 
 def _serve(args: argparse.Namespace) -> None:
-    from sidecars.search.serving import serve
+    """Open the data folder, then listen until SIGTERM or SIGINT. There is nothing to connect to before all is ready."""
+    from sidecars.search.api import Api
+    from sidecars.search.app import application
+    from sidecars.search.prepared import open_collection
 
-    serve(
-        args.data,
-        index=args.index,
-        prefix=args.prefix,
-        path=args.socket,
-        host=args.host,
-        port=args.port or 0,
-        log=args.log,
-        log_bytes=args.log_bytes,
-        threads=args.threads,
-    )
+    began = time.monotonic()
+    http.end_on_sigterm()
+    with (
+        open_collection(args.data) as collection,
+        contextlib.closing(ServedLog(args.log, args.log_bytes)) as served,
+    ):
+        app = application(Api(collection, args.index, args.prefix, served), args.threads)
+        note = f"{collection.text.count} arguments, {len(collection.matrices)} fields of vectors, {collection.note}"
+        note += f", ready in {time.monotonic() - began:.1f} s"
+        http.serve(app, socket=args.socket, host=args.host, port=args.port, note=note, connections=None)
 
 
 def _prepare(args: argparse.Namespace) -> None:
@@ -72,57 +77,38 @@ def _convert(args: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m sidecars.search",
-        description="The argument index: a part of Elasticsearch's search interface.",
-    )
+    about = "The argument index: a part of Elasticsearch's search interface."
+    parser = argparse.ArgumentParser(prog="python -m sidecars.search", description=about)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    data = "folder with arguments.jsonl[.gz]"
 
-    one = commands.add_parser("serve", help="answer searches until SIGTERM (the default)")
-    one.add_argument(
-        "--data", type=Path, required=True, metavar="DIR", help="folder with arguments.jsonl[.gz]"
-    )
-    where = one.add_mutually_exclusive_group(required=True)
-    where.add_argument("--socket", type=Path, metavar="PATH", help="Unix socket to listen on")
-    where.add_argument("--port", type=int, metavar="N", help="TCP port to listen on (0: any that is free)")
-    one.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    one.add_argument(
-        "--index", default="claimrev", metavar="NAME", help="name of the index (default: %(default)s)"
-    )
-    one.add_argument(
-        "--prefix", default="", metavar="PATH", help="what addresses may begin with, like /arguments"
-    )
-    one.add_argument(
-        "--log", type=Path, metavar="FILE", help="note there what was served, a JSON line a request"
-    )
-    one.add_argument("--log-bytes", type=int, default=64 << 20, metavar="N", help="cap of that file (64 MiB)")
-    one.add_argument(
-        "--threads", type=int, metavar="N", help="requests worked on at a time (one a processor)"
-    )
-    one.set_defaults(call=_serve)
+    serve = commands.add_parser("serve", help="answer searches until SIGTERM (the default)")
+    add = serve.add_argument
+    add("--data", type=Path, required=True, metavar="DIR", help=data)
+    http.add_address(serve)
+    add("--index", default="claimrev", metavar="NAME", help="name of the index (default: %(default)s)")
+    add("--prefix", default="", metavar="PATH", help="what addresses may begin with, like /arguments")
+    add("--log", type=Path, metavar="FILE", help="note there what was served, a JSON line a request")
+    add("--log-bytes", type=int, default=LOG_BYTES, metavar="N", help="cap of that file (64 MiB)")
+    add("--threads", type=int, metavar="N", help="requests worked on at a time (one a processor)")
+    serve.set_defaults(call=_serve)
 
-    two = commands.add_parser("prepare", help="index once, so that serving starts at once")
-    two.add_argument(
-        "--data", type=Path, required=True, metavar="DIR", help="folder with arguments.jsonl[.gz]"
-    )
-    two.add_argument(
-        "--out", type=Path, metavar="DIR", help="make this a data folder (default: the same folder)"
-    )
-    two.add_argument("--dtype", choices=("float16", "float32"), help="store copied matrices as this")
-    two.set_defaults(call=_prepare)
+    prepare = commands.add_parser("prepare", help="index once, so that serving starts at once")
+    add = prepare.add_argument
+    add("--data", type=Path, required=True, metavar="DIR", help=data)
+    add("--out", type=Path, metavar="DIR", help="make this a data folder (default: the same folder)")
+    add("--dtype", choices=("float16", "float32"), help="store copied matrices as this")
+    prepare.set_defaults(call=_prepare)
 
-    three = commands.add_parser("convert", help="copy an index out of a running Elasticsearch")
-    three.add_argument(
-        "--from", dest="url", required=True, metavar="URL", help="its address, up to the index"
-    )
-    three.add_argument("--index", required=True, metavar="NAME")
-    three.add_argument("--out", type=Path, required=True, metavar="DIR", help="the data folder to write")
-    three.add_argument("--api-key-env", metavar="NAME", help="environment variable with an API key")
-    three.add_argument(
-        "--page", type=int, default=250, metavar="N", help="arguments at a time (default: %(default)s)"
-    )
-    three.set_defaults(call=_convert)
+    convert = commands.add_parser("convert", help="copy an index out of a running Elasticsearch")
+    add = convert.add_argument
+    add("--from", dest="url", required=True, metavar="URL", help="its address, up to the index")
+    add("--index", required=True, metavar="NAME")
+    add("--out", type=Path, required=True, metavar="DIR", help="the data folder to write")
+    add("--api-key-env", metavar="NAME", help="environment variable with an API key")
+    add("--page", type=int, default=250, metavar="N", help="arguments at a time (default: %(default)s)")
+    convert.set_defaults(call=_convert)
     return parser
 
 

@@ -41,11 +41,12 @@ class Call:
     body: bytes = b""
     content_type: str = ""
     accept: str = ""
+    content_encoding: str = "identity"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back; ``content`` is JSON data, or None for an answer without a body."""
+    """What is sent back; ``content`` is JSON data."""
 
     status: int
     content: Any
@@ -77,7 +78,7 @@ class Api:
         except SearchError as error:
             status, content = error.status, error.body()
             self._log.add("refused", status, [])
-        return Answer(status, None if call.method == "HEAD" else content, media, pretty)
+        return Answer(status, content, media, pretty)
 
     def _route(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
         path = call.path
@@ -252,8 +253,11 @@ def _body(call: Call) -> Any:
 def _media(call: Call) -> str:
     """The type of the answer: plain JSON, or Elasticsearch's own for clients of version 8 or 9 that ask for it.
 
-    Raises SearchError for a body of another type.
+    Raises SearchError for a body of another type, or a packed one.
     """
+    if call.content_encoding.lower() != "identity":
+        reason = "packed bodies are not supported here; send plain JSON"
+        raise SearchError(415, "illegal_argument_exception", reason)
     for value, name in ((call.accept, "Accept"), (call.content_type if call.body else "", "Content-Type")):
         version = _COMPATIBLE.search(value)
         if version and version[1] not in ("8", "9"):

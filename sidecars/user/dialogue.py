@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import schemas
+from sidecars.http import HttpError
 from sidecars.search.analysis import tokens
 from sidecars.surrogates import mended
 
@@ -17,14 +18,6 @@ MODELS = {
     LAST: "attacks the last answer",
     ANY: "attacks any of the answers so far, chosen by the seed and the dialogue",
 }
-
-
-class Malformed(Exception):
-    """A request that cannot be answered: an HTTP status and what to say."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status, self.message = status, message
 
 
 @dataclass(frozen=True)
@@ -62,56 +55,59 @@ class Dialogue:
 
 
 def read(body: bytes, models: Collection[str], max_bytes: int) -> Dialogue:
-    """The dialogue in a request's body. Raises :class:`Malformed`; keys that nobody knows are passed over."""
+    """The dialogue in a request's body. Raises :class:`~sidecars.http.HttpError`; keys that nobody knows are passed over."""
     doc = schemas.load_json(mended(body), "the body", max_bytes=max_bytes)
     if doc.problems:
-        raise Malformed(400, str(doc.problems[0]))
+        raise _malformed(str(doc.problems[0]))
     if not isinstance(doc.data, dict):
-        raise Malformed(400, "the body must be an object")
+        raise _malformed("the body must be an object")
     model = doc.data.get("model")
     if not isinstance(model, str):
-        raise Malformed(400, "model must be the name of a simulated user")
+        raise _malformed("model must be the name of a simulated user")
     if model not in models:
-        raise Malformed(404, f"there is no model {schemas.show(model)}; there are: {', '.join(models)}")
+        raise HttpError(
+            404, "not_found", f"there is no model {schemas.show(model)}; there are: {', '.join(models)}"
+        )
     messages = doc.data.get("messages")
     if messages is None or messages == []:
         return _opening(model, doc.data.get("options"))
     return _follow_up(model, messages)
 
 
+def _malformed(message: str) -> HttpError:
+    return HttpError(400, "invalid_request", message)
+
+
 def _opening(model: str, options: Any) -> Dialogue:
     if options is None:
         return Dialogue(model)
     if not isinstance(options, dict):
-        raise Malformed(400, "options must be an object with a claim")
+        raise _malformed("options must be an object with a claim")
     claim, description = options.get("claim"), options.get("description")
     if claim is None:
         return Dialogue(model)
     if not isinstance(claim, str) or not claim.strip() or len(claim) > CHARACTERS:
-        raise Malformed(400, f"options.claim must be a text of 1 to {CHARACTERS} characters")
+        raise _malformed(f"options.claim must be a text of 1 to {CHARACTERS} characters")
     if description is not None and (not isinstance(description, str) or len(description) > CHARACTERS):
-        raise Malformed(400, f"options.description must be a text of at most {CHARACTERS} characters")
+        raise _malformed(f"options.description must be a text of at most {CHARACTERS} characters")
     return Dialogue(model, claim, description or "")
 
 
 def _follow_up(model: str, messages: Any) -> Dialogue:
     if not isinstance(messages, list) or len(messages) > MESSAGES:
-        raise Malformed(400, f"messages must be a list of at most {MESSAGES} messages")
+        raise _malformed(f"messages must be a list of at most {MESSAGES} messages")
     contents = []
     for number, message in enumerate(messages):
         role = ("assistant", "user")[number % 2]
         if not isinstance(message, dict) or message.get("role") != role:
-            raise Malformed(
-                400,
+            raise _malformed(
                 f'messages[{number}].role must be "{role}": the simulated user (assistant) begins, then '
                 "the software (user) answers, and so on",
             )
         content = message.get("content")
         if not isinstance(content, str) or len(content) > CHARACTERS:
-            raise Malformed(
-                400, f"messages[{number}].content must be a text of at most {CHARACTERS} characters"
-            )
+            raise _malformed(f"messages[{number}].content must be a text of at most {CHARACTERS} characters")
         contents.append(content)
     if len(contents) % 2:
-        raise Malformed(400, "messages must end with an answer of the software (role user)")
+        raise _malformed("messages must end with an answer of the software (role user)")
     return Dialogue(model, contents[0], "", tuple(contents[::2]), tuple(contents[1::2]))

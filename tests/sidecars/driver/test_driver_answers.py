@@ -11,7 +11,7 @@ from hypothesis import given, strategies
 import schemas
 from schemas.words import count_words
 from sidecars.driver.answers import read_answer, read_judgment
-from sidecars.http import Failure
+from sidecars.peer import Failure
 
 numbers = strategies.integers(-(10**30), 10**30) | strategies.floats(allow_nan=False, allow_infinity=False)
 scalars = strategies.none() | strategies.booleans() | numbers | strategies.text()

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import canonical
-from sidecars.gateway.asking import read
 from sidecars.gateway.budget import Budget
 from sidecars.gateway.config import Config
+from sidecars.gateway.question import read
 from sidecars.gateway.secret import Secret
 from tests.openai_server import Answer, OpenAIServer, Request, failure
 from tests.sidecars.gateway.running import CANARY, Place, lines, question

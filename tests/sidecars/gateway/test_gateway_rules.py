@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import canonical
-from sidecars.gateway.asking import PARAMETERS, Refused, read
 from sidecars.gateway.budget import Budget
 from sidecars.gateway.config import Config, ConfigError, Spent, load
-from sidecars.gateway.upstream import _wait
+from sidecars.gateway.question import PARAMETERS, read
+from sidecars.gateway.upstream import retry_after
+from sidecars.http import HttpError
 from tests.sidecars.gateway.running import CANARY, ROOT
 
 GOOD = {"schema_version": 1, "base_url": "https://api.example.com/v1", "models": ["m"]}
@@ -47,23 +48,23 @@ def test_a_definition_and_its_key(tmp_path: Path) -> None:
     [
         ({"base_url": "http://api.example.com/v1"}, "must be https"),
         ({"base_url": "ftp://api.example.com/v1"}, "start with https"),
-        ({"base_url": "https://user:pass@api.example.com/v1"}, "user or password"),
+        ({"base_url": "https://user:pass@api.example.com/v1"}, "holds credentials"),
         ({"base_url": "https://api.example.com/v1?key=1"}, "query"),
         ({"base_url": "https://api.example.com/\r\nHost: evil"}, "characters"),
-        ({"base_url": "https://"}, "name a host"),
+        ({"base_url": "https://"}, "names no host"),
         ({"base_url": "https://h:99999/"}, "not an address"),
-        ({"base_url": None}, "base_url must be"),
-        ({"models": []}, "models must be"),
-        ({"models": "m"}, "models must be"),
-        ({"calls": -1}, "calls must be"),
-        ({"calls": 1.5}, "calls must be"),
-        ({"concurrency": 0}, "concurrency must be"),
-        ({"timeout": "60s"}, "timeout must be"),
+        ({"base_url": None}, '"base_url" must be text'),
+        ({"models": []}, '"models" must not be empty'),
+        ({"models": "m"}, '"models" must be a list'),
+        ({"calls": -1}, '"calls" must be at least 0'),
+        ({"calls": 1.5}, '"calls" must be a whole number'),
+        ({"concurrency": 0}, '"concurrency" must be at least 1'),
+        ({"timeout": "60s"}, '"timeout" must be a number'),
         ({"cost": 1.0}, "cost needs price"),
-        ({"price": {"input": "1"}}, "price is an object"),
-        ({"price": 3}, "price is an object"),
-        ({"key": "sk-1"}, "key is not a field"),
-        ({"schema_version": 2}, "schema_version must be"),
+        ({"price": {"input": "1"}}, '"input" must be a number'),
+        ({"price": 3}, '"price" must be a mapping'),
+        ({"key": "sk-1"}, 'unknown key "key"'),
+        ({"schema_version": 2}, '"schema_version" must be 1'),
     ],
 )
 def test_a_definition_that_cannot_be_used_says_why(tmp_path: Path, changes: Any, said: str) -> None:
@@ -142,7 +143,7 @@ def test_any_other_body_is_refused_or_clean(data: dict[str, Any]) -> None:
     base = {"model": "m", "messages": [{"role": "user", "content": "x"}], "max_tokens": 1}
     try:
         asked = read(canonical({**base, **data}), CONFIG)
-    except Refused as refused:
+    except HttpError as refused:
         assert 400 <= refused.status < 500 and len(refused.message) < 1000
     else:
         assert set(json.loads(asked.body())) <= {"model", "messages", *PARAMETERS}
@@ -167,7 +168,7 @@ def test_no_order_of_calls_exceeds_a_budget(
         asked = read(canonical(body), CONFIG)
         try:
             hold = budget.take(asked)
-        except Refused as refused:
+        except HttpError as refused:
             assert refused.code == "budget_exceeded"
         else:
             open_calls.append((hold, int(asked.most_prompt * prompt), int(asked.most_reply * said)))
@@ -189,4 +190,4 @@ def test_no_order_of_calls_exceeds_a_budget(
     ],
 )
 def test_retry_after(value: str | None, seconds: float | None) -> None:
-    assert _wait(value) == seconds
+    assert retry_after(value) == seconds

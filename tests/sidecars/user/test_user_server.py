@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket as connections
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,7 +134,9 @@ def test_other_paths_and_methods(user: Running) -> None:
 def test_on_a_unix_socket_with_one_model(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="u-") as folder:
         socket = Path(folder) / "s"
-        socket.write_text("stale")
+        stale = connections.socket(connections.AF_UNIX)
+        stale.bind(str(socket))
+        stale.close()
         given = ("--data", write(tmp_path), "--socket", socket, "--model", "base-user")
         with serving("sidecars.user", *given) as user, user.client() as client:
             assert socket.stat().st_mode & 0o777 == 0o666

@@ -12,7 +12,7 @@ from schemas.replies import StoredReply, read_replies
 from sidecars.gateway.config import ConfigError
 
 
-class Books:
+class Ledger:
     """The call log and the replies' file. Both grow by whole lines, each on its way to the disk at once.
 
     A gateway that cannot write any longer must not ask any longer: the callers let OSError through to a refusal.

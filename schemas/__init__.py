@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.checking import kinds, of_kind, schema, validate
+from schemas.checking import kinds, of_kind, schema, usable, validate
 from schemas.documents import (
     MAX_PROBLEMS,
     SHOWN,
@@ -49,6 +49,7 @@ __all__ = [
     "render_pointer",
     "schema",
     "show",
+    "usable",
     "validate",
 ]
 

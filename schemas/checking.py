@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -85,6 +86,38 @@ def validate(document: Document | Any, name: str, *, at: Sequence[str | int] = (
                 break
     found.sort(key=lambda problem: problem.line or 0)
     return capped(found, doc.name)
+
+
+# What breaks one of these can be read all the same: it has too much, too little, or is there twice.
+_READABLE = {
+    "required", "additionalProperties", "unevaluatedProperties", "minItems", "maxItems", "minProperties",
+    "maxProperties", "uniqueItems", "oneOf", "anyOf", "not",
+}  # fmt: skip
+
+
+def usable(document: Document, name: str) -> Any:
+    """The data of a document without the values that do not have the form that the schema called ``name`` asks for.
+
+    So rules that no schema can express are checked in the same go, without asking each value for its type. An entry of
+    a list that is left out is None; keys that are required may be missing. {} when the document is no mapping.
+    """
+    data = copy.deepcopy(document.data)
+    if not isinstance(data, dict):
+        return {}
+    for error in _validator(name).iter_errors(document.data):
+        path = list(error.absolute_path)
+        if "propertyNames" in error.absolute_schema_path and isinstance(error.instance, str):
+            path.append(error.instance)
+        elif error.validator in _READABLE or not path:
+            continue
+        holder: Any = data
+        for key in path[:-1]:
+            holder = holder[key] if isinstance(holder, list) else (holder or {}).get(key)
+        if isinstance(holder, dict):
+            holder.pop(path[-1], None)
+        elif isinstance(holder, list):
+            holder[path[-1]] = None
+    return data
 
 
 _TYPES = {

@@ -15,13 +15,17 @@ Pointer = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong in a file. ``where`` is ``file:line`` (or only the file), ``pointer`` a JSON pointer."""
+    """One thing wrong in a file. ``where`` is ``file:line`` (or only the file), ``pointer`` a JSON pointer.
+
+    ``code`` is the code of the error that it is reported under, where several are possible.
+    """
 
     where: str
     what: str
     fix: str = ""
     pointer: str = ""
     line: int | None = None
+    code: str = ""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what.rstrip('.')}" + (f". Fix: {self.fix}" if self.fix else "")
@@ -129,5 +133,5 @@ def capped(problems: list[Problem], name: str) -> list[Problem]:
     more = len(problems) - MAX_PROBLEMS
     return [
         *problems[:MAX_PROBLEMS],
-        Problem(show(name, 200), f"and at least {more} more problems", "mend these first"),
+        Problem(show(name, 200), f"and at least {more} more problems", "correct these first"),
     ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from runner.model.limits import Limits
     from runner.model.task import Dataset, Task
     from runner.records.store.connect import Store
-    from runner.submissions.load import SubmissionFile
+    from runner.submissions.definition import SubmissionFile
     from runner.views.audience import Audience
 
 

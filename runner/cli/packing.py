@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from runner.model.container import ImageRef
     from runner.model.task import Task
     from runner.submissions.bundle import Bundle
-    from runner.submissions.load import SubmissionFile
+    from runner.submissions.definition import SubmissionFile
     from runner.submissions.register import Receipt
 
 

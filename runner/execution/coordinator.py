@@ -31,7 +31,7 @@ from runner.records.commit import commit_orphans
 from runner.records.commit import coordinator as only_coordinator
 from runner.records.store.connect import Store, open_store
 from runner.submissions.register import registered
-from runner.tasks.files import check_task
+from runner.tasks.check_data import check_task
 from runner.tasks.load import load_tasks
 from runner.tasks.services import gateway_ready
 

@@ -29,7 +29,7 @@ from runner.records.commit import commit
 from runner.records.store.connect import open_store
 from runner.records.store.queries import RunDetail, detail
 from runner.submissions.bundle import Bundle, provisional, registration
-from runner.submissions.load import SubmissionFile
+from runner.submissions.definition import SubmissionFile
 from runner.tasks.files import view_files
 from runner.views.audience import Audience, RunView, escape, redact_run
 

@@ -10,8 +10,9 @@ from typing import Any, Literal
 from runner.execution.machine import Machine
 from runner.model.errors import RunnerError
 from runner.model.task import Dataset, Task
-from runner.submissions.load import SubmissionFile
-from runner.tasks.files import check_task, missing_sources
+from runner.submissions.definition import SubmissionFile
+from runner.tasks.check_data import check_task
+from runner.tasks.files import missing_sources
 
 
 @dataclass(frozen=True)

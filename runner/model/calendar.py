@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.dates import DateError, ZonedTime, parse
 from runner.model.errors import RunnerError, no_such
+from runner.model.mapping import rows
+from runner.model.problems import Problems
 
 if TYPE_CHECKING:
     from runner.model.task import Task
@@ -82,59 +84,28 @@ def calendar(task: Task) -> Calendar:
         ) from error
 
 
-def problems(data: Mapping[str, Any]) -> Iterator[tuple[Pointer, str, str]]:
-    """What is wrong with the dates of a raw definition: place, what, fix. Tolerates what the schema refuses."""
+def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
+    """Note what is wrong with the dates of a definition, as :func:`schemas.usable` gives it."""
+    texts: dict[Pointer, str] = {(key,): data[key] for key in ("opens", "closes") if key in data}
+    texts |= {("rounds", i, "at"): row["at"] for i, row in rows(data, "rounds") if "at" in row}
+    texts |= {("extensions", team): text for team, text in data.get("extensions", {}).items()}
     found: dict[Pointer, ZonedTime] = {}
-    texts: list[tuple[Pointer, Any]] = [((key,), data[key]) for key in ("opens", "closes") if key in data]
-    rows = data.get("rounds")
-    rounds = [
-        (i, row) for i, row in enumerate(rows if isinstance(rows, list) else ()) if isinstance(row, dict)
-    ]
-    texts += [(("rounds", i, "at"), row.get("at")) for i, row in rounds]
-    extensions = data.get("extensions")
-    texts += [
-        (("extensions", team), text)
-        for team, text in (extensions.items() if isinstance(extensions, dict) else ())
-    ]
-    for pointer, text in texts:
-        if not isinstance(text, str):
-            continue
+    for pointer, text in texts.items():
         try:
             found[pointer] = parse(text)
         except DateError as error:
-            yield pointer, f'"{schemas.show(text, 60)}": {error.what}', error.fix
+            problems.add(pointer, f'"{schemas.show(text, 60)}": {error.what}', error.fix)
     opens, closes = found.get(("opens",)), found.get(("closes",))
     if opens is not None and closes is not None and opens.at >= closes.end:
-        yield ("closes",), "the task closes before it opens", "exchange the dates"
+        problems.add(("closes",), "the task closes before it opens", "exchange the dates")
     for pointer, moment in found.items():
         if pointer[0] == "extensions" and closes is None:
-            if "closes" not in data:
-                yield pointer, "there is no closing date to extend", "add closes:"
+            if "closes" not in problems.doc.data:
+                problems.add(pointer, "there is no closing date to extend", "add closes:")
         elif pointer[0] == "extensions" and closes is not None and moment.end < closes.end:
-            yield pointer, "the extension ends before the closing date", "write a later date"
+            problems.add(pointer, "the extension ends before the closing date", "write a later date")
         elif pointer[0] == "rounds" and opens is not None and moment.end <= opens.at:
-            yield pointer, "the round is over before the task opens", "write a later date"
-    names = data.get("datasets")
-    known = [r.get("id") for r in names if isinstance(r, dict)] if isinstance(names, list) else []
-    seen: set[str] = set()
-    for i, row in rounds:
-        name = row.get("id")
-        if isinstance(name, str) and name in seen:
-            yield (
-                ("rounds", i, "id"),
-                f'"{schemas.show(name)}" is in rounds twice',
-                "give each a name of its own",
-            )
-        seen.add(str(name))
-        wanted = row.get("datasets")
-        for k, dataset in enumerate(wanted if isinstance(wanted, list) else ()):
-            if isinstance(dataset, str) and dataset not in known:
-                near = schemas.closest(dataset, [n for n in known if isinstance(n, str)]).strip()
-                yield (
-                    ("rounds", i, "datasets", k),
-                    f'there is no dataset "{schemas.show(dataset)}"',
-                    near or "name a dataset of this task",
-                )
+            problems.add(pointer, "the round is over before the task opens", "write a later date")
 
 
 def later(task: Task, text: str) -> ZonedTime:

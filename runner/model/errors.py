@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from schemas import SHOWN, closest, show
+from schemas import Problem as Problem  # one shape for all that is wrong in files
 
 # Exit codes of the command line (design.md 10).
 FINE, FAILED, USAGE, PLATFORM, ORGANISER, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -193,18 +194,6 @@ CODES: dict[str, Code] = {
         "The runs that a dataset is made from are not settled, or the file that it takes is not among their output.",
     ),
 }
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing wrong in a file, found while reading it: where, what, and how to fix it."""
-
-    where: str
-    what: str
-    fix: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what.rstrip('.')}" + (f". Fix: {self.fix}" if self.fix else "")
 
 
 class RunnerError(Exception):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 _SIZES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
@@ -22,7 +23,8 @@ def _amount(text: str, units: Mapping[str, int]) -> float:
 
 def parse_size(value: int | str) -> int:
     """Bytes of ``64MiB``, ``2GB``, or a number of bytes. Raises ValueError for anything else and for nothing."""
-    size = value if isinstance(value, int) else int(_amount(value, _SIZES))
+    amount = value if isinstance(value, int) else _amount(value, _SIZES)
+    size = int(amount) or math.ceil(amount)  # a part of a byte is a byte
     if size < 1:
         raise ValueError("must be at least 1 byte")
     return size
@@ -44,10 +46,10 @@ LIMIT_PARSERS: Mapping[str, Callable[[Any], Any]] = {
 
 def parse_limits(data: Mapping[str, Any], default: Limits | None = None) -> Limits:
     """Limits from their schema-checked mapping; what is not given comes from ``default``. Raises ValueError."""
-    base = Limits() if default is None else default
-    values = {f.name: getattr(base, f.name) for f in fields(Limits)}
-    values.update({key: LIMIT_PARSERS.get(key, lambda value: value)(value) for key, value in data.items()})
-    return Limits(**values)
+    parsed = {
+        key: LIMIT_PARSERS[key](value) if key in LIMIT_PARSERS else value for key, value in data.items()
+    }
+    return replace(default or Limits(), **parsed)
 
 
 MIB = 1024 * 1024

@@ -20,7 +20,7 @@ from runner.model.clock import SystemClock, stamp
 from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
 from runner.records.archive import file_sha256
-from runner.submissions.load import SubmissionFile
+from runner.submissions.definition import SubmissionFile
 from schemas.files import atomic_folder
 
 MAX_BUNDLE_JSON = 1024 * 1024

@@ -15,7 +15,7 @@ from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.limits import GIB
 from runner.submissions.bundle import IMAGE, Bundle, describe, write_bundle
-from runner.submissions.load import Build, SubmissionFile
+from runner.submissions.definition import Build, SubmissionFile
 from runner.submissions.origins import origins
 
 BUILD_SECONDS = 1800.0

@@ -16,6 +16,7 @@ from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError, no_such
+from runner.model.names import check_name
 from runner.model.run import QuotaUse
 from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
@@ -25,7 +26,6 @@ from runner.records.store.connect import Store
 from runner.records.store.queries import quota, submission, submissions
 from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered, registration
 from runner.submissions.origins import ORGANISERS, RESERVED, kept_as, origins
-from runner.tasks.check import NAME
 from schemas.files import scratch_folder
 
 
@@ -133,12 +133,8 @@ def packed_here(config: Config, folder: Path) -> bool:
 def _check_team(config: Config, bundle: Bundle, team: str | None) -> None:
     """Raise E208 or E213 unless the bundle may be of the team that it says."""
     says = bundle.data["team"]
-    if team is not None and not NAME.fullmatch(team):
-        raise RunnerError(
-            "E208",
-            f'"{schemas.show(team)}" is not a name for a team',
-            fix="use lower-case letters, digits and hyphens, starting with a letter or digit, at most 40",
-        )
+    if team is not None:
+        check_name("team", team)
     if team is not None and team != says:
         raise RunnerError(
             "E213",

@@ -6,7 +6,7 @@ What a task is stands in :mod:`runner.model.task`, what its files hold in :mod:`
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ import schemas
 from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
 from runner.model.limits import MIB, Exceptions, Limits, parse_limits, parse_size
+from runner.model.mapping import from_mapping
+from runner.model.names import NAME
+from runner.model.problems import Problems
 from runner.model.task import (
     Cell,
     Dataset,
@@ -27,16 +30,7 @@ from runner.model.task import (
     Task,
 )
 from runner.model.view import Rule
-from runner.tasks.check import (
-    NAME,
-    Coded,
-    DefinitionChecks,
-    combine_errors,
-    converted,
-    inputs_folder,
-    truths_folder,
-    workflows_of,
-)
+from runner.tasks.check import check_definition, inputs_folder, truths_folder, workflows_of
 from runner.tasks.services import parse_interaction, parse_services
 from runner.tasks.tables import expanded
 
@@ -73,13 +67,11 @@ def load_task_file(config: Config, folder: Path) -> Task:
     except ValueError:
         name = f"{folder.name}/task.yaml"
     doc = schemas.load_yaml(folder / "task.yaml", name)
-    found: list[Coded] = [("E401", p) for p in converted(schemas.validate(doc, "task"))]
-    if doc.data is None and doc.problems:
-        found = [("E405", p) for _, p in found]
-    elif isinstance(doc.data, dict):
-        found += DefinitionChecks(config, folder, doc).run()
-    if found:
-        raise combine_errors(found, f"the task {schemas.show(folder.name)} cannot be used")
+    problems = Problems(doc, "E405" if doc.data is None and doc.problems else "E401")
+    problems.take(schemas.validate(doc, "task"))
+    if isinstance(doc.data, dict):
+        check_definition(config, folder, problems)
+    problems.refuse(f"the task {schemas.show(folder.name)} cannot be used")
     return _build(config, folder, doc.data)
 
 
@@ -97,123 +89,68 @@ def load_tasks(config: Config) -> tuple[dict[str, Task], list[RunnerError]]:
 
 def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
     """The task of a definition that was found to be right."""
-    datasets = [_dataset(config, folder, data, row) for row in data["datasets"]]
-    scenarios = [
-        Scenario(
-            row["id"],
-            tuple(row["files"]) if "files" in row else None,
-            tuple(_rule(rule) for rule in row.get("view", ())),
-        )
-        for row in data.get("scenarios", [{"id": "default"}])
-    ]
-    measures = [
-        Measure(
-            row["id"], row["measure"], row["truths"], row.get("direction", "higher"), row.get("options", {})
-        )
-        for row in data["measures"]
-    ]
-    order = [m.id for m in measures]
-    workflows = workflows_of(data)
-    evaluator, quota = data.get("evaluator", {}), data.get("quota", {})
-    grants = {
-        name: Exceptions(
-            tuple(grant.get("writable", ())),
-            parse_size(grant.get("writable_bytes", Exceptions.writable_bytes)),
-            grant.get("root", False),
-        )
-        for name, grant in data.get("exceptions", {}).items()
-    }
-    return Task(
-        id=data["id"],
-        title=data["title"],
-        kind=data["kind"],
+    workflows, evaluator = workflows_of(data), data.get("evaluator", {})
+    scenarios = data.get("scenarios", [{"id": "default"}])
+    measures = [from_mapping(Measure, row) for row in data["measures"]]
+    return from_mapping(
+        Task,
+        data,
         workflow=workflows[0],
         workflows=workflows,
         interaction=parse_interaction(data.get("interaction")),
         services=parse_services(folder, data.get("services", {})),
         evaluator_gateway=evaluator.get("gateway", False),
+        evaluator_image=evaluator.get("image"),
         folder=folder,
-        datasets={d.id: d for d in datasets},
-        scenarios={s.id: s for s in scenarios},
-        measures={m.id: m for m in measures},
-        tables={row["id"]: _table(row, order) for row in expanded(data)},
+        datasets={row["id"]: _dataset(config, folder, data, row) for row in data["datasets"]},
+        scenarios={row["id"]: _scenario(row) for row in scenarios},
+        measures={measure.id: measure for measure in measures},
+        tables={row["id"]: _table(row, [measure.id for measure in measures]) for row in expanded(data)},
         limits=parse_limits(data.get("limits", {})),
         evaluator_limits=parse_limits(evaluator.get("limits", {}), EVALUATOR_LIMITS),
-        output=data.get("output", "run.txt"),
-        quota=Quota(**quota),
-        evaluator_image=evaluator.get("image"),
-        score_precision=data.get("score_precision", "float32"),
-        options=data.get("options", {}),
-        severities=data.get("severities", {}),
-        exceptions=grants,
-        models=tuple(
-            Model(folder / row["path"], row["target"], row["digest"]) for row in data.get("models", ())
-        ),
-        demo=data.get("demo", False),
-        uploads=data.get("uploads", False),
-        shared=tuple(data.get("shared", ())),
-        description=data.get("description", ""),
+        quota=from_mapping(Quota, data.get("quota", {})),
+        exceptions={name: _exceptions(row) for name, row in data.get("exceptions", {}).items()},
+        models=[from_mapping(Model, row, path=folder / row["path"]) for row in data.get("models", ())],
         digest=schemas.digest(data),
         definition=data,
     )
 
 
-def _rule(row: Mapping[str, Any]) -> Rule:
-    files, fields, datasets = row["files"], row.get("fields"), row.get("datasets")
-    return Rule(
-        (files,) if isinstance(files, str) else tuple(files),
-        None if fields is None else tuple(fields),
-        None if datasets is None else tuple(datasets),
-    )
+def _scenario(row: Mapping[str, Any]) -> Scenario:
+    view = [
+        rule | {"files": [rule["files"]]} if isinstance(rule["files"], str) else rule
+        for rule in row.get("view", ())
+    ]
+    return from_mapping(Scenario, row, view=[from_mapping(Rule, rule) for rule in view])
+
+
+def _exceptions(row: Mapping[str, Any]) -> Exceptions:
+    size = parse_size(row.get("writable_bytes", Exceptions.writable_bytes))
+    return from_mapping(Exceptions, row, writable_bytes=size)
 
 
 def _dataset(config: Config, folder: Path, data: Mapping[str, Any], row: Mapping[str, Any]) -> Dataset:
     inputs, truths = inputs_folder(config, folder, row), truths_folder(config, folder, data, row)
     assert inputs is not None and truths is not None  # checked before
-    return Dataset(
-        id=row["id"],
-        visibility=row["visibility"],
+    stage = row.get("from")
+    return from_mapping(
+        Dataset,
+        {"scores": "public" if row["visibility"] == "public" else "organiser", **row},
         inputs=inputs,
         truths=truths,
-        topics=row.get("topics"),
-        corpus=row.get("corpus"),
-        scores=row.get("scores", "public" if row["visibility"] == "public" else "organiser"),
-        description=row.get("description", ""),
-        sources=tuple(_source(inputs, truths, source) for source in row.get("sources", ())),
+        sources=[_source(inputs, truths, source) for source in row.get("sources", ())],
         views=config.home / "views",
-        stage=_stage(row.get("from")),
-    )
-
-
-def _stage(row: Mapping[str, Any] | None) -> Stage | None:
-    if row is None:
-        return None
-    sample = row.get("sample", {})
-    return Stage(
-        **{key: row[key] for key in ("task", "dataset", "file", "scenario", "runs") if key in row},
-        name=row.get("as", Stage.name),
-        debates=sample.get("debates"),
-        seed=sample.get("seed", 0),
+        stage=stage
+        and from_mapping(Stage, stage | stage.get("sample", {}), name=stage.get("as", Stage.name)),
     )
 
 
 def _source(inputs: Path, truths: Path, row: Mapping[str, Any]) -> Source:
-    which, _, name = row["path"].partition("/")
-    path = (inputs if which == "inputs" else truths) / name
-    return Source(row["path"], path, row.get("url"), row.get("size"), row.get("sha256"), row.get("md5"))
+    side, _, name = row["path"].partition("/")
+    return from_mapping(Source, row, name=row["path"], path=(inputs if side == "inputs" else truths) / name)
 
 
-def _table(row: Mapping[str, Any], order: list[str]) -> Table:
-    shown = row.get("measures") or [row["rank_by"], *(m for m in order if m != row["rank_by"])]
-    return Table(
-        id=row["id"],
-        cells=tuple(Cell(cell["dataset"], cell.get("scenario", "default")) for cell in row["cells"]),
-        rank_by=row["rank_by"],
-        measures=tuple(shown),
-        aggregate=row.get("aggregate", "mean"),
-        baseline=row.get("baseline"),
-        title=row.get("title", ""),
-        description=row.get("description", ""),
-        unit=row["unit"],
-        part_of=row.get("part_of"),
-    )
+def _table(row: Mapping[str, Any], order: Sequence[str]) -> Table:
+    shown = [row["rank_by"], *(measure for measure in order if measure != row["rank_by"])]
+    cells = [from_mapping(Cell, cell) for cell in row["cells"]]
+    return from_mapping(Table, {"measures": shown, **row}, cells=cells)

@@ -12,9 +12,9 @@ import schemas
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.kinds import kind_spec, kinds_with
+from runner.model.names import check_name
 from runner.tasks import compose
-from runner.tasks.check import NAME
-from runner.tasks.files import check_task
+from runner.tasks.check_data import check_task
 from runner.tasks.load import load_task_file
 
 
@@ -24,12 +24,7 @@ def new_task(config: Config, task_id: str, kind: str = "adhoc") -> Path:
     The folder appears as a whole or not at all. Raises E208 for what is not a name, and E101 for a kind without
     a skeleton or when the folder exists already.
     """
-    if not NAME.fullmatch(task_id):
-        raise RunnerError(
-            "E208",
-            f'"{schemas.show(task_id)}" is not a name for a task',
-            fix="use lower-case letters, digits and hyphens, at most 40",
-        )
+    check_name("task", task_id)
     skeleton = kind_spec(kind).skeleton
     if skeleton is None:
         raise RunnerError(

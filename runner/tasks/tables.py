@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runner.model.mapping import ids, rows
+from runner.model.problems import Problems
+
 Raw = Mapping[str, Any]
-Pointer = tuple[str | int, ...]
 DEFAULT_RULE = "latest-per-software"
 
 AGGREGATES = {
@@ -22,88 +24,60 @@ AGGREGATES = {
 def expanded(data: Raw) -> list[dict[str, Any]]:
     """The tables of a definition in their order, each with a list of cells, a ``unit`` and, for tables made by
     ``per_cell``, the table they are ``part_of``."""
-    tables: list[dict[str, Any]] = []
-    for _, table in expanded_with_places(data):
-        tables.append(table)
-    return tables
+    return [table for _, table in _expanded_with_places(data)]
 
 
-def expanded_with_places(data: Raw) -> Iterator[tuple[Pointer, dict[str, Any]]]:
-    """As :func:`expanded`, each with its place in the definition. Tolerates what the schema will refuse."""
+def _expanded_with_places(data: Raw) -> Iterator[tuple[int, dict[str, Any]]]:
+    """As :func:`expanded`, each with the position of the table that it is made from."""
     unit = "team" if data.get("round_rule", DEFAULT_RULE) == "latest-per-team" else "software"
-    rows = data.get("tables")
-    several = len(_ids(data, "scenarios") or ["default"]) > 1
-    for i, row in enumerate(rows if isinstance(rows, list) else ()):
-        if not isinstance(row, dict) or not isinstance(row.get("id"), str):
+    several = len(ids(data, "scenarios")) > 1
+    for i, row in rows(data, "tables"):
+        if "id" not in row:
             continue
         whole = {"unit": unit, **row, "cells": cells(data, row.get("cells"))}
-        yield ("tables", i), whole
-        if row.get("per_cell") is True:
-            for cell in whole["cells"]:
-                scenario = f".{cell['scenario']}" if several or cell["scenario"] != "default" else ""
-                name = f"{row['id']}.{cell['dataset']}{scenario}"
-                yield (
-                    ("tables", i, "per_cell"),
-                    {**whole, "id": name, "cells": [cell], "part_of": row["id"], "per_cell": False},
-                )
+        yield i, whole
+        for cell in whole["cells"] if row.get("per_cell") else ():
+            scenario = f".{cell['scenario']}" if several or cell["scenario"] != "default" else ""
+            name = f"{row['id']}.{cell['dataset']}{scenario}"
+            yield i, {**whole, "id": name, "cells": [cell], "part_of": row["id"], "per_cell": False}
 
 
 def cells(data: Raw, given: Any) -> list[dict[str, str]]:
     """The cells that ``cells:`` of a table names, each with dataset and scenario, in the task's order."""
-    datasets, scenarios = _ids(data, "datasets"), _ids(data, "scenarios") or ["default"]
+    datasets, scenarios = ids(data, "datasets"), ids(data, "scenarios") or ["default"]
     if isinstance(given, list):
-        listed = (cell for cell in given if isinstance(cell, dict) and isinstance(cell.get("dataset"), str))
-        return [{"dataset": c["dataset"], "scenario": str(c.get("scenario", "default"))} for c in listed]
-    if isinstance(given, str):
-        rows = data.get("datasets")
-        datasets = [
-            row["id"]
-            for row in (rows if isinstance(rows, list) else ())
-            if isinstance(row, dict)
-            and isinstance(row.get("id"), str)
-            and given in ("all", row.get("visibility"))
+        return [
+            {"dataset": cell["dataset"], "scenario": cell.get("scenario", "default")}
+            for cell in given
+            if cell and "dataset" in cell
         ]
+    if isinstance(given, str):
+        meant = [row for _, row in rows(data, "datasets") if given in ("all", row.get("visibility"))]
+        datasets = [row["id"] for row in meant if "id" in row]
     elif isinstance(given, dict):
-        datasets = _names(given.get("datasets"), datasets)
-        scenarios = _names(given.get("scenarios"), scenarios)
+        datasets = [name for name in given.get("datasets", datasets) if name]
+        scenarios = [name for name in given.get("scenarios", scenarios) if name]
     else:
         return []
     return [{"dataset": d, "scenario": s} for d in datasets for s in scenarios]
 
 
-def _names(value: Any, default: list[str]) -> list[str]:
-    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else default
-
-
-def _ids(data: Raw, key: str) -> list[str]:
-    rows = data.get(key)
-    return [
-        row["id"]
-        for row in (rows if isinstance(rows, list) else ())
-        if isinstance(row, dict) and isinstance(row.get("id"), str)
-    ]
-
-
-def problems(data: Raw) -> Iterator[tuple[Pointer, str, str]]:
-    """What is wrong with the patterns: place, what, and how to mend it."""
-    datasets, scenarios = _ids(data, "datasets"), _ids(data, "scenarios") or ["default"]
-    seen: set[str] = set(_ids(data, "tables"))
-    for pointer, table in expanded_with_places(data):
+def check_tables(data: Raw, problems: Problems) -> None:
+    """Note what is wrong with the patterns; names in lists of cells are checked with the other references."""
+    known = {"datasets": ids(data, "datasets"), "scenarios": ids(data, "scenarios") or ["default"]}
+    seen = set(ids(data, "tables"))
+    for i, table in _expanded_with_places(data):
         if "part_of" in table:
             if table["id"] in seen:
-                yield pointer, f'per_cell makes a second table "{table["id"]}"', "rename one of them"
+                what = f'per_cell makes a second table "{table["id"]}"'
+                problems.add(("tables", i, "per_cell"), what, "rename one of them")
             seen.add(table["id"])
             continue
-        given = (data["tables"][pointer[1]]).get("cells")
-        if isinstance(given, list):
-            continue  # references in it are checked with the other references
-        if isinstance(given, dict):
-            for key, known in (("datasets", datasets), ("scenarios", scenarios)):
-                for k, name in enumerate(_names(given.get(key), [])):
-                    if name not in known:
-                        what = f'there is no {key[:-1]} "{name[:40]}"'
-                        yield (*pointer, "cells", key, k), what, f"known: {', '.join(known)[:200]}"
-        elif isinstance(given, str) and not table["cells"]:
-            yield (*pointer, "cells"), f"no dataset is {given[:40]}", "name the cells"
-        if len(table["cells"]) > 400:
-            yield (*pointer, "cells"), "a table has at most 400 cells", "name fewer"
+        at, given = ("tables", i, "cells"), data["tables"][i].get("cells")
+        for key in known if isinstance(given, dict) else ():
+            for k, name in enumerate(given.get(key, ())):
+                problems.known((*at, key, k), key[:-1], name, known[key])
+        if isinstance(given, str) and not table["cells"]:
+            problems.add(at, f"no dataset is {given}", "name the cells")
+        if not isinstance(given, list) and len(table["cells"]) > 400:
+            problems.add(at, "a table has at most 400 cells", "name fewer")

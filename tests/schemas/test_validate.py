@@ -146,6 +146,15 @@ def test_any_data_is_valid_or_has_problems(data: Any, name: str) -> None:
     assert "".join(str(p) for p in problems).isprintable()
 
 
+def test_what_breaks_the_schema_is_left_out_for_other_checks() -> None:
+    text = "id: toy\ntitle: 3\ndatasets:\n  - {id: Dev}\n  - x\n  - {id: test, extra: 1}\nquota: {teams: {Not a name: 3}}\n"
+    data = schemas.usable(schemas.load_yaml(text.encode()), "task")
+    assert data == {
+        "id": "toy", "datasets": [{}, None, {"id": "test", "extra": 1}], "quota": {"teams": {}},
+    }  # fmt: skip
+    assert schemas.usable(schemas.Document("task.yaml", []), "task") == {}
+
+
 def test_an_unknown_schema_is_a_key_error() -> None:
     for name in ("nothing", "../task", "kinds/none", ""):
         with pytest.raises(KeyError):

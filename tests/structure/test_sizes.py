@@ -23,7 +23,6 @@ LONG_MODULES = {
     "runner/records/archive.py": "the archive's writers and checks, which must agree",
     "runner/records/store/apply.py": "one function an event",
     "runner/records/store/queries.py": "all questions to the store share their conditions",
-    "runner/submissions/load.py": "one check a field",
     "runner/views/audience.py": "who may see what is decided in one place",
 }
 LONG_FUNCTIONS = {
@@ -39,8 +38,6 @@ LONG_FUNCTIONS = {
     "runner/engines/docker/engine.py:build": "steps that must be undone in order",
     "runner/execution/evaluation.py:evaluate": "the steps of an evaluation, which clean up after one another",
     "runner/records/store/migrations/versions/v0001_first.py:upgrade": "a migration is never changed",
-    "runner/tasks/files.py:_deep": "a branch for each thing that can be wrong in data files",
-    "runner/tasks/load.py:_build": "one field of a task after the other",
     "schemas/checking.py:_explain": "a branch for each rule of JSON Schema",
 }
 

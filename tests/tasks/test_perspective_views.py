@@ -22,8 +22,9 @@ from runner.model.container import ImageRef
 from runner.model.limits import Limits
 from runner.model.task import Task
 from runner.tasks import load as tasks
+from runner.tasks.check_data import task_problems
 from runner.tasks.data_files import folder_files
-from runner.tasks.files import inputs_digest, task_problems, view_sights
+from runner.tasks.files import inputs_digest, view_sights
 
 ROOT = Path(__file__).parents[2]
 CELLS = [

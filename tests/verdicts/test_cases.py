@@ -15,7 +15,7 @@ from evaluator.findings import CODES
 from runner.model import config
 from runner.model.verdict import TABLE
 from runner.submissions.load import find_submissions
-from runner.tasks.files import task_problems
+from runner.tasks.check_data import task_problems
 from runner.tasks.load import load_task
 from tests.verdicts import cases
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import schemas
 from runner.model.config import Config
 from runner.model.errors import RunnerError
+from runner.model.problems import Problems
 
 TASK: dict[str, Any] = {
     "schema_version": 1,
@@ -75,3 +78,12 @@ def write_submission(
 def told(error: RunnerError) -> str:
     """Everything an error says, for searching."""
     return "\n".join([error.what, error.why, error.fix, *(str(p) for p in error.problems)])
+
+
+def problems_of(
+    check: Callable[[dict[str, Any], Problems], None], data: dict[str, Any]
+) -> list[schemas.Problem]:
+    """What a check notes about a definition."""
+    problems = Problems(schemas.Document("task.yaml", data), "E401")
+    check(data, problems)
+    return problems.found

@@ -123,7 +123,7 @@ def import_(
     """Put people's labels, or a judge's scores, into the truths of a dataset. A newer label replaces an older one."""
     from runner.annotation import files as labelfiles
     from runner.model.errors import RunnerError
-    from runner.tasks.check import NAME
+    from runner.model.names import check_name
     from runner.views.show.texts import plural
 
     where = context.config()
@@ -131,8 +131,8 @@ def import_(
     chosen = context.get_dataset(loaded, dataset)
     rows: list[dict[str, Any]] = []
     scores: list[dict[str, Any]] = []
-    if judge is not None and not NAME.fullmatch(judge):
-        raise RunnerError("E208", "that is not a judge's name", fix="lower-case letters, digits and hyphens")
+    if judge is not None:
+        check_name("judge", judge)
     for file in files:  # all are read before anything is written
         form = _form(file)
         if form == "evaluations":

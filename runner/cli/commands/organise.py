@@ -90,13 +90,12 @@ def extend(
 ) -> None:
     """Give one team more submissions for a task than the quota, or a later deadline."""
     from runner.model.errors import RunnerError
+    from runner.model.names import check_name
     from runner.records.store.queries import quota
-    from runner.tasks.check import NAME
 
     where = context.config()
     loaded = context.load_task(where, task)
-    if not NAME.fullmatch(team):
-        raise RunnerError("E208", "that is not a team's name", fix="lower-case letters, digits and hyphens")
+    check_name("team", team)
     if submissions is None and until is None:
         raise RunnerError("E101", "nothing to extend was named", fix="add --submissions or --until")
     from runner.model.calendar import later

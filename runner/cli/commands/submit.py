@@ -13,7 +13,7 @@ from runner.cli.packing import built, checked_uploads, pack_one, register_one
 
 if TYPE_CHECKING:
     from runner.model.config import Config
-    from runner.submissions.load import SubmissionFile
+    from runner.submissions.definition import SubmissionFile
     from runner.submissions.register import Receipt
 
 TeamNeeded = Annotated[
@@ -217,7 +217,7 @@ def _tried(
     """
     from runner.cli import render
     from runner.execution import trial as local
-    from runner.tasks.files import check_task
+    from runner.tasks.check_data import check_task
     from runner.views.show.inside import inside
 
     task = context.load_task(where, submission.task)

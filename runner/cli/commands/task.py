@@ -82,8 +82,9 @@ def check(
     """
     from runner.execution.check_measures import refusal
     from runner.tasks import compose
+    from runner.tasks.check_data import check_task
     from runner.tasks.check_judges import doubts
-    from runner.tasks.files import check_task, view_sights
+    from runner.tasks.files import view_sights
 
     where = context.config()
     task = context.load_task(where, name)

@@ -16,8 +16,9 @@ from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError
 from runner.model.task import Stage, Task
 from runner.submissions.bundle import Bundle
+from runner.tasks.check_data import check_task, task_problems
 from runner.tasks.data_files import folder_files
-from runner.tasks.files import check_task, inputs_digest, task_problems, view_files, why_stage_missing
+from runner.tasks.files import inputs_digest, view_files, why_stage_missing
 from runner.tasks.load import load_task
 from schemas.debates import parse, transcript_digest
 from tests.worlds import definitions, records

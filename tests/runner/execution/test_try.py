@@ -14,7 +14,7 @@ from runner.engines.fake import FakeEngine, Mounts, identity
 from runner.execution.machine import Machine
 from runner.model.container import Exit
 from runner.model.errors import FAILED, PlatformError, RunnerError
-from runner.submissions.load import SubmissionFile
+from runner.submissions.definition import SubmissionFile
 from tests.worlds.definitions import project, write_submission, write_task
 
 

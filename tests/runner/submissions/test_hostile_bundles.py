@@ -12,7 +12,7 @@ import schemas
 from runner.engines.base import Engine
 from runner.model.errors import RunnerError
 from runner.submissions.bundle import Bundle
-from runner.submissions.load import SubmissionFile
+from runner.submissions.definition import SubmissionFile
 from runner.submissions.pack import image_of
 from runner.submissions.register import _task_of
 from runner.tasks.load import load_task

@@ -12,7 +12,8 @@ import pytest
 from runner.engines.base import Engine
 from runner.provision import base
 from runner.submissions import pack as packing
-from runner.submissions.load import Build, load_submission
+from runner.submissions.definition import Build
+from runner.submissions.load import load_submission
 from tests.worlds.definitions import project, write_submission, write_task
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.submissions import load as submissions
+from runner.submissions.definition import Build, Upload
 from tests.worlds.definitions import project, told, write_submission, write_task
 
 
@@ -32,7 +33,7 @@ def refused(config: Config, code: str, team: str = "alpha", software: str = "one
 def test_a_build(config: Config) -> None:
     folder = write_submission(config, "task: toy\nbuild: {args: {A: b}}\n")
     found = submissions.load_submission(config, "alpha", "one")
-    assert found.build == submissions.Build(folder, "Dockerfile", False, {"A": "b"})
+    assert found.build == Build(folder, "Dockerfile", False, {"A": "b"})
     assert (found.image, found.run, found.command, found.tag, found.scenarios) == (
         None,
         (),
@@ -63,8 +64,8 @@ def test_run_files(config: Config) -> None:
     (folder / "a.txt").touch()
     (folder / "sub/b.txt").touch()
     assert submissions.load_submission(config, "alpha", "one").run == (
-        submissions.Upload(folder / "a.txt", "dev", "default"),
-        submissions.Upload(folder / "sub/b.txt", "test", "default"),
+        Upload(folder / "a.txt", "dev", "default"),
+        Upload(folder / "sub/b.txt", "test", "default"),
     )
 
 

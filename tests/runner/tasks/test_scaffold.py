@@ -11,8 +11,8 @@ from runner.model.errors import RunnerError
 from runner.model.task import Task
 from runner.tasks import compose, scaffold
 from runner.tasks import load as tasks
+from runner.tasks.check_data import task_problems
 from runner.tasks.data_files import files_digest, folder_files
-from runner.tasks.files import task_problems
 from tests.worlds.definitions import project
 
 

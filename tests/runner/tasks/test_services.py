@@ -21,7 +21,8 @@ from runner.model.service import Interaction
 from runner.model.task import Task
 from runner.submissions.bundle import Bundle, bundle_digest, describe
 from runner.submissions.load import load_submission
-from runner.tasks.files import task_problems, work_digest
+from runner.tasks.check_data import task_problems
+from runner.tasks.files import work_digest
 from runner.tasks.load import load_task
 from runner.tasks.services import (
     DRIVER_LIMITS,

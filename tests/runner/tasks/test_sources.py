@@ -20,7 +20,8 @@ from runner.model.errors import RunnerError
 from runner.model.task import Task
 from runner.tasks import fetch as sources
 from runner.tasks import load as tasks
-from runner.tasks.files import inputs_digest, missing_sources, task_problems, truths_digest, view_files
+from runner.tasks.check_data import task_problems
+from runner.tasks.files import inputs_digest, missing_sources, truths_digest, view_files
 from tests.worlds.definitions import project, told, write_task
 
 BODY = bytes(range(256)) * 4096  # 1 MiB
@@ -360,8 +361,8 @@ def test_bringing_what_is_not_named_or_is_there(config: Config, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ({"path": "truths/../../x", "url": "https://x.example/"}, "leaves the dataset"),
-        ({"path": "inputs/./x"}, "leaves the dataset"),
+        ({"path": "truths/../../x", "url": "https://x.example/"}, "not inside the dataset"),
+        ({"path": "inputs/./x"}, "not inside the dataset"),
         ({"path": "other/x"}, "starts with inputs/ or truths/"),
         ({"path": "inputs//etc/passwd"}, "starts with inputs/ or truths/"),
         ({"path": "inputs/x", "url": "ftp://x.example/"}, "starts with https://"),

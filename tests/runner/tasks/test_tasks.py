@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
+from collections.abc import Iterator
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schemas
@@ -17,16 +21,9 @@ from runner.model.errors import RunnerError
 from runner.model.limits import GIB, MIB, Exceptions, Limits, parse_duration, parse_size
 from runner.model.task import Cell, Quota, Scenario
 from runner.tasks import load as tasks
+from runner.tasks.check_data import check_task, task_problems
 from runner.tasks.data_files import files_digest
-from runner.tasks.files import (
-    check_task,
-    inputs_digest,
-    model_digest,
-    task_problems,
-    truths_digest,
-    view_files,
-    work_digest,
-)
+from runner.tasks.files import inputs_digest, model_digest, truths_digest, view_files, work_digest
 from tests.worlds.definitions import definition, project, told, write_task
 
 
@@ -87,6 +84,8 @@ def test_everything_given_is_read(config: Config) -> None:
         ({"id": "other"}, 'id is "other", but the folder is "toy"'),
         ({"datasets": [{"id": "dev", "visibility": "public"}, {"id": "test", "visibility": "public"}, {"id": "dev", "visibility": "public"}]}, '"dev" is in datasets twice'),
         ({"measures": [{"id": "ap", "measure": "AP", "truths": "q"}] * 2}, '"ap" is in measures twice'),
+        ({"rounds": [{"id": "r", "at": "2026-05-17 23:59 UTC", "datasets": ["tset"]}]}, 'there is no dataset "tset"'),
+        ({"rounds": [{"id": "r", "at": "2026-05-17 23:59 UTC"}] * 2}, '"r" is in rounds twice'),
         ({"tables": [{"id": "m", "cells": [{"dataset": "test"}], "rank_by": "app"}]}, 'there is no measure "app". Fix: Did you mean "ap"?'),
         ({"tables": [{"id": "m", "cells": [{"dataset": "text"}], "rank_by": "ap"}]}, 'there is no dataset "text". Fix: Did you mean "test"?'),
         ({"tables": [{"id": "m", "cells": [{"dataset": "test", "scenario": "s"}], "rank_by": "ap"}]}, 'there is no scenario "s"'),
@@ -94,10 +93,10 @@ def test_everything_given_is_read(config: Config) -> None:
         ({"scenarios": [{"id": "a"}]}, 'there is no scenario "default"'),
         ({"datasets": [{"id": "test", "visibility": "public", "inputs": "../../submissions"}]}, "not inside the task's folder"),
         ({"datasets": [{"id": "test", "visibility": "public", "inputs": "/etc"}]}, "not a relative path"),
-        ({"datasets": [{"id": "test", "visibility": "public", "topics": "../truths/qrels.txt"}]}, "leaves the inputs"),
-        ({"measures": [{"id": "ap", "measure": "AP", "truths": "../../q"}]}, "leaves the truths"),
-        ({"limits": {"memory": "0MiB"}}, '"memory" must be more than nothing'),
-        ({"limits": {"wall_clock": "0.0 s"}}, '"wall_clock" must be more than nothing'),
+        ({"datasets": [{"id": "test", "visibility": "public", "topics": "../truths/qrels.txt"}]}, "not a path inside the inputs"),
+        ({"measures": [{"id": "ap", "measure": "AP", "truths": "../../q"}]}, "not a path inside the truths"),
+        ({"limits": {"memory": "0MiB"}}, '"memory" is "0MiB", which is not more than nothing'),
+        ({"limits": {"wall_clock": "0.0 s"}}, '"wall_clock" is "0.0 s", which is not more than nothing'),
         ({"limits": {"wall_clock": "12:30"}}, "not a duration"),
         ({"limits": {"memroy": "1GiB"}}, 'Did you mean "memory"?'),
         ({"kind": "adhok"}, 'there is no kind "adhok"'),
@@ -132,6 +131,40 @@ def test_all_problems_come_at_once_with_their_lines(config: Config) -> None:
     found = refused(config, "E401")
     places = [line.split(": ")[0] for line in found.splitlines() if line.startswith("tasks/toy/")]
     assert places == [f"tasks/toy/task.yaml:{n}" for n in (3, 5, 7, 12, 13)]
+
+
+def places(data: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Every place in a definition."""
+    yield at
+    for key, value in (
+        data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    ):
+        yield from places(value, (*at, key))
+
+
+REAL = [
+    schemas.load_yaml(path).data
+    for path in sorted((Path(tasks.__file__).parents[2] / "tasks").glob("*/task.yaml"))
+]
+ODD = st.sampled_from(
+    [None, True, 0, -1, 2.5, "", "x", "../x", "\n", [], [None], ["x"], [[]], {}, {"id": 3}, {"x": {}}]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_definition_with_odd_values_is_refused_in_words(
+    tmp_path_factory: pytest.TempPathFactory, draw: st.DataObject
+) -> None:
+    """Rules beyond the schema read what the schema has refused as if it were not there."""
+    data = deepcopy(draw.draw(st.sampled_from(REAL)))
+    for place in draw.draw(st.lists(st.sampled_from(list(places(data))[1:]), min_size=1, max_size=3)):
+        with suppress(LookupError, TypeError):  # the place went with another one
+            functools.reduce(operator.getitem, place[:-1], data)[place[-1]] = draw.draw(ODD)
+    config = project(tmp_path_factory.mktemp("odd") / "root")
+    write_task(config, text=schemas.canonical({**data, "id": "toy"}).decode(), data=False)
+    with suppress(RunnerError):
+        tasks.load_task(config, "toy")
 
 
 def test_what_is_no_yaml_has_its_own_code(config: Config) -> None:
@@ -317,7 +350,15 @@ def test_titles_and_tables_do_not_change_the_work(config: Config) -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("64MiB", 64 * MIB), ("2GB", 2 * 10**9), ("1.5 GiB", 3 * GIB // 2), ("10kB", 10000), ("7B", 7), (9, 9)],
+    [
+        ("64MiB", 64 * MIB),
+        ("2GB", 2 * 10**9),
+        ("1.5 GiB", 3 * GIB // 2),
+        ("10kB", 10000),
+        ("7B", 7),
+        ("0.1B", 1),
+        (9, 9),
+    ],
 )
 def test_sizes(text: int | str, size: int) -> None:
     assert parse_size(text) == size

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.model.service import SERVICES
+from runner.tasks.check_data import task_problems
 from runner.tasks.check_services import MAX_DIMENSIONS, vector_problems
-from runner.tasks.files import task_problems
 from runner.tasks.load import load_task
 from sidecars.search import vectors
 from sidecars.search.errors import DataError

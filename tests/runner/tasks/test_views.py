@@ -20,8 +20,9 @@ from runner.model.task import Scenario, Task
 from runner.model.view import Rule
 from runner.tasks import compose, views
 from runner.tasks import load as tasks
+from runner.tasks.check_data import task_problems
 from runner.tasks.data_files import files_digest, folder_files
-from runner.tasks.files import inputs_digest, task_problems, view_addresses, view_files, view_sights
+from runner.tasks.files import inputs_digest, view_addresses, view_files, view_sights
 from runner.tasks.views import Shown
 from tests.worlds.definitions import project, told, write_task
 

@@ -1,0 +1,233 @@
+"""Whether the files that a task names are right: there, as the definition says, and no truths among the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import schemas
+from runner.model.config import Config
+from runner.model.errors import Problem, RunnerError
+from runner.model.problems import Pointer, Problems
+from runner.model.task import Dataset, Scenario, Task
+from runner.model.view import matches
+from runner.tasks.check_services import data_problem, input_problem, vector_problems
+from runner.tasks.data_files import file_digest, folder_files, within
+from runner.tasks.files import how_to_get, missing_sources, model_digest, view_files, why_stage_missing
+from runner.tasks.views import seen
+
+Files = Sequence[tuple[PurePosixPath, Path]]  # names in a folder, and where each lies
+_MAKE = "fetch or make the data; the task's README says how"
+
+
+def task_problems(task: Task, config: Config, datasets: Collection[str] | None = None) -> list[Problem]:
+    """What is wrong with the files that the task names; opens and hashes them. Empty when all is well.
+
+    ``datasets`` looks at those only (before an evaluation on them); None looks at all and at models and
+    baselines too (``runner task check``).
+    """
+    return _checked(task, config, datasets).in_order()
+
+
+def check_task(task: Task, config: Config, datasets: Collection[str] | None = None) -> None:
+    """Raise E403 or E402 with all of :func:`task_problems`, if there are any."""
+    _checked(task, config, datasets).refuse(f"the files of the task {task.id} are not right")
+
+
+def _checked(task: Task, config: Config, datasets: Collection[str] | None) -> Problems:
+    doc = schemas.load_yaml(task.folder / "task.yaml", f"tasks/{task.folder.name}/task.yaml")
+    checks = _FileChecks(task, config, Problems(doc, "E402"))
+    for i, dataset in enumerate(task.datasets.values()):
+        if datasets is None or dataset.id in datasets:
+            checks.dataset(i, dataset, asked=datasets is not None)
+    checks.services()
+    checks.leaks()
+    if datasets is None:
+        checks.models()
+        checks.baselines()
+    return checks.problems
+
+
+@dataclass
+class _FileChecks:
+    """The checks of one task, and what they have seen so far.
+
+    ``hidden`` are files of truths with the position and name of their dataset, ``shown`` the files that participants
+    may see, with the dataset or service that they belong to.
+    """
+
+    task: Task
+    config: Config
+    problems: Problems
+    hidden: list[tuple[int, str, Path]] = field(default_factory=list)
+    shown: list[tuple[str, PurePosixPath, Path]] = field(default_factory=list)
+
+    def files(self, at: Pointer, folder: Path, what: str, fix: str = _MAKE) -> Files:
+        """The files of a folder; a problem and nothing where there are none."""
+        try:
+            found = folder_files(folder)
+        except RunnerError as error:
+            self.problems.add(at, f"{what}: {error.what}", error.fix if folder.is_dir() else fix)
+            return []
+        if not found:
+            self.problems.add(at, f"{what}: the folder {schemas.show(folder.name)} holds no files", fix)
+        return found
+
+    def dataset(self, i: int, dataset: Dataset, *, asked: bool) -> None:
+        """Inputs and truths of a dataset. Unless it was ``asked`` for, it may lack files that come from elsewhere."""
+        at = ("datasets", i)
+        missing = missing_sources(dataset)
+        if missing or (not asked and why_stage_missing(dataset)):
+            for k, source in enumerate(dataset.sources):
+                if asked and source in missing:
+                    what = f'"{schemas.show(source.name)}" of "{dataset.id}" has not been fetched'
+                    fix = how_to_get(source, dataset.id, self.task.id)
+                    self.problems.add((*at, "sources", k), what, fix)
+            return
+        inputs = self.files(at, dataset.inputs, f'inputs of "{dataset.id}"')
+        self.shown += [(dataset.id, name, path) for name, path in inputs]
+        for key in ("topics", "corpus"):
+            if (file := getattr(dataset, key)) is not None:
+                self.among((*at, key), file, {str(name) for name, _ in inputs}, f'inputs of "{dataset.id}"')
+        self.truths(i, dataset)
+        if inputs:
+            self.views(dataset, inputs)
+            self.driver(dataset, inputs)
+
+    def truths(self, i: int, dataset: Dataset) -> None:
+        """The truths of a dataset: there, outside what participants get, and with the files of the measures."""
+        outside = dataset.visibility == "blinded" and not self.task.demo
+        fix = f"put them at $RUNNER_TRUTHS/{self.task.id}/{dataset.id}" if outside else _MAKE
+        truths = self.files(("datasets", i), dataset.truths, f'truths of "{dataset.id}"', fix)
+        if outside and truths and within(dataset.truths, self.config.root):
+            self.problems.add(
+                ("datasets", i),
+                f'the truths of the blinded dataset "{dataset.id}" lie in the tree that participants get',
+                "set RUNNER_TRUTHS to a folder outside the project and move them there",
+                "E403",
+            )
+        shared = self.task.shared
+        self.hidden += [
+            (i, dataset.id, path)
+            for name, path in truths
+            if not any(matches(pattern, str(name)) for pattern in shared)
+        ]
+        # A measure may name a folder, such as nuggets with a file for each topic.
+        named = {str(part) for name, _ in truths for part in (name, *name.parents[:-1])}
+        for k, measure in enumerate(self.task.measures.values()):
+            self.among(("measures", k, "truths"), measure.truths, named, f'truths of "{dataset.id}"')
+
+    def among(self, at: Pointer, file: str, names: Collection[str], where: str) -> None:
+        """A file that is not among those that there are, where there are any."""
+        if names and file not in names:
+            fix = schemas.closest(file, names).strip() or "correct the name"
+            self.problems.add(at, f'"{schemas.show(file)}" is not among the {where}', fix)
+
+    def views(self, dataset: Dataset, inputs: Files) -> None:
+        """Patterns that fit nothing, and files whose fields cannot be taken out."""
+        everywhere = self.input_names(dataset, inputs)
+        for k, scenario in enumerate(self.task.scenarios.values()):
+            for at, pattern in _patterns(scenario, dataset):
+                if not any(matches(pattern, name) for name in everywhere):
+                    what = f'"{schemas.show(pattern)}" fits no input of "{dataset.id}"'
+                    self.problems.add(("scenarios", k, *at), what, "correct the pattern")
+            try:
+                if not view_files(dataset, scenario):
+                    what = f'sees no input of "{dataset.id}" at all'
+                    self.problems.add(("scenarios", k), what, "correct its patterns")
+            except RunnerError as error:
+                if error.code != "E402":
+                    raise
+                what = f'"{dataset.id}": {error.what}. {error.why.rstrip(".")}'
+                self.problems.add(("scenarios", k), what, error.fix)
+
+    def input_names(self, dataset: Dataset, inputs: Files) -> set[str]:
+        """The names of input files in any dataset: as forms may differ, a pattern is wrong only when it fits in none."""
+        names = {str(name) for name, _ in inputs}
+        for other in self.task.datasets.values():
+            names |= {source.name.removeprefix("inputs/") for source in other.sources}
+            names |= {other.stage.name} if other.stage else set()
+            if other.id != dataset.id:
+                with suppress(RunnerError):  # its own problem, reported at its own place
+                    names |= {str(name) for name, _ in folder_files(other.inputs)}
+        return names
+
+    def driver(self, dataset: Dataset, inputs: Files) -> None:
+        """Scenarios in which a driver would find nothing to read."""
+        interaction = self.task.interaction
+        for k, scenario in enumerate(self.task.scenarios.values() if interaction else ()):
+            names = {str(shown.name) for shown in seen(dataset.id, inputs, scenario.rules)}
+            if interaction and names and (wrong := input_problem(names, interaction.mode)):
+                at = ("scenarios", k) if "scenarios" in self.task.definition else ("interaction", "mode")
+                what = f'what is seen of "{dataset.id}" {wrong}'
+                self.problems.add(at, what, "add the file, or let the scenario see it")
+
+    def services(self) -> None:
+        """The data and prompts of services."""
+        for name, service in self.task.services.items():
+            at = ("services", name)
+            if service.data is not None:
+                files = self.files((*at, "data"), service.data, f"data of the service {name}")
+                self.shown += [(f"service {name}", file, path) for file, path in files]
+                if files and (wrong := data_problem(name, {str(file) for file, _ in files})):
+                    self.problems.add((*at, "data"), wrong, _MAKE)
+                for wrong, fix in vector_problems(name, {str(file): path for file, path in files}):
+                    self.problems.add((*at, "data"), wrong, fix)
+            if service.prompts is not None:
+                files = self.files((*at, "llm", "prompts"), service.prompts, f"prompts of the service {name}")
+                self.shown += [(f"service {name}", file, path) for file, path in files]
+
+    def leaks(self) -> None:
+        """Files of truths whose content is also shown. Only files of equal size are hashed.
+
+        Truths of a public dataset are no secret, and may be training data of another one.
+        """
+        sizes: dict[int, list[tuple[str, PurePosixPath, Path]]] = {}
+        for entry in self.shown:
+            sizes.setdefault(entry[2].stat().st_size, []).append(entry)
+        for i, dataset, path in self.hidden:
+            public = self.task.datasets[dataset].visibility == "public"
+            size = path.stat().st_size
+            for other, name, copy in sizes.get(size, ()) if size else ():
+                if (other == dataset or not public) and file_digest(path) == file_digest(copy):
+                    # The name of a service has a blank here, which no dataset has.
+                    place = f"data of the {other}" if " " in other else f'inputs of "{other}"'
+                    what = (
+                        f'the truths of "{dataset}" are also among the {place}, as {schemas.show(str(name))}'
+                    )
+                    self.problems.add(("datasets", i), what, "remove them from there", "E403")
+
+    def models(self) -> None:
+        """Models that are not there, or have another content than their digest says."""
+        for i, model in enumerate(self.task.models):
+            what, fix = f'model for "{model.target}"', "fetch the model; the task's README says how"
+            if self.files(("models", i), model.path, what, fix):
+                actual = model_digest(model)
+                if actual != model.digest:
+                    what = f'the model for "{model.target}" has another content'
+                    self.problems.add(
+                        ("models", i, "digest"), what, f"if it is right, write digest: {actual}"
+                    )
+
+    def baselines(self) -> None:
+        """Tables whose baseline is nobody's software."""
+        for i, table in enumerate(self.task.tables.values()):
+            if (
+                table.baseline
+                and not (self.config.submissions / table.baseline / "submission.yaml").is_file()
+            ):
+                what = f'there is no software "{table.baseline}"'
+                fix = "add it under submissions/, or name another baseline"
+                self.problems.add(("tables", i, "baseline"), what, fix)
+
+
+def _patterns(scenario: Scenario, dataset: Dataset) -> list[tuple[tuple[str | int, ...], str]]:
+    """The patterns of a scenario that are for a dataset, each with its place in the scenario."""
+    return [
+        (("view", r, "files") if scenario.view else ("files", p), pattern)
+        for r, rule in enumerate(scenario.rules or ())
+        if rule.datasets is None or dataset.id in rule.datasets
+        for p, pattern in enumerate(rule.files)
+    ]

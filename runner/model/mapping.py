@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Structure = TypeVar("Structure", bound="DataclassInstance")
+Structure = TypeVar("Structure")  # a dataclass
 
 
 def rows(data: Mapping[str, Any], key: str) -> list[tuple[int, Mapping[str, Any]]]:
@@ -28,5 +25,5 @@ def from_mapping(cls: type[Structure], row: Mapping[str, Any], **others: Any) ->
 
     What neither gives has the default of the dataclass, where defaults are stated once.
     """
-    given = {field.name: row[field.name] for field in fields(cls) if field.name in row} | others
+    given = {field.name: row[field.name] for field in fields(cls) if field.name in row} | others  # type: ignore[arg-type]
     return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})

@@ -114,17 +114,15 @@ def check(
             )  # fmt: skip
     good = all(result["good"] for result in results) and all(one.computed is not False for one in measures)
     if as_json:
-        views = [sight.as_dict() for sight in sights]
-        asked = [one.as_dict() for one in measures]
         output.as_json(
             {
                 "task": name,
                 "good": good,
                 "runs": results,
-                "views": views,
+                "views": [sight.as_dict() for sight in sights],
                 "missing": missing,
                 "doubts": doubtful,
-                "measures": asked,
+                "measures": [one.as_dict() for one in measures],
             }
         )
     if (refused := refusal(task, measures)) is not None:

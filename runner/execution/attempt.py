@@ -25,6 +25,7 @@ from runner.model.errors import PlatformError, RunnerError
 from runner.model.pins import of_task, pins
 from runner.model.task import Dataset
 from runner.records.archive import Attempt, Evaluation, RunArchive, Staging, file_sha256, write_json
+from schemas.details import Detail
 
 
 class Stop(Protocol):
@@ -81,12 +82,7 @@ def _run_record(job: Job, staging: Staging, executed: Executed, engine: Engine) 
         "lock_digest": job.lock_digest,
         "started": executed.started,
         "finished": executed.finished,
-        "verdict": {
-            "name": verdict.name,
-            "blame": verdict.blame,
-            "detail": verdict.detail,
-            "warnings": list(verdict.warnings),
-        },
+        "verdict": verdict.as_dict(),
         "exit": exit_record(exit_),
         "resources": asdict(exit_.resources if exit_ else Resources()),
         "log_truncated": bool(exit_ and exit_.log_truncated),
@@ -187,7 +183,8 @@ def evaluate(
         except PlatformError as error:
             if error.code in ("E301", "E305", "E311"):
                 raise
-            done = Evaluated("error", f"{error.what}. {error.why}".strip(), None, evaluator.image.id, "", "")
+            told = Detail("platform", what=error.what, why=error.why)
+            done = Evaluated("error", told, None, evaluator.image.id, "", "")
         return archive.add_evaluation(
             attempt, staging, _evaluation_record(attempt, staging, evaluator, dataset, done)
         )
@@ -216,7 +213,8 @@ def _evaluation_record(
         "status": done.status,
         "fault": done.fault if done.status == "error" else None,
         "final": done.final,
-        "message": done.message,
+        "message": str(done.detail),
+        "detail": done.detail.as_dict(),
         "exit": exit_record(done.exit),
     }
 

@@ -21,6 +21,7 @@ from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
 from runner.model.task import Dataset, Task
 from runner.tasks.files import inputs_digest, missing_sources, truths_digest, why_stage_missing
+from schemas.details import Detail
 
 MANY = 30  # measures that are asked for one by one
 
@@ -60,10 +61,10 @@ def ask(engine: Engine, task: Task, default_image: str) -> list[Answer]:
     together = tried(task)
     if together.status != "error":
         return _all(task, True, "")
-    return _one_by_one(task, together.message, tried)
+    return _one_by_one(task, together.detail, tried)
 
 
-def _one_by_one(task: Task, together: str, tried: Callable[[Task], Evaluated]) -> list[Answer]:
+def _one_by_one(task: Task, together: Detail, tried: Callable[[Task], Evaluated]) -> list[Answer]:
     """Ask for every measure alone, after asking for all at once failed."""
     if not 1 < len(task.measures) <= MANY:
         alone = {name: Evaluated("error", together, None, "", "", "") for name in task.measures}
@@ -73,13 +74,13 @@ def _one_by_one(task: Task, together: str, tried: Callable[[Task], Evaluated]) -
     # A stranger's evaluator may fail on a run without lines: if it fails on all, that says nothing of the measures.
     certain = task.evaluator_image is None or 0 < len(failing) < len(alone)
     if not failing:  # each alone, but not together
-        return _all(task, False if task.evaluator_image is None else None, together)
+        return _all(task, False if task.evaluator_image is None else None, str(together))
     return [
         Answer(
             name,
             m.measure,
             True if name not in failing else False if certain else None,
-            alone[name].message if name in failing else "",
+            str(alone[name].detail) if name in failing else "",
         )
         for name, m in task.measures.items()
     ]

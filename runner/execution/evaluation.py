@@ -27,6 +27,7 @@ from runner.tasks.files import view_files
 from runner.tasks.request import SERVICES, request, with_data
 from runner.tasks.services import data_digest, gateway_key
 from schemas import jsonl
+from schemas.details import Detail
 
 REQUEST = "/in/request.json"
 _LINES = jsonl.Rules(duplicates="last", bounded=False)
@@ -45,15 +46,15 @@ SEVERITIES = ("error", "defect", "warning")
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What one evaluation gave. ``status`` is ``valid``, ``invalid`` or ``error``; ``message`` says why.
+    """What one evaluation gave. ``status`` is ``valid``, ``invalid`` or ``error``; ``detail`` says why.
 
     ``final``: of an error, that evaluating again would end the same way; ``fault``: whether the organiser's files are to be
-    mended, or anything else. ``services`` are the digests of the data
+    corrected, or anything else. ``services`` are the digests of the data
     of the services that it saw; ``gateway`` is what the gateway did, None without one.
     """
 
     status: str
-    message: str
+    detail: Detail
     exit: Exit | None
     image_id: str
     started: str
@@ -161,18 +162,18 @@ def evaluate(
             max_bytes=MAX_RESULT_BYTES,
             max_files=16,
         )
-    status, message, fault = _judge(exit_, collected.files, staging, task)
+    status, detail, fault = _judge(exit_, collected.files, staging, task)
     final = False
     if gone and status == "error":
-        message, fault = f"the gateway ended before the evaluator; {message}", "platform"
+        detail, fault = Detail("gateway-ended", message=str(detail)), "platform"
     elif facts is not None:
-        status, message, final = _refusals(task, facts, status, message)
+        status, detail, final = _refusals(task, facts, status, detail)
         fault = "organiser" if final else fault
     if status == "error":
         for name in (*RESULT_FILES, DETAILS):
             (staging / name).unlink(missing_ok=True)
     finished = stamp(SystemClock().now())
-    return Evaluated(status, message, exit_, image.id, started, finished, final, services, facts, fault)
+    return Evaluated(status, detail, exit_, image.id, started, finished, final, services, facts, fault)
 
 
 def _gateway(session: Session, task: Task, beside: GatewaySetup | None) -> GatewayRoom | None:
@@ -197,46 +198,46 @@ def _logs(handle: Handle, staging: Path, cap: int) -> None:
         (staging / "logs" / f"{stream}.log").write_bytes(handle.logs(stream, cap))
 
 
-def _refusals(task: Task, facts: GatewayFacts, status: str, message: str) -> tuple[str, str, bool]:
-    """Status, message and finality when the gateway refused questions for a reason of the organiser's.
+def _refusals(task: Task, facts: GatewayFacts, status: str, detail: Detail) -> tuple[str, Detail, bool]:
+    """Status, detail and finality when the gateway refused questions for a reason of the organiser's.
 
     Scores that were made without these answers are not believed, whatever the evaluator made of it.
     """
     service = task.evaluation_gateway
-    told = refusal(service, facts, "runner reevaluate") if service is not None else None
-    return ("error", told, True) if told else (status, message, False)
+    refused = refusal(service, facts, "runner reevaluate") if service is not None else None
+    return ("error", refused, True) if refused is not None else (status, detail, False)
 
 
 def _judge(
     exit_: Exit, files: tuple[str, ...], staging: Path, task: Task
-) -> tuple[str, str, Literal["organiser", "platform"]]:
-    """Status, message, and (of an error) whose fault: an evaluator that ended well and says error names the organiser's files."""
+) -> tuple[str, Detail, Literal["organiser", "platform"]]:
+    """Status, detail, and (of an error) whose fault: an evaluator that ended well and says error names the organiser's files."""
     if exit_.killed == "cancel":
         raise KeyboardInterrupt
-    if exit_.outside is not None:
-        return "error", f"the evaluator was ended from outside: {exit_.outside}", "platform"
-    if exit_.killed == "time":
-        return (
-            "error",
-            f"the evaluator was killed at its limit of {task.evaluator_limits.wall_clock:g} s",
-            "platform",
-        )
-    if exit_.oom_killed:
-        return "error", "the evaluator was killed because it used more memory than its limit", "platform"
-    if exit_.start_error or exit_.code != 0:
-        return (
-            "error",
-            f"the evaluator ended with {exit_.start_error or f'exit code {exit_.code}'}",
-            "platform",
-        )
+    broken = _broken(exit_, task)
     missing = [name for name in RESULT_FILES if name not in files]
-    if missing:
-        return "error", f"the evaluator did not write {', '.join(missing)}", "platform"
-    broken = contract_problem(staging, task)
-    if broken:
-        return "error", f"the evaluator's output breaks the contract: {broken}", "platform"
+    if broken is None and missing:
+        broken = Detail("results-missing", files=", ".join(missing))
+    if broken is None and (problem := contract_problem(staging, task)):
+        broken = Detail("contract-broken", what=problem)
+    if broken is not None:
+        return "error", broken, "platform"
     result = json.loads((staging / "result.json").read_bytes())
-    return result["status"], schemas.show(result.get("message", ""), 500), "organiser"
+    said = Detail("evaluator-said", message=schemas.show(result.get("message", ""), 500))
+    return result["status"], said, "organiser"
+
+
+def _broken(exit_: Exit, task: Task) -> Detail | None:
+    """How the evaluator's container failed; None when it ended well."""
+    if exit_.outside is not None:
+        return Detail("evaluator-outside", how=exit_.outside)
+    if exit_.killed == "time":
+        return Detail("evaluator-time", limit=task.evaluator_limits.wall_clock)
+    if exit_.oom_killed:
+        return Detail("evaluator-memory")
+    if exit_.start_error:
+        return Detail("evaluator-not-started", error=exit_.start_error)
+    return None if exit_.code == 0 else Detail("evaluator-exit", code=-1 if exit_.code is None else exit_.code)
 
 
 def contract_problem(folder: Path, task: Task) -> str:

@@ -32,6 +32,7 @@ from runner.submissions.bundle import Bundle, provisional, registration
 from runner.submissions.definition import SubmissionFile
 from runner.tasks.files import view_files
 from runner.views.audience import Audience, RunView, escape, redact_run
+from schemas.details import read as read_detail
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Checked:
         if self.detail.run.outcome.verdict != "ok" or last is None:
             return False
         record = last.record(check=False)
-        return record["status"] == "error" and str(record.get("message")).startswith("E408")
+        said = read_detail(record.get("detail"), str(record.get("message") or ""))
+        return record["status"] == "error" and said.code == "E408"
 
     @property
     def our_failure(self) -> str:

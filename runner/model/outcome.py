@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from runner.model.verdict import TABLE, Blame
+from schemas.details import Detail
 
 Name = Literal["pending", "running", "scored", "invalid", "failed", "held", "cancelled", "withdrawn"]
 Todo = Literal["run", "evaluate", "nothing"]
 
 # A failure of ours is tried again twice by itself; then the organiser has to look.
 TRIES = 3
-# Except for these, which begin a detail: only the organiser can mend them, and until then it would end the same way.
-MENDED_FIRST = ("E402: ", "E408: ", "E409: ")
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,14 @@ class AttemptFacts:
 
     number: int
     verdict: str
-    detail: str = ""
+    detail: Detail | None = None
     seq: int = 0
     evaluations: tuple[EvaluationFacts, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """The detail in words; empty without one."""
+        return "" if self.detail is None else str(self.detail)
 
 
 @dataclass(frozen=True)
@@ -128,15 +132,16 @@ def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) ->
     if last.verdict == "killed-outside":
         # Whoever ends containers on the machine would end the next one too: it is not tried again by itself.
         return _held(
-            last, None, "platform", f"killed-outside: {last.detail}", says=TABLE["killed-outside"].says
+            last, None, "platform", f"killed-outside: {last.why}", says=TABLE["killed-outside"].says
         )
     broken = [a for a in attempts if a.verdict == "platform-error"]
     verdict = TABLE["platform-error"]
-    if len(broken) < TRIES and not last.detail.startswith(MENDED_FIRST):
+    # What only the organiser can correct would end the same way until then.
+    if len(broken) < TRIES and not (last.detail and last.detail.code):
         return Outcome(
             "pending",
             verdict.says,
-            f"platform failure {len(broken)} of {TRIES}: {last.detail}",
+            f"platform failure {len(broken)} of {TRIES}: {last.why}",
             "Nothing to do: it is run again.",
             "platform",
             todo="run",
@@ -144,7 +149,7 @@ def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) ->
             verdict=last.verdict,
         )
     return _held(
-        last, None, "platform", f"{len(broken)} attempts failed on our side; the last: {last.detail}"
+        last, None, "platform", f"{len(broken)} attempts failed on our side; the last: {last.why}"
     )
 
 

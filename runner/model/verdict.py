@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from runner.model.container import Exit
 from runner.model.limits import Limits
+from schemas.details import Detail
+from schemas.details import read as read_detail
 
 Blame = Literal["participant", "platform", "none"]
 
@@ -79,32 +81,45 @@ TABLE: dict[str, VerdictKind] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one attempt ended: the table's row by name, the facts in one line, and warnings beside it."""
+    """How one attempt ended: the table's row by name, the fact that decided, and warnings beside it."""
 
     name: str
-    detail: str = ""
-    warnings: tuple[str, ...] = ()
+    detail: Detail | None = None
+    warnings: tuple[Detail, ...] = ()
 
     @property
     def blame(self) -> Blame:
         return TABLE[self.name].blame
 
-    @property
-    def says(self) -> str:
-        return TABLE[self.name].says
+    def as_dict(self) -> dict[str, Any]:
+        """As ``run.json`` has it: the details, and their words for readers of the file."""
+        return {
+            "name": self.name,
+            "blame": self.blame,
+            "detail": "" if self.detail is None else str(self.detail),
+            "warnings": [str(warning) for warning in self.warnings],
+            "details": {
+                "reason": None if self.detail is None else self.detail.as_dict(),
+                "warnings": [warning.as_dict() for warning in self.warnings],
+            },
+        }
 
-    @property
-    def next(self) -> str:
-        return TABLE[self.name].next
 
-    @property
-    def ok(self) -> bool:
-        return self.name == "ok"
+def read_verdict(stored: Mapping[str, Any]) -> Verdict:
+    """The verdict that ``run.json`` has; the details of one from before there were kinds are texts."""
+    text, lines = stored.get("detail") or "", stored.get("warnings") or []
+    if (details := stored.get("details")) is None:
+        details = {"reason": None, "warnings": [None] * len(lines)}
+    return Verdict(
+        stored["name"],
+        read_detail(details["reason"], text) if text else None,
+        tuple(map(read_detail, details["warnings"], lines)),
+    )
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the verdict is decided from. ``platform`` is the text of a failure of ours, if there was one.
+    """What the verdict is decided from. ``platform`` is a failure of ours, if there was one.
 
     Of servers: ``disputed`` says how a server of ours that the software can reach failed, ``unhealthy`` why the
     software was never ready. After it was ``ready``, how its container ended decides nothing any more: what it did
@@ -115,15 +130,11 @@ class Facts:
     output_present: bool
     output_full: bool
     refused: tuple[tuple[str, str], ...] = ()
-    platform: str | None = None
-    unhealthy: str | None = None
-    disputed: str | None = None
+    platform: Detail | None = None
+    unhealthy: Detail | None = None
+    disputed: Detail | None = None
     ready: bool = False
-    notes: tuple[str, ...] = ()
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:.0f} MiB"
+    notes: tuple[Detail, ...] = ()
 
 
 def decide(facts: Facts, limits: Limits, expected: str) -> Verdict:
@@ -132,56 +143,60 @@ def decide(facts: Facts, limits: Limits, expected: str) -> Verdict:
     ``expected`` is the name of the run file the task asks for. Everything that did not decide but is worth
     knowing (a memory-killed child, a full volume, a cut log, refused files) becomes a warning.
     """
-    exit_ = facts.exit
-    if facts.platform is not None or exit_ is None:
-        return Verdict("platform-error", facts.platform or "the container never ran")
-    warnings = list(_warnings(facts, exit_))
+    if facts.platform is not None or facts.exit is None:
+        return Verdict("platform-error", facts.platform or Detail("never-ran"))
+    name, detail = _decided(facts, facts.exit, limits, expected)
+    return Verdict(name, detail, tuple(_warnings(facts, facts.exit)))
+
+
+def _decided(facts: Facts, exit_: Exit, limits: Limits, expected: str) -> tuple[str, Detail | None]:
+    code = -1 if exit_.code is None else exit_.code
     if exit_.killed == "cancel":
-        return Verdict("cancelled", "stopped by a person", tuple(warnings))
+        return "cancelled", Detail("stopped")
     if exit_.outside is not None:
-        return Verdict("killed-outside", exit_.outside, tuple(warnings))
+        return "killed-outside", Detail("ended-outside", how=exit_.outside)
     if facts.disputed is not None:
-        return Verdict("disputed", facts.disputed, tuple(warnings))
+        return "disputed", facts.disputed
     if exit_.killed == "time":
-        return Verdict("time-limit", f"killed after {limits.wall_clock:g} s", tuple(warnings))
+        return "time-limit", Detail("wall-clock", limit=limits.wall_clock)
     if exit_.start_error is not None:
-        return Verdict("run-error", f"could not be started: {exit_.start_error}", tuple(warnings))
-    if not (facts.ready or exit_.killed == "stop") and exit_.code != 0:
-        code = exit_.code if exit_.code is not None else -1
-        if exit_.oom_killed:
-            return Verdict("memory-limit", f"exit code {code}; limit {_mib(limits.memory)}", tuple(warnings))
-        if facts.output_full:
-            return Verdict(
-                "output-limit", f"exit code {code}; the output directory was full", tuple(warnings)
-            )
-        if code > 128:
-            hint = " (SIGKILL that we did not send: often memory)" if code == 137 else ""
-            return Verdict("signal", f"killed by signal {code - 128}{hint}", tuple(warnings))
-        return Verdict("run-error", f"exit code {code}", tuple(warnings))
-    if facts.unhealthy:
-        return Verdict("unhealthy", facts.unhealthy, tuple(warnings))
-    if not facts.output_present:
-        return Verdict("no-output", _absent(facts, expected), tuple(warnings))
-    return Verdict("ok", "", tuple(warnings))
+        return "run-error", Detail("not-started", error=exit_.start_error)
+    if not (facts.ready or exit_.killed == "stop") and code != 0:
+        return _failed(code, exit_.oom_killed, facts.output_full, limits)
+    if facts.unhealthy is not None:
+        return "unhealthy", facts.unhealthy
+    return ("ok", None) if facts.output_present else ("no-output", _absent(facts, expected))
 
 
-def _warnings(facts: Facts, exit_: Exit) -> list[str]:
-    found = list(facts.notes)
+def _failed(code: int, oom_killed: bool, output_full: bool, limits: Limits) -> tuple[str, Detail]:
+    """Of a software that ended with another exit ``code`` than 0."""
+    if oom_killed:
+        return "memory-limit", Detail("memory", code=code, limit=limits.memory)
+    if output_full:
+        return "output-limit", Detail("output-full", code=code)
+    if code > 128:
+        return "signal", Detail("killed" if code == 137 else "signal", signal=code - 128)
+    return "run-error", Detail("exit-code", code=code)
+
+
+def _warnings(facts: Facts, exit_: Exit) -> Iterator[Detail]:
+    yield from facts.notes
     if facts.ready and exit_.killed is None:
-        how = " (memory)" if exit_.oom_killed else ""
-        found.append(f"the server ended by itself during the run, with exit code {exit_.code}{how}")
+        kind = "server-ended-memory" if exit_.oom_killed else "server-ended"
+        yield Detail(kind, code=-1 if exit_.code is None else exit_.code)
     elif exit_.oom_killed and (exit_.code == 0 or exit_.killed == "stop"):
-        found.append("a child process was killed for memory while the main process went on")
+        yield Detail("child-memory")
     if facts.output_full and exit_.code == 0:
-        found.append("the output directory was full at the end: the run file may be cut off")
+        yield Detail("full-at-end")
     if exit_.log_truncated:
-        found.append("the log was longer than its limit and was cut")
-    found += [f"not taken from the output directory: {name} ({why})" for name, why in facts.refused]
-    return found
-
-
-def _absent(facts: Facts, expected: str) -> str:
+        yield Detail("log-cut")
     for name, why in facts.refused:
-        if re.sub(r"\.gz$", "", name) == re.sub(r"\.gz$", "", expected):
-            return f"{name} is not usable: {why}"
-    return f"{expected} (or {expected}.gz) is not in the output directory"
+        yield Detail("refused-file", file=name, why=why)
+
+
+def _absent(facts: Facts, expected: str) -> Detail:
+    wanted = expected.removesuffix(".gz")
+    for name, why in facts.refused:
+        if name.removesuffix(".gz") == wanted:
+            return Detail("unusable-file", file=name, why=why)
+    return Detail("no-file", file=expected)

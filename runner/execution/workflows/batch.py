@@ -16,6 +16,7 @@ from runner.model.verdict import Facts, decide
 from runner.tasks.data_files import folder_files
 from runner.tasks.files import model_digest, view_files
 from runner.tasks.tira import INPUT, OUTPUT, input_run_paths
+from schemas.details import Detail
 
 
 def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Callable[[], bool]) -> Executed:
@@ -36,7 +37,7 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     except PlatformError as error:
         if error.code in ("E301", "E311"):
             raise
-        platform = f"{error.what}. {error.why}".strip()
+        platform = Detail("platform", what=error.what, why=error.why)
     run_file = _run_file(collected, job.task.output)
     facts = Facts(
         exit=exit_,

@@ -21,6 +21,7 @@ from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.model.limits import GIB, MIB, parse_duration
 from runner.model.service import FOLDER, SOCKET, Service
+from schemas.details import Detail
 
 KIB = 1024
 REPLIES = "replies.jsonl"
@@ -218,30 +219,19 @@ def read_calls(path: Path, *, replay: bool, price: Mapping[str, float] | None = 
     return GatewayFacts(count, asked, dict(refused), replay, used)
 
 
-def refusal(service: Service, facts: GatewayFacts, then: str) -> str | None:
-    """What the organiser has to mend when the gateway refused questions for a reason of theirs; None if it did not.
+def refusal(service: Service, facts: GatewayFacts, then: str) -> Detail | None:
+    """What the organiser has to correct when the gateway refused questions for a reason of theirs; None if it did not.
 
-    The words begin with the code of the error; ``then`` says how to do the work again.
+    ``then`` is the command that does the work again.
     """
     if facts.unknown:
-        return (
-            f"E408: {facts.refused['unknown_reply']} of {facts.calls} questions to models have no kept reply, "
-            f"and there is no key to ask them: set {service.options['key']} in the runner's environment, then {then}"
-        )
+        refused, key = facts.refused["unknown_reply"], service.options["key"]
+        return Detail("replies-unknown", refused=refused, calls=facts.calls, key=key, then=then)
     if facts.key_refused:
-        return (
-            f"E408: the endpoint of services.gateway refuses the key: mend {service.options.get('key', 'it')}, "
-            f"then {then}"
-        )
+        return Detail("key-refused", key=service.options.get("key", "it"), then=then)
     share = service.options.get("calls_per_run")
     if facts.over_budget and share is not None and facts.used.calls >= share:
-        return (
-            f"E409: this work used up its share of the budget, {share} calls: raise calls_per_run of services.gateway in "
-            f"task.yaml, then {then}; what was answered is kept and costs nothing again"
-        )
+        return Detail("share-spent", calls=share, then=then)
     if facts.over_budget:
-        return (
-            f"E409: the budget of services.gateway was used up after {facts.asked} calls of this work: raise calls, "
-            f"tokens or cost in task.yaml, then {then}; what was answered is kept and costs nothing again"
-        )
+        return Detail("budget-spent", asked=facts.asked, then=then)
     return None

@@ -27,6 +27,7 @@ from runner.model.clock import SystemClock, stamp
 from runner.model.container import Collected, Exit
 from runner.model.errors import PlatformError
 from runner.model.verdict import Facts, decide
+from schemas.details import Detail
 
 POLL = 0.25  # seconds between looks at the containers
 OUTAGE = 60.0  # seconds that the engine may be away
@@ -43,7 +44,11 @@ class _Cancelled(Exception):
 
 
 class _Disputed(Exception):
-    """A server that the software can reach has failed while the software ran; the words say how."""
+    """A server that the software can reach has failed while the software ran; ``detail`` says how."""
+
+    def __init__(self, detail: Detail) -> None:
+        super().__init__(str(detail))
+        self.detail = detail
 
 
 @dataclass
@@ -52,11 +57,11 @@ class _RunFacts:
 
     exit: Exit | None = None
     collected: Collected = field(default_factory=Collected)
-    disputed: str | None = None
-    unhealthy: str | None = None
+    disputed: Detail | None = None
+    unhealthy: Detail | None = None
     ready: bool = False
-    notes: tuple[str, ...] = ()
-    refusal: str | None = None  # what the organiser has to mend before the gateway can be asked
+    notes: tuple[Detail, ...] = ()
+    refusal: Detail | None = None  # what the organiser has to correct before the gateway can be asked
 
 
 def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Callable[[], bool]) -> Executed:
@@ -81,12 +86,12 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
         if error.code in ("E301", "E305", "E311"):
             # An engine that is gone, or can never give what the task asks for, says nothing about this run.
             raise
-        platform = f"{error.what}. {error.why}".strip()
+        platform = Detail("platform", what=error.what, why=error.why)
         if error.code == "E402":
             # It would end in the same way again: the outcome is held for the organiser at once.
-            platform = (
-                f"E402: {platform.rstrip('.')}; {error.fix}, then runner evaluate --run {job.run_id} --force"
-            )
+            then = f"runner evaluate --run {job.run_id} --force"
+            why = error.why.rstrip(".")
+            platform = Detail("task-files", what=error.what, why=why, fix=error.fix, then=then)
         if cancelled() or (course.exit is not None and course.exit.killed == "cancel"):
             # What a killed room looks like from inside is no failure of ours.
             platform, course.exit = None, Exit(code=None, killed="cancel")
@@ -126,7 +131,7 @@ def _in_the_room(
         try:
             _Watch(servers, software, driver, begun, cancelled).until_done()
         except _Disputed as dispute:
-            course.disputed = str(dispute)
+            course.disputed = dispute.detail
         except _Cancelled:
             # Also when it had ended by itself a moment before.
             course.exit = replace(software.wait(0, lambda: True), killed="cancel")
@@ -230,21 +235,24 @@ class _Watch:
             if self.servers.handles[name].wait(0).outside is not None:
                 # Not within the software's reach.
                 raise PlatformError(f"the {REACHABLE[name]} was ended from outside", why=self._how(name))
-            raise _Disputed(f"the {REACHABLE[name]} ended while the run went on ({self._how(name)})")
+            raise _Disputed(Detail("reachable-ended", part=REACHABLE[name], **self._facts(name)))
         if "watch" in ended:
-            raise _Disputed(f"the argument index stopped answering: {self._how('watch')}")
+            raise _Disputed(Detail("reachable-silent", **self._facts("watch")))
         for name in (one for one in OURS if one in ended):
             if self.servers.refuses(name):
                 raise refused(PARTS[name], self.servers.last_words(name, WORDS))
             raise PlatformError(f"the {PARTS[name]} ended while the run went on", why=self._how(name))
         return "driver" in ended
 
-    def _how(self, name: str) -> str:
+    def _facts(self, name: str) -> dict[str, Any]:
+        """How a container of ours ended, and what it said last: fields of the details about it."""
         end = self.servers.handles[name].wait(0)
         if end.killed == "cancel":
             raise _Cancelled
-        facts = end.outside or ("out of memory" if end.oom_killed else f"exit code {end.code}")
-        return f"{facts}. {self.servers.last_words(name)}".strip(". ")
+        return {"how": _end(end), "said": self.servers.last_words(name).strip(". ")}
+
+    def _how(self, name: str) -> str:
+        return str(Detail("ended", **self._facts(name)))
 
 
 def _conclude(job: Job, servers: Servers, driver: Handle, staging: Path, course: _RunFacts) -> None:
@@ -263,8 +271,8 @@ def _conclude(job: Job, servers: Servers, driver: Handle, staging: Path, course:
         return
     report = _report(logs / REPORT)
     if report is None:
-        how = end.outside or ("out of memory" if end.oom_killed else f"exit code {end.code}")
-        raise PlatformError("the driver failed", why=f"{how}. {servers.last_words('driver')}".strip())
+        how = Detail("ended", how=_end(end), said=servers.last_words("driver"))
+        raise PlatformError("the driver failed", why=str(how))
     if report["failure"] is not None:
         part, message = report["failure"]["part"], report["failure"]["message"]
         if part == "input":
@@ -276,11 +284,15 @@ def _conclude(job: Job, servers: Servers, driver: Handle, staging: Path, course:
         course.unhealthy = _never_ready(servers, course.exit)
 
 
-def _never_ready(servers: Servers, end: Exit | None) -> str:
-    where = f"on port {servers.talk.port}"
+def _end(end: Exit) -> dict[str, Any]:
+    return {"code": end.code, "memory": end.oom_killed, "outside": end.outside}
+
+
+def _never_ready(servers: Servers, end: Exit | None) -> Detail:
+    port = servers.talk.port
     if end is not None and end.killed is None and end.start_error is None:
-        return f"it ended with exit code {end.code} before it listened {where}"
-    return f"nothing listened {where} within {servers.talk.ready:g} s"
+        return Detail("ended-before-ready", code=-1 if end.code is None else end.code, port=port)
+    return Detail("never-listened", port=port, seconds=servers.talk.ready)
 
 
 def _collect_served(servers: Servers, staging: Path) -> None:
@@ -309,7 +321,7 @@ def _report(path: Path) -> dict[str, Any] | None:
     return None if schemas.validate(doc, "driver-report") else doc.data
 
 
-def _notes(report: dict[str, Any], turns: Path) -> Iterator[str]:
+def _notes(report: dict[str, Any], turns: Path) -> Iterator[Detail]:
     """What a team should know of a run that went well as a whole: how many answers failed, and how."""
     if not report["failed"]:
         return
@@ -321,5 +333,4 @@ def _notes(report: dict[str, Any], turns: Path) -> Iterator[str]:
                 row = doc.data if isinstance(doc.data, dict) else {}
                 if isinstance(row.get("failure"), dict):
                     counts[schemas.show(row["failure"].get("class"), 20)] += 1
-    how = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-    yield f"{report['failed']} of {report['turns']} answers failed" + (f": {how}" if how else "")
+    yield Detail("answers-failed", failed=report["failed"], turns=report["turns"], classes=dict(counts))

@@ -34,6 +34,7 @@ from sqlalchemy.exc import IntegrityError
 from runner.model.dates import DateError, parse
 from runner.model.errors import PlatformError
 from runner.model.pins import Pins, of_request
+from runner.model.verdict import read_verdict
 from runner.records.archive import Evaluation, RunArchive, read_json
 from runner.records.events import Event
 from runner.records.snapshot import read_snapshot
@@ -163,7 +164,7 @@ def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
     _check_manifest(event, attempt.manifest_digest())
     run, lock = attempt.record(check=False), attempt.lock(check=False)
     _ensure_run(connection, d["run"], lock["submission_id"], d["task"], lock["dataset"], lock["scenario"])
-    used = run.get("resources") or {}
+    used, verdict = run.get("resources") or {}, read_verdict(run["verdict"])
     connection.execute(
         t.attempts.insert().values(
             run=d["run"],
@@ -171,9 +172,9 @@ def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
             lock_digest=run["lock_digest"],
             started=run["started"],
             finished=run["finished"],
-            verdict=run["verdict"]["name"],
-            detail=run["verdict"].get("detail") or "",
-            warnings=json.dumps(run["verdict"].get("warnings") or []),
+            verdict=verdict.name,
+            detail="" if verdict.detail is None else json.dumps(verdict.detail.as_dict(), sort_keys=True),
+            warnings=json.dumps([warning.as_dict() for warning in verdict.warnings], sort_keys=True),
             wall_seconds=used.get("wall_seconds"),
             cpu_seconds=used.get("cpu_seconds"),
             memory_peak=used.get("memory_peak"),

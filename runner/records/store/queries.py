@@ -21,6 +21,7 @@ from runner.records.archive import Attempt, Evaluation, check_manifest
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
 from runner.records.store.history import submission_of
+from schemas.details import read as read_detail
 
 
 @dataclass(frozen=True)
@@ -236,7 +237,7 @@ def _facts(attempt: Mapping[str, Any], evaluations: list[Mapping[str, Any]]) -> 
     return AttemptFacts(
         attempt["number"],
         attempt["verdict"],
-        attempt["detail"],
+        read_detail(json.loads(attempt["detail"])) if attempt["detail"] else None,
         attempt["seq"],
         tuple(
             EvaluationFacts(

@@ -74,8 +74,8 @@ attempts = Table(
     Column("started", Text, nullable=False),
     Column("finished", Text, nullable=False),
     Column("verdict", Text, nullable=False),
-    Column("detail", Text, nullable=False),
-    Column("warnings", Text, nullable=False),  # JSON list
+    Column("detail", Text, nullable=False),  # JSON object (schemas.details), or empty
+    Column("warnings", Text, nullable=False),  # JSON list of such objects
     Column("wall_seconds", Float),
     Column("cpu_seconds", Float),
     Column("memory_peak", BigInteger),

@@ -10,6 +10,7 @@ from typing import Any
 
 from evaluator import __version__
 from evaluator.findings import Log, plain
+from schemas.details import Detail
 
 
 class Sink:
@@ -17,7 +18,7 @@ class Sink:
 
     ``findings`` is the log; ``run_tag`` is what the run calls itself; ``pending`` says why a measure has no value yet
     (its truths are still to be made); ``judge`` are the facts about who judged, if somebody or something did;
-    ``notes`` are lines that a reader has to know beside the scores; ``details`` say what the scores are made of, one
+    ``noted`` is what a reader has to know beside the scores (:meth:`note`); ``details`` say what the scores are made of, one
     object a topic.
     """
 
@@ -27,9 +28,23 @@ class Sink:
         self.aggregates: dict[str, dict[str, Any]] = {}
         self.pending: dict[str, str] = {}
         self.judge: dict[str, Any] | None = None
-        self.notes: list[str] = []
+        self.noted: list[Detail] = []
         self.details: list[Mapping[str, Any]] = []
         self._scores: list[tuple[str, str, float, Mapping[str, Any]]] = []
+
+    def note(self, kind: str, /, **fields: Any) -> None:
+        """Say something beside the scores, once: a kind of :data:`schemas.details.KINDS` and its fields.
+
+        What none of them says is of kind ``text``, which only those see who see the run's own words. Raises ValueError.
+        """
+        detail = Detail(kind, **fields)
+        if detail not in self.noted:
+            self.noted.append(detail)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was noted, in words of at most 300 characters each."""
+        return tuple(str(detail)[:300] for detail in self.noted)
 
     def score(self, measure: str, topic: str, value: float, facets: Mapping[str, Any] | None = None) -> None:
         """Note one measure's value for one topic. Raises ValueError unless it is finite."""
@@ -56,6 +71,9 @@ class Sink:
             "interval": None if interval is None else list(interval),
         }
 
+    def _notes(self) -> dict[str, Any]:
+        return {"notes": self.notes, "note_details": [detail.as_dict() for detail in self.noted]}
+
     def write(self, output: Path, *, status: str | None = None, message: str = "") -> None:
         """Write ``scores.jsonl``, ``findings.jsonl`` and, last, ``result.json`` into ``output``.
 
@@ -80,7 +98,7 @@ class Sink:
             "measures": self.aggregates if valid else {},
             **({"pending": self.pending} if valid and self.pending else {}),
             **({"judge": self.judge} if valid and self.judge else {}),
-            **({"notes": self.notes} if valid and self.notes else {}),
+            **(self._notes() if valid and self.noted else {}),
             "findings": self.findings.as_json(),
             "run_tag": None if self.run_tag is None else plain(self.run_tag, 40),
             "message": message or self.findings.summary(),

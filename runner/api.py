@@ -131,7 +131,8 @@ class Home:
         Values by a definition that the task no longer has are left out.
         """
         from runner.records.store import queries
-        from runner.views.audience import topics_escaped, topics_open
+        from runner.views.audience import topics_open
+        from runner.views.redact import topics_escaped
 
         with self._store() as store:
             return frames.topic_scores(
@@ -144,7 +145,7 @@ class Home:
     def findings(self, task: str | None = None) -> pd.DataFrame:
         """What the evaluator found in the output of runs: one row a run and code; on hidden data only the gravest one."""
         from runner.records.store import queries
-        from runner.views.audience import redact_findings
+        from runner.views.redact import redact_findings
 
         with self._store() as store:
             return frames.findings(

@@ -66,6 +66,42 @@ KINDS: Mapping[str, str] = {
     "results-missing": "the evaluator did not write {files:text}",
     "contract-broken": "the evaluator's output breaks the contract: {what:text}",
     "gateway-ended": "the gateway ended before the evaluator; {message:text}",
+    # Notes of our evaluator beside scores.
+    "nothing-judged": "{message:text}",
+    "no-subtopics": "{measure:text} is a measure of subtopics, but {truths:text} has one subtopic only",
+    "unchecked-double": "not cross-checked with ir_measures: scores are compared in double precision, and trec_eval's code in "
+    "ir_measures knows single precision only",
+    "unchecked-findings": "not cross-checked with ir_measures: the run has findings, so that not everything in its file counts "
+    "as it stands",
+    "same-value": "left out of diversity, because all arguments have the same value: {names:text}",
+    "own-times": "Times are what the run's file says itself: nobody measured them",
+    "turns-unanswered": "{failed:count} of {turns:count} turns have no answer and count 0",
+    "index-unnoted": "Nobody noted what the index returned: provenance is that of id and text alone",
+    "people-judged": "People have judged {judged:count} of {answers:count} answers",
+    "judges-judged": "Judges have judged {judged:count} of {answers:count} answers",
+    "refused-as-no": "{refused:count} of {asked:count} questions were refused by the judge's endpoint (as a filter of contents "
+    "may) and count as no",
+    "report-rules": "{rules:text}; nuggets count {credit:credit}",
+    "reports-cut": "{cut:count} of {reports:count} reports were cut at their limit before they were judged",
+    "reports-missing": "{missing:count} of {topics:count} topics have no report and count 0",
+    "reports-left-out": "{missing:count} of {topics:count} topics have no report and are left out",
+    "judge-untested": "nobody has measured whether this judge obeys orders in a report (evaluator argue canaries --reliability): "
+    "what a report without worth would get is not known",
+    "replies-unreadable": "{unread:count} of {asked:count} replies about {about:text} could not be read; the default of the "
+    "judgment was taken",
+    "refused-default": "{refused:count} of {asked:count} questions were refused by the judge's endpoint (as a filter of contents "
+    "may); the default of the judgment was taken",
+    # Of a judge.
+    "word-counts": "counts words only: a weak judge, for orientation",
+    "embeddings": "Counts words and compares embeddings. The figures are its accuracy on labelled pairs that it was not tuned "
+    "on: in English, about aerodynamics, half of them with the answer YES.",
+    "majority": "{annotators:annotators}; the majority counts, a tie is one half",
+    "strict-majority": "{annotators:annotators}; the majority counts, a tie counts against the report",
+}
+CREDITS = {
+    "citation": "of the citations that support their sentence",
+    "sentence": "of fully supported sentences",
+    "none": "of all sentences",
 }
 
 # The error codes of causes that only the organiser can correct: trying again before that would end the same way.
@@ -114,8 +150,13 @@ TYPES: Mapping[str, tuple[Callable[[object], bool], Callable[[Any], str]]] = {
     "count": (_is_int, "{:,}".format),
     "seconds": (_is_number, "{:g}".format),
     "mebibytes": (_is_int, lambda value: f"{value / 2**20:.0f} MiB"),  # of bytes
-    "end": (_is_end, _end),  # how a container ended: its exit code, whether it lacked memory, who else ended it
+    "end": (
+        _is_end,
+        _end,
+    ),  # how a container ended: its exit code, whether it lacked memory, who else ended it
     "counts": (_is_counts, _counts),  # how often, by name
+    "annotators": (_is_int, lambda value: f"{value} annotator{'' if value == 1 else 's'}"),
+    "credit": (CREDITS.__contains__, CREDITS.__getitem__),  # which sentences count for a nugget
 }
 
 
@@ -166,13 +207,16 @@ class Detail:
 
     def only(self, names: Collection[str]) -> Detail:
         """The same with the fields ``names`` alone; the words have "…" in place of the others."""
-        return Detail(
-            self.kind, **{n: value if n in names else WITHHELD for n, value in self.fields.items()}
-        )
+        return Detail(self.kind, **{n: value if n in names else WITHHELD for n, value in self.fields.items()})
 
     def as_dict(self) -> dict[str, Any]:
         """As it is written to files (definition ``detail`` of the schemas)."""
         return {"kind": self.kind, **self.fields}
+
+
+def noted(detail: Detail) -> dict[str, Any]:
+    """The keys ``note`` and ``note_detail`` of facts about a judge (schema ``result``)."""
+    return {"note": str(detail), "note_detail": detail.as_dict()}
 
 
 def read(stored: object, text: str = "") -> Detail:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
+from schemas.details import Detail
 
 if TYPE_CHECKING:  # other commands build this parser too, and need none of these
     from evaluator.findings import Log
@@ -154,10 +155,9 @@ def run(args: argparse.Namespace) -> int:
     queries = read_queries(
         args.data, query_file(queries_of, args.split), population, perspective=queries_of == "perspective"
     )
-    from evaluator.kinds.diversity import uneven
-
-    if args.diversity:
-        print("".join(f"{args.data}: {line}\n" for line in uneven(population)), end="", file=sys.stderr)
+    if args.diversity and population.left_out:
+        told = Detail("same-value", names=", ".join(population.left_out))
+        print(f"{args.data}: {told}", file=sys.stderr)
     diversity = args.diversity and bool(population.properties)
     scorer = Scorer(population, CUTOFFS, twins=name == "implicit", diversity=diversity)
     rules = Rules(

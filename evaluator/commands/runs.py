@@ -39,15 +39,18 @@ def run_request(path: Path) -> int:
         print("\n".join(error.lines()), file=sys.stderr)
         Sink(Log(request.run_file)).write(request.output, status="error", message=message)
         return 0
-    sink.notes += _loud(log)
+    loud = _loud(log, sink)
     sink.write(request.output)
-    print("\n".join([*_loud(log), log.summary()]), file=sys.stderr)
+    print("\n".join([*loud, log.summary()]), file=sys.stderr)
     return 0
 
 
-def _loud(log: Log) -> list[str]:
-    """What has to stand beside the scores, because it takes the sense from them."""
-    return [f.message for f in log.sorted() if f.code == "F029"][:5]
+def _loud(log: Log, sink: Sink) -> list[str]:
+    """Note what has to stand beside the scores, because it takes the sense from them; returns it in words."""
+    lines = [f.message for f in log.sorted() if f.code == "F029"][:5]
+    for line in lines:
+        sink.note("nothing-judged", message=line)
+    return lines
 
 
 def local(text: str | None, path: Path | None) -> int:
@@ -75,7 +78,7 @@ def local(text: str | None, path: Path | None) -> int:
     log = Log(name, request.severities, kept=request.max_findings)
     sink = Sink(log)
     find(request.kind).evaluate(request.run / name, request.inputs, request.truths, request, sink)
-    sink.notes += _loud(log)
+    _loud(log, sink)
     lines = [str(f) for f in log.sorted()[:50]]
     total = sum(log.counts.values())
     if total > len(lines):

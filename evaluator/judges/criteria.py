@@ -21,6 +21,7 @@ from evaluator.formats.labels import Label, Score
 from evaluator.measures.agreement import kappa
 from evaluator.measures.examination import Answer, Place
 from schemas.debates import CRITERIA
+from schemas.details import Detail, noted
 
 if TYPE_CHECKING:
     from evaluator.judges.chat import Chat
@@ -95,8 +96,8 @@ def human(
         for claim in meant:
             votes.setdefault((claim, label.turn), {})[label.annotator] = label.values
     people = {name for one in votes.values() for name in one}
-    note = f"{len(people)} annotator{'' if len(people) == 1 else 's'}; the majority counts, a tie is one half"
-    return Judgments(_joined(votes), frozenset(votes), {"name": "people", "note": note})
+    facts = {"name": "people", **noted(Detail("majority", annotators=len(people)))}
+    return Judgments(_joined(votes), frozenset(votes), facts)
 
 
 def software(scores: Iterable[Score], transcripts: Mapping[str, Sequence[int]], name: str = "") -> Judgments:

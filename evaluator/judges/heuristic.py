@@ -19,7 +19,6 @@ from evaluator.measures.debate import Facts, content_words
 from evaluator.measures.readability import sentences
 
 NAME = "heuristic"
-NOTE = "counts words only: a weak judge, for orientation"
 LEAST_WORDS = 8
 MOST_SENTENCES = 3
 LEAST_GROUNDED = 0.5

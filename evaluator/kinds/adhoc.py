@@ -168,7 +168,7 @@ def _note_subtopics(measures: list[Measure], qrels: Qrels, sink: Sink) -> None:
         from evaluator.measures.foreign import without_subtopics
 
         for text in without_subtopics(others, qrels):
-            sink.notes.append(f"{text} is a measure of subtopics, but {qrels.name} has one subtopic only")
+            sink.note("no-subtopics", measure=text, truths=qrels.name)
 
 
 def _cross_check(
@@ -192,8 +192,7 @@ def _cross_check(
     if not asked and not small(qrels, sink.findings):
         return
     if why := incomparable(sink.findings, double=request.double):
-        note = f"not cross-checked with ir_measures: {why}"
-        sink.notes += [note] if note not in sink.notes else []
+        sink.note(why)
     elif (found := cross_check(chosen, qrels, run, computed)) is not None:
         raise EvaluatorError(
             f"the cross-check of {found[0]} with ir_measures failed", found[1] if request.public else ""

@@ -47,9 +47,9 @@ from evaluator.measures.interval import intervals
 from evaluator.request import Request
 from evaluator.scores import Sink
 from schemas.debates import CRITERIA, transcript_digest
+from schemas.details import Detail, noted
 
 SOURCES = ("human", "llm", "software", "heuristic")
-OWN_TIMES = "Times are what the run's file says itself: nobody measured them"
 _FACTS_FIRST = ("llm", "heuristic", "software", "human")  # whose facts stand beside the scores
 
 
@@ -267,7 +267,7 @@ class Sources:
             values[answer.place] = heuristic.judge(
                 answer.text, answer.user, opening, facts, self.options.word_limit
             )
-        return Judgments(values, frozenset(values), {"name": heuristic.NAME, "note": heuristic.NOTE})
+        return Judgments(values, frozenset(values), {"name": heuristic.NAME, **noted(Detail("word-counts"))})
 
     @cached_property
     def llm(self) -> Judgments:
@@ -318,12 +318,8 @@ class _Report:
         if name == "provenance@cited":
             self._cited(i)
             return
-        if (
-            name.startswith("latency")
-            and not self.sources.request.records
-            and OWN_TIMES not in self.sink.notes
-        ):
-            self.sink.notes.append(OWN_TIMES)
+        if name.startswith("latency") and not self.sources.request.records:
+            self.sink.note("own-times")
         measure = self._measures[name]
         by_topic: list[float] = []
         for topic, facts in zip(self.topics, self.run.examined.facts, strict=True):
@@ -412,12 +408,12 @@ class _Report:
     def close(self, criteria_: Mapping[str, Criterion]) -> None:
         """Say who judged, and what was counted. ``criteria_`` are the measures that need a judge, by id."""
         used = {i: m.source for i, m in criteria_.items()}
-        notes, everything = self.sink.notes, self.run.examined.all
+        note, everything = self.sink.note, self.run.examined.all
         failed = sum(not f.answered for f in everything)
         if failed:
-            notes.append(f"{failed:,} of {len(everything):,} turns have no answer and count 0")
+            note("turns-unanswered", failed=failed, turns=len(everything))
         if self.run.index is not None and self.run.rules.served is None:
-            notes.append("Nobody noted what the index returned: provenance is that of id and text alone")
+            note("index-unnoted")
         if not used:
             return
         people = self.sources.human
@@ -432,17 +428,18 @@ class _Report:
             if self.sink.judge is None and judged.values:
                 self.sink.judge = {**facts, "measures": mine}
             if source in ("human", "software") and self.sources.examined.answers:
-                who = "People" if source == "human" else "Judges"
-                looked = sum(a.place in judged.looked for a in self.sources.examined.answers)
-                notes.append(
-                    f"{who} have judged {looked:,} of {len(self.sources.examined.answers):,} answers"
+                answers = self.sources.examined.answers
+                looked = sum(a.place in judged.looked for a in answers)
+                note(
+                    "people-judged" if source == "human" else "judges-judged",
+                    judged=looked,
+                    answers=len(answers),
                 )
             if source == "llm" and judged.values:
                 self._cut_answers()
                 self._addressed()
             if judged.refused:
-                what = f"{len(judged.refused):,} of {judged.asked:,} questions were refused by the judge's endpoint"
-                notes.append(f"{what} (as a filter of contents may) and count as no")
+                note("refused-as-no", refused=len(judged.refused), asked=judged.asked)
             for place_, criterion in judged.refused:
                 topic = self.topics[place_[0]]
                 told = f"the judge's endpoint refused the question about {criterion} of turn {place_[1]}"

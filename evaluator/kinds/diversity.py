@@ -55,7 +55,8 @@ class Diversity:
             )
         population = read_corpus(truths, corpora.pop())
         if any(m.diverse for m in measures.values()):
-            sink.notes += uneven(population)
+            if population.left_out:
+                sink.note("same-value", names=", ".join(population.left_out))
             if len(population.properties) < 1 + any(m.unqueried for m in measures.values()):
                 raise EvaluatorError(
                     "there is no diversity to measure",
@@ -162,17 +163,6 @@ class Options:
                 fix="give it queries (baseline or perspective) and twins (true or false)",
             )
         return Cell(split, rule["queries"], rule.get("twins") is True)
-
-
-def uneven(population: Population) -> list[str]:
-    """What has to be said about properties that do not count: a line, or none."""
-    if not population.left_out:
-        return []
-    return [
-        f"left out of diversity, because all arguments have the same value: {', '.join(population.left_out)}"[
-            :300
-        ]
-    ]
 
 
 def _words(value: Any) -> bool:

@@ -410,38 +410,30 @@ class _Result:
             self.sink.details.append(detail(one, judged.get(topic), cut=cut.get(topic, 0)))
 
     def _remarks(self, scores: RunScores, reports: int) -> None:
-        notes = self.sink.notes
-        credit = {
-            "citation": "of the citations that support their sentence",
-            "sentence": "of fully supported sentences",
-        }
-        notes.append(f"{COMPAT}; nuggets count {credit.get(self.options.credit, 'of all sentences')}")
+        note = self.sink.note
+        note("report-rules", rules=COMPAT, credit=self.options.credit)
         cut = sum(one.cut > 0 for one in self.kept)
         if cut:
-            notes.append(f"{cut:,} of {reports:,} reports were cut at their limit before they were judged")
+            note("reports-cut", cut=cut, reports=reports)
         if scores.missing:
-            counted = "count 0" if self.options.penalize else "are left out"
-            notes.append(
-                f"{len(scores.missing):,} of {len(self.banks):,} topics have no report and {counted}"
-            )
+            kind = "reports-missing" if self.options.penalize else "reports-left-out"
+            note(kind, missing=len(scores.missing), topics=len(self.banks))
         if self.options.judge not in ("human", "lexical"):
             self._addressed()
         if self.outcome.reason is not None:
             return
         if self.options.judge not in ("human", "lexical") and not self._canaries({}):
-            notes.append(
-                "nobody has measured whether this judge obeys orders in a report (evaluator argue canaries --reliability): "
-                "what a report without worth would get is not known"
-            )
+            note("judge-untested")
         tally = self.outcome.judging.tally
-        for kind, count in sorted(tally.defaults.items()):
-            asked = tally.asked[kind]
-            what = f"{count:,} of {asked:,} replies about {str(kind).lower().replace('_', ' ')} could not be read"
-            notes.append(f"{what}; the default of the judgment was taken")
+        for question, count in sorted(tally.defaults.items()):
+            asked = tally.asked[question]
+            about = str(question).lower().replace("_", " ")
+            what = f"{count:,} of {asked:,} replies about {about} could not be read"
+            note("replies-unreadable", unread=count, asked=asked, about=about)
             self.sink.findings.add("F341", None, what, times=count)
         if refused := tally.refused.total():
             what = f"{refused:,} of {tally.total:,} questions were refused by the judge's endpoint"
-            notes.append(f"{what} (as a filter of contents may); the default of the judgment was taken")
+            note("refused-default", refused=refused, asked=tally.total)
             self.sink.findings.add("F343", None, what, times=refused)
 
 

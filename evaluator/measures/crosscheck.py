@@ -40,12 +40,12 @@ def small(qrels: Qrels, log: Log) -> bool:
 
 
 def incomparable(log: Log, *, double: bool) -> str:
-    """Why a run that was scored cannot be checked against its file; empty if it can."""
+    """Why a run that was scored cannot be checked against its file, as a kind of detail; empty if it can."""
     if double:
-        return "scores are compared in double precision, and trec_eval's code in ir_measures knows single precision only"
+        return "unchecked-double"
     passed = {code for code in CODES if code.startswith("F0") and log.severity[code] == "ignore"}
     if log.defects or not (set(log.counts) | passed) <= HARMLESS:
-        return "the run has findings, so that not everything in its file counts as it stands"
+        return "unchecked-findings"
     return ""
 
 

@@ -100,7 +100,8 @@ def result_json(
     changes: Mapping[str, Any] | None = None,
 ) -> None:
     """Print what was done as JSON; ``changes``: what evaluating again changed."""
-    from runner.views.audience import ORGANISER, redact_row
+    from runner.views.audience import ORGANISER
+    from runner.views.redact import redact_row
 
     tasks = coordinator.workspace.tasks
     rows = []

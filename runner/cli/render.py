@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from runner.cli import output
-from runner.views.audience import RunView
+from runner.views.redact import RunView
 
 if TYPE_CHECKING:
     from runner.model.run import Run

@@ -237,7 +237,9 @@ def _broken(exit_: Exit, task: Task) -> Detail | None:
         return Detail("evaluator-memory")
     if exit_.start_error:
         return Detail("evaluator-not-started", error=exit_.start_error)
-    return None if exit_.code == 0 else Detail("evaluator-exit", code=-1 if exit_.code is None else exit_.code)
+    return (
+        None if exit_.code == 0 else Detail("evaluator-exit", code=-1 if exit_.code is None else exit_.code)
+    )
 
 
 def contract_problem(folder: Path, task: Task) -> str:

@@ -31,7 +31,8 @@ from runner.records.store.queries import RunDetail, detail
 from runner.submissions.bundle import Bundle, provisional, registration
 from runner.submissions.definition import SubmissionFile
 from runner.tasks.files import view_files
-from runner.views.audience import Audience, RunView, escape, redact_run
+from runner.views.audience import Audience, escape
+from runner.views.redact import RunView, redact_run
 from schemas.details import read as read_detail
 
 

@@ -57,7 +57,7 @@ class Outcome:
     participant or of the evaluator (escape it, and mind the audience). ``todo`` is what the platform does
     next by itself. ``attempt`` and ``evaluation`` are the numbers of those that decided.
 
-    ``fault`` is of the attempt's last evaluation, if that failed: ``organiser`` (the task's files are to be mended) or
+    ``fault`` is of the attempt's last evaluation, if that failed: ``organiser`` (the task's files are to be corrected) or
     ``platform``. ``old`` says that the scores are those of an evaluation before it.
     """
 
@@ -131,9 +131,7 @@ def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) ->
         return _cancelled(last)
     if last.verdict == "killed-outside":
         # Whoever ends containers on the machine would end the next one too: it is not tried again by itself.
-        return _held(
-            last, None, "platform", f"killed-outside: {last.why}", says=TABLE["killed-outside"].says
-        )
+        return _held(last, None, "platform", f"killed-outside: {last.why}", says=TABLE["killed-outside"].says)
     broken = [a for a in attempts if a.verdict == "platform-error"]
     verdict = TABLE["platform-error"]
     # What only the organiser can correct would end the same way until then.
@@ -148,9 +146,7 @@ def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) ->
             attempt=last.number,
             verdict=last.verdict,
         )
-    return _held(
-        last, None, "platform", f"{len(broken)} attempts failed on our side; the last: {last.why}"
-    )
+    return _held(last, None, "platform", f"{len(broken)} attempts failed on our side; the last: {last.why}")
 
 
 AGAIN_FAILED = "Evaluating it again failed: this is from before."
@@ -244,7 +240,7 @@ def _still(outcome: Outcome, last: EvaluationFacts) -> Outcome:
             part for part in (outcome.reason, f"evaluating it again failed: {last.message}") if part
         ),
         next=outcome.next
-        or "Nothing to do for the team. The organiser: mend what the message names, then runner reevaluate.",
+        or "Nothing to do for the team. The organiser: correct what the message names, then runner reevaluate.",
         fault=last.fault or "platform",
         old=True,
     )

@@ -9,6 +9,7 @@ from typing import Any
 from runner.model.outcome import Outcome
 from runner.model.pins import Pins
 from runner.model.task import Cell, Task
+from schemas.details import Detail
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Run:
     truths_digest: str = ""
     evaluator_image: str = ""
     judge: Mapping[str, Any] | None = None  # who judged, as in result.json
-    notes: tuple[str, ...] = ()
+    notes: tuple[Detail, ...] = ()  # what the evaluator said beside the scores
     ours: bool = True  # evaluated by the platform's own evaluator
     released: bool = False  # the organiser has opened the deciding attempt to its team
     pins: Pins | None = None  # by which definitions it was evaluated; None: not known

@@ -57,12 +57,12 @@ class Staging:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A sealed evaluation of an attempt: ``k`` counts from 1."""
+    """A sealed evaluation of an attempt: ``number`` counts from 1."""
 
     task: str
     run_id: str
     attempt: int
-    k: int
+    number: int
     path: Path
 
     def record(self, *, check: bool = True) -> dict[str, Any]:
@@ -268,7 +268,9 @@ class RunArchive:
             for attempt in self.attempts(task, run_id):
                 if (task, run_id, attempt.number, None) not in known:
                     found.append(attempt)
-                found += [e for e in attempt.evaluations() if (task, run_id, e.attempt, e.k) not in known]
+                found += [
+                    e for e in attempt.evaluations() if (task, run_id, e.attempt, e.number) not in known
+                ]
         return found
 
     def verify(self, events: Iterable[Event] = (), *, complete: bool = False) -> list[Problem]:
@@ -284,7 +286,7 @@ class RunArchive:
                 found[task, run_id, attempt.number, None] = str(attempt.path.relative_to(self.root))
                 for evaluation in attempt.evaluations():
                     problems += self._verify_folder(evaluation.path)
-                    found[task, run_id, attempt.number, evaluation.k] = str(
+                    found[task, run_id, attempt.number, evaluation.number] = str(
                         evaluation.path.relative_to(self.root)
                     )
         named: set[tuple[Any, ...]] = set()

@@ -20,7 +20,7 @@ def commit(store: Store, sealed: Attempt | Evaluation) -> None:
     if isinstance(sealed, Attempt):
         store.commit("attempt-committed", {**data, "attempt": sealed.number}, actor=COORDINATOR)
     else:
-        more = {"attempt": sealed.attempt, "evaluation": sealed.k}
+        more = {"attempt": sealed.attempt, "evaluation": sealed.number}
         store.commit("evaluation-committed", {**data, **more}, actor=COORDINATOR)
 
 

@@ -7,7 +7,6 @@ exit code. Each of these would carry bits of the inputs to its team. So everybod
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,6 @@ SETTLED = (
     "invalid",
     "failed",
 )  # outcomes of which steps are told: those that the software brought about
-_FIGURE = re.compile(r"\d[\d.,]*")
 
 
 def step(value: float | None, steps: Steps) -> str:
@@ -56,11 +54,6 @@ def amount(count: int) -> str:
 def day(stamp: str | None) -> str | None:
     """The day of a time in ISO 8601."""
     return None if stamp is None else stamp[:10]
-
-
-def unnumbered(text: str) -> str:
-    """A note of our own evaluator without its figures: its words are fixed, its counts are not."""
-    return _FIGURE.sub("…", text)
 
 
 def steps_of(run: Run) -> dict[str, str | None]:

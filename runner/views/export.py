@@ -10,7 +10,7 @@ from pathlib import Path
 from runner.model.errors import RunnerError
 from runner.records.archive import walk
 from runner.records.store.queries import RunDetail
-from runner.views.audience import RunView
+from runner.views.redact import RunView
 from schemas.files import atomic_folder
 
 

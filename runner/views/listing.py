@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from runner.model.run import Run
 from runner.model.task import Dataset, Task
 from runner.records.store import queries
-from runner.views.audience import Audience, RunView, redact_row
+from runner.views.audience import Audience
+from runner.views.redact import RunView, redact_row
 
 if TYPE_CHECKING:
     from runner.records.store.connect import Store

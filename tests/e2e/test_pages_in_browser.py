@@ -20,7 +20,8 @@ import pytest
 from filelock import FileLock
 
 from runner.provision.engine import can_install, install
-from runner.views.audience import ORGANISER, redact_run
+from runner.views.audience import ORGANISER
+from runner.views.redact import redact_run
 from runner.views.show import debates as debating
 from runner.views.show import reports as reporting
 from runner.views.show.page import page

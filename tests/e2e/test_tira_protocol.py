@@ -16,7 +16,8 @@ from runner.model.container import ImageRef
 from runner.submissions.load import load_submission
 from runner.tasks.data_files import files_digest, folder_files
 from runner.tasks.load import load_task
-from runner.views.audience import Audience, RunView
+from runner.views.audience import Audience
+from runner.views.redact import RunView
 from tests.e2e.mini import GOOD, Project, call
 
 pytestmark = pytest.mark.engine

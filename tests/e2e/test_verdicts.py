@@ -24,7 +24,8 @@ from runner.model.errors import RunnerError
 from runner.submissions.bundle import provisional
 from runner.submissions.load import load_submission
 from runner.tasks.load import load_task
-from runner.views.audience import Audience, RunView, log_lines, may_export, redact_run
+from runner.views.audience import Audience, may_export
+from runner.views.redact import RunView, log_lines, redact_run
 from tests.verdicts import cases
 
 pytestmark = pytest.mark.engine

@@ -23,7 +23,6 @@ LONG_MODULES = {
     "runner/records/archive.py": "the archive's writers and checks, which must agree",
     "runner/records/store/apply.py": "one function an event",
     "runner/records/store/queries.py": "all questions to the store share their conditions",
-    "runner/views/audience.py": "who may see what is decided in one place",
 }
 LONG_FUNCTIONS = {
     "evaluator/__main__.py:_parser": "the options of a command line, one after the other",

@@ -17,10 +17,11 @@ from runner.model.limits import Limits
 from runner.model.pins import of_task, pins
 from runner.model.run import run_id
 from runner.model.task import Cell, Dataset, Measure, Quota, Scenario, Table, Task
-from runner.model.verdict import TABLE
+from runner.model.verdict import Verdict
 from runner.records.archive import Attempt, Evaluation, RunArchive, write_json
 from runner.records.events import EventLog
 from runner.records.store.connect import Store, open_store
+from schemas.details import Detail, read
 from tests.worlds.definitions import definition
 
 TASK = "toy"
@@ -153,8 +154,8 @@ class World:
         *,
         dataset: str = "test",
         verdict: str = "ok",
-        detail: str = "",
-        warnings: Sequence[str] = (),
+        detail: Detail | str = "",
+        warnings: Sequence[Detail | str] = (),
         commit: bool = True,
         refused: Sequence[tuple[str, str]] = (),
         log: bytes = b"hello\n",
@@ -291,7 +292,7 @@ class World:
             task=TASK,
             run=evaluation.run_id,
             attempt=evaluation.attempt,
-            evaluation=evaluation.k,
+            evaluation=evaluation.number,
             manifest=evaluation.manifest_digest(),
         )
 
@@ -315,14 +316,25 @@ class World:
         return submission
 
 
+def _verdict(
+    name: str, detail: Detail | str, refused: Sequence[tuple[str, str]], warnings: Sequence[Detail | str]
+) -> dict[str, Any]:
+    shown = [*warnings, *(Detail("refused-file", file=file, why=why) for file, why in refused)]
+    typed = [one if isinstance(one, Detail) else read(None, one) for one in shown]
+    made = Verdict(name, read(None, detail) if isinstance(detail, str) else detail, tuple(typed)).as_dict()
+    if not any(isinstance(one, Detail) for one in (detail, *warnings)):
+        del made["details"]
+    return made
+
+
 def fill_attempt(
     archive: RunArchive,
     staging: Any,
     submission: str,
     dataset: str = "test",
     verdict: str = "ok",
-    detail: str = "",
-    warnings: Sequence[str] = (),
+    detail: Detail | str = "",
+    warnings: Sequence[Detail | str] = (),
     refused: Sequence[tuple[str, str]] = (),
     log: bytes = b"hello\n",
     wall: float = 1.5,
@@ -333,7 +345,10 @@ def fill_attempt(
     memory: int = 50 * 2**20,
     exit_code: int | None = None,
 ) -> Attempt:
-    """Write the files of an attempt into ``staging`` and seal it. ``output``: its files, the run file first."""
+    """Write the files of an attempt into ``staging`` and seal it. ``output``: its files, the run file first.
+
+    Without a :class:`Detail` among ``detail`` and ``warnings``, the verdict is as in archives from before there were details.
+    """
     team, software, _ = submission.split(".")
     lock = {
         "schema_version": 1,
@@ -381,15 +396,7 @@ def fill_attempt(
         "lock_digest": digest,
         "started": now,
         "finished": now,
-        "verdict": {
-            "name": verdict,
-            "blame": TABLE[verdict].blame,
-            "detail": detail,
-            "warnings": [
-                *warnings,
-                *(f"not taken from the output directory: {n} ({why})" for n, why in refused),
-            ],
-        },
+        "verdict": _verdict(verdict, detail, refused, warnings),
         "exit": {
             "code": exit_code if exit_code is not None else 0 if verdict == "ok" else 1,
             "oom_killed": False,

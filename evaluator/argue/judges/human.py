@@ -27,6 +27,7 @@ from evaluator.argue.models import (
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 from evaluator.formats.files import files_in
+from schemas.details import Detail, noted
 
 T = JudgmentType
 Key = tuple[str, ...]
@@ -107,9 +108,7 @@ class HumanJudge:
 
     def facts(self) -> dict[str, Any]:
         """Who judged."""
-        count = len(self.annotators)
-        note = f"{count} annotator{'' if count == 1 else 's'}; the majority counts, a tie counts against the report"
-        return {"name": "people", "note": note}
+        return {"name": "people", **noted(Detail("strict-majority", annotators=len(self.annotators)))}
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from evaluator.argue.asking import Question, Verdict
 from evaluator.argue.models import JudgmentType
+from schemas.details import Detail, noted
 
 T = JudgmentType
 NAME = "lexical"
@@ -96,8 +97,7 @@ class LexicalJudge:
             "model": rules()["model"],
             "prompts": f"sha256:{digest()}",
             "reliability": reliability(),
-            "note": "Counts words and compares embeddings. The figures are its accuracy on labelled pairs that it was not "
-            "tuned on: in English, about aerodynamics, half of them with the answer YES.",
+            **noted(Detail("embeddings")),
         }
 
     async def close(self) -> None:

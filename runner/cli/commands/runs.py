@@ -128,7 +128,7 @@ def show(
 ) -> None:
     """Show one run: outcome, why, whose fault, what next, findings, resources, files; its debates or reports."""
     from runner.cli import render
-    from runner.views.audience import redact_run
+    from runner.views.redact import redact_run
     from runner.views.show.inside import inside
 
     where, audience = context.config(), context.audience(as_)
@@ -170,7 +170,8 @@ def logs(
     """Print the log of a run: stdout to stdout, stderr to stderr, control characters escaped."""
     import sys
 
-    from runner.views.audience import check_log, log_lines
+    from runner.views.audience import check_log
+    from runner.views.redact import log_lines
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
@@ -205,8 +206,9 @@ def export(
     as_: context.AsOption = "organiser",
 ) -> None:
     """Copy the files of a run, with its evaluation and TIRA's evaluation.prototext, into a new folder."""
-    from runner.views.audience import may_export, redact_run
+    from runner.views.audience import may_export
     from runner.views.export import export_run
+    from runner.views.redact import redact_run
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:

@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -39,6 +39,7 @@ from runner.records.archive import Evaluation, RunArchive, read_json
 from runner.records.events import Event
 from runner.records.snapshot import read_snapshot
 from runner.records.store import tables as t
+from schemas.details import read as read_detail
 
 _BATCH = 2000
 _MAX_COUNT = 2**53
@@ -224,7 +225,7 @@ def _insert_evaluated(
     result = evaluation.result()
     if result is None or result["status"] != record["status"]:
         raise ValueError("status")
-    key = {"run": evaluation.run_id, "attempt": evaluation.attempt, "evaluation": evaluation.k}
+    key = {"run": evaluation.run_id, "attempt": evaluation.attempt, "evaluation": evaluation.number}
     connection.execute(
         t.evaluations.insert().values(_evaluation_row(event, record, result, _pins(evaluation, record)))
     )
@@ -278,7 +279,7 @@ def _evaluation_row(
         "judge": json.dumps(result["judge"], sort_keys=True) if result.get("judge") else None,
         "asked": None if pins is None else pins.text(),
         "fault": _fault(record),
-        "notes": json.dumps([str(line) for line in result.get("notes") or []]),
+        "notes": json.dumps(_notes(result), sort_keys=True),
         "errors": _count(counts.get("error", 0)),
         "defects": _count(counts.get("defect", 0)),
         "warnings": _count(counts.get("warning", 0)),
@@ -287,6 +288,13 @@ def _evaluation_row(
         "manifest": d["manifest"],
         "seq": event.seq,
     }
+
+
+def _notes(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The notes of a result as details; those of another evaluator, and of before there were details, are texts."""
+    lines = [str(line) for line in result.get("notes") or []]
+    stored = result.get("note_details") or []
+    return [read_detail(*pair).as_dict() for pair in zip_longest(stored[: len(lines)], lines)]
 
 
 def _pins(evaluation: Evaluation, record: dict[str, Any]) -> Pins | None:

@@ -50,7 +50,7 @@ class RunDetail:
             rows = [row for row in self.attempt_rows if row["number"] == attempt.number]
             found += [(attempt, row["manifest"]) for row in rows]
         if (evaluation := self.evaluation) is not None:
-            key = (evaluation.attempt, evaluation.k)
+            key = (evaluation.attempt, evaluation.number)
             judged = [row for row in self.evaluation_rows if (row["attempt"], row["number"]) == key]
             found += [(evaluation, row["manifest"]) for row in judged]
         return found
@@ -224,7 +224,7 @@ def _run(
         truths_digest=judged.get("truths_digest", ""),
         evaluator_image=judged.get("image", ""),
         judge=json.loads(judged["judge"]) if judged.get("judge") else None,
-        notes=tuple(json.loads(judged.get("notes") or "[]")),
+        notes=tuple(map(read_detail, json.loads(judged.get("notes") or "[]"))),
         ours=bool(judged.get("default_image", True)),
         pins=pins,
         stale=((AGAIN_FAILED,) if outcome.old else ()) + since.says,

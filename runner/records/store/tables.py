@@ -100,7 +100,7 @@ evaluations = Table(
     Column("truths_digest", Text, nullable=False),
     Column("run_tag", Text),
     Column("judge", Text),  # JSON object: who judged, when somebody or something did
-    Column("notes", Text, nullable=False, server_default="[]"),  # JSON list of lines
+    Column("notes", Text, nullable=False, server_default="[]"),  # JSON list of details
     Column("asked", Text),  # by which definitions it was made (runner.model.pins.Pins); none: not known
     Column("fault", Text, nullable=False, server_default=""),  # of status error: organiser or platform
     Column("errors", Integer, nullable=False),

@@ -18,7 +18,7 @@ from runner.model.errors import RunnerError, no_such
 from runner.model.run import MeasureValue, Run
 from runner.model.task import Cell, Table, Task
 from runner.records.store import queries
-from runner.views.audience import Audience, escape, not_for, scores_open, without_free_text
+from runner.views.audience import Audience, escape, not_for, scores_open
 from runner.views.leaderboard.choosing import (
     BASELINES,
     Group,
@@ -33,6 +33,7 @@ from runner.views.leaderboard.comparing import compare
 from runner.views.leaderboard.judges import judge_notes, judges_of, without_unrelated_judge
 from runner.views.leaderboard.rows import CellScore, Column, LeaderboardTable, Part, Row, Value, coarsened
 from runner.views.leaderboard.trusting import trusted
+from runner.views.redact import without_free_text
 
 if TYPE_CHECKING:
     from runner.records.store.connect import Store

@@ -115,7 +115,7 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
     may = permissions_for(audience, found.run.submission.team, dataset, found.published, found.released)
     if not may.run:
         raise not_for(audience, f"run {found.run.id}")
-    if not may.words:
+    if not may.free_text:
         return Debates(audience, {}, None)
     path = _run_file(found)
     if path is None:

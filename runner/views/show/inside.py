@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import RunnerError
-from runner.views.audience import Audience, RunView, escape
+from runner.views.audience import Audience, escape
+from runner.views.redact import RunView
 from runner.views.show import debates as debating
 from runner.views.show import reports as reporting
 from runner.views.show.debates import Debates

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from runner.views.audience import RunView
+from runner.views.redact import RunView
 from runner.views.show import page_debates, page_reports
 from runner.views.show.debates import Debates
 from runner.views.show.markup import h, table

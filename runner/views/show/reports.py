@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from runner.tasks.transcripts import json_lines
-from runner.views.audience import Audience, details, escape, not_for, permissions_for, sees_inside
+from runner.views.audience import Audience, escape, not_for, permissions_for, sees_inside
+from runner.views.redact import details
 from runner.views.show.texts import MAX_ID, number, shown, whole
 
 if TYPE_CHECKING:

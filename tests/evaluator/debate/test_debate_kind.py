@@ -285,7 +285,8 @@ def test_labels_of_people(world: World) -> None:
     assert found == pytest.approx([*expected, sum(expected) / 4])
     note = "2 annotators; the majority counts, a tie is one half"
     ids = ["manner-human", "quality-human", "quantity-human", "relation-human", "score-human"]
-    assert sink.judge == {"name": "people", "note": note, "measures": ids}
+    detail = {"kind": "majority", "annotators": 2}
+    assert sink.judge == {"name": "people", "note": note, "note_detail": detail, "measures": ids}
     assert "People have judged 3 of 3 answers" in sink.notes
 
 

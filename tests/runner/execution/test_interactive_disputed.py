@@ -10,6 +10,7 @@ import pytest
 from runner.execution.plan import Selection, plan
 from runner.model.verdict import Facts, Verdict, decide
 from runner.records.store.queries import find_run, quota
+from schemas.details import read
 from tests.e2e.mini import Project
 from tests.runner.execution.test_pool import World
 
@@ -23,7 +24,9 @@ def world(project: Project) -> Iterator[World]:
 
 def test_a_disputed_run_waits_for_the_organiser(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def disputes(facts: Facts, *rest: Any) -> Verdict:
-        return Verdict("disputed", "the argument index ended while the run went on (out of memory)")
+        return Verdict(
+            "disputed", read(None, "the argument index ended while the run went on (out of memory)")
+        )
 
     monkeypatch.setattr("runner.execution.workflows.batch.decide", disputes)
     run = world.hand_in("alpha")

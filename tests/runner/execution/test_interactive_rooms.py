@@ -113,7 +113,7 @@ def test_every_bad_answer_is_a_defect_of_its_turn(held: Execute, tmp_path: Path)
     for turn in lines(tmp_path, "good", "turns.jsonl"):
         found.setdefault(turn["id"], set()).add(turn["failure"] and turn["failure"]["class"])
     assert found == {**{name: {kind} for name, kind in FAULTS.items()}, "good": {None}}
-    assert done.verdict.warnings[0].startswith("22 of 24 answers failed: ")
+    assert str(done.verdict.warnings[0]).startswith("22 of 24 answers failed: ")
 
 
 def _with_claims(held: Execute, text: str, **changes: Any) -> Executed:
@@ -141,7 +141,7 @@ def test_servers_that_never_become_ready(
     held: Execute, tmp_path: Path, how: str, name: str, detail: str
 ) -> None:
     done = held(how, ready=2.0)
-    assert (done.verdict.name, done.verdict.detail) == (name, detail), logs(tmp_path, how)
+    assert (done.verdict.name, str(done.verdict.detail)) == (name, detail), logs(tmp_path, how)
     assert done.run_file is None
 
 
@@ -149,8 +149,8 @@ def test_a_server_that_dies_at_turn_three(held: Execute, tmp_path: Path) -> None
     done = held("dies", claims=2, turns=5, concurrency=1)
     assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "dies"))
     assert classes(tmp_path, "dies") == [None, None] + ["server-ended"] * 8
-    assert "the server ended by itself during the run, with exit code 7" in done.verdict.warnings
-    assert "8 of 10 answers failed: server-ended 8" in done.verdict.warnings
+    assert "the server ended by itself during the run, with exit code 7" in map(str, done.verdict.warnings)
+    assert "8 of 10 answers failed: server-ended 8" in map(str, done.verdict.warnings)
 
 
 def test_a_server_that_runs_out_of_memory(held: Execute, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_server_that_runs_out_of_memory(held: Execute, tmp_path: Path) -> None
     done = held("eats-memory", claims=1, limits=limits)
     assert done.verdict.name == "ok", (done.verdict, logs(tmp_path, "eats-memory"))
     assert classes(tmp_path, "eats-memory") == [None, "server-ended", "server-ended"]
-    assert any("(memory)" in warning for warning in done.verdict.warnings)
+    assert any("(memory)" in str(warning) for warning in done.verdict.warnings)
 
 
 def test_a_fork_bomb_harms_nobody_else(held: Execute, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_an_index_that_the_software_breaks_is_disputed(
     services = {"search": index, "user": jobs.user(tmp_path / "data")}
     done = held("kills-the-index", claims=1, services=services)
     assert done.verdict.name == "disputed", (done.verdict, logs(tmp_path, "kills-the-index"))
-    assert done.verdict.detail.startswith("the argument index ended while the run went on (exit code 9")
+    assert str(done.verdict.detail).startswith("the argument index ended while the run went on (exit code 9")
     assert (done.verdict.blame, done.run_file) == ("none", done.run_file)
 
 
@@ -224,7 +224,7 @@ def test_an_index_that_the_software_starves_is_disputed(
     services = {"search": index, "user": jobs.user(tmp_path / "data")}
     done = held("kills-the-index", claims=1, services=services, answer_time=20.0)
     assert done.verdict.name == "disputed", (done.verdict, logs(tmp_path, "kills-the-index"))
-    assert done.verdict.detail.startswith("the argument index stopped answering: exit code 3")
+    assert str(done.verdict.detail).startswith("the argument index stopped answering: exit code 3")
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,9 @@ def test_a_part_of_ours_that_ends_in_the_middle(
     done = held("hangs", claims=1, turns=2, answer_time=30.0)
     killer.join()
     assert killed.is_set()
-    assert (done.verdict.name, done.verdict.detail[: len(words)]) == (name, words), logs(tmp_path, "hangs")
+    assert (done.verdict.name, str(done.verdict.detail)[: len(words)]) == (name, words), logs(
+        tmp_path, "hangs"
+    )
     assert done.verdict.blame != "participant"
 
 
@@ -290,7 +292,7 @@ def test_a_user_that_cannot_start_is_our_failure(held: Execute, tmp_path: Path) 
     services = {"user": replace(jobs.user(tmp_path / "data"), data=empty)}
     done = held("good", services=services)
     assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform"), done.verdict
-    assert "simulated user" in done.verdict.detail
+    assert "simulated user" in str(done.verdict.detail)
 
 
 def test_an_index_that_refuses_its_vectors_is_held_at_once(held: Execute, tmp_path: Path) -> None:
@@ -301,8 +303,10 @@ def test_an_index_that_refuses_its_vectors_is_held_at_once(held: Execute, tmp_pa
     done = held("good", services=services)
     assert time.monotonic() - started < 40, "not the two minutes that an index may take"
     assert done.verdict.name == "platform-error"
-    assert done.verdict.detail.startswith("E402: the argument index cannot use what task.yaml gives it. ")
-    assert "text_embedding.npy: 3 rows, but there are 12 arguments" in done.verdict.detail
+    assert str(done.verdict.detail).startswith(
+        "E402: the argument index cannot use what task.yaml gives it. "
+    )
+    assert "text_embedding.npy: 3 rows, but there are 12 arguments" in str(done.verdict.detail)
     assert derive([AttemptFacts(1, "platform-error", done.verdict.detail)]).name == "held"
 
 
@@ -373,7 +377,7 @@ def test_a_language_model_that_fails_is_our_failure(
         services = asks_a_model(server, gateway_network[0], tmp_path / "data")
         done = held("good", claims=1, turns=2, services=services)
     assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform"), done.verdict
-    assert done.verdict.detail.startswith("the simulated user failed. "), logs(tmp_path, "good")
+    assert str(done.verdict.detail).startswith("the simulated user failed. "), logs(tmp_path, "good")
 
 
 def test_a_gateway_that_ends_in_the_middle_is_our_failure(
@@ -394,5 +398,5 @@ def test_a_gateway_that_ends_in_the_middle_is_our_failure(
         killer.join()
     assert killed.is_set()
     assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform"), logs(tmp_path, "hangs")
-    assert done.verdict.detail.startswith("the gateway ended while the run went on. somebody had")
+    assert str(done.verdict.detail).startswith("the gateway ended while the run went on. somebody had")
     assert derive([AttemptFacts(1, "platform-error", done.verdict.detail)]).todo == "run"

@@ -20,6 +20,7 @@ from runner.model.limits import MIB, Limits
 from runner.model.outcome import AttemptFacts, derive
 from runner.model.service import Service
 from runner.records.archive import RunArchive
+from schemas.details import Detail
 from tests.worlds import interactive_jobs as jobs
 from tests.worlds.interactive_jobs import execute, make_job, said, stays, waits, writes
 
@@ -137,7 +138,7 @@ def test_mode_judge_needs_neither_user_nor_index(tmp_path: Path) -> None:
 def test_failed_answers_become_a_warning(tmp_path: Path) -> None:
     done = verdict(tmp_path, driver=writes(failed=2))
     assert done.verdict.name == "ok"
-    assert done.verdict.warnings == ("2 of 6 answers failed: status 1, timeout 1",)
+    assert tuple(map(str, done.verdict.warnings)) == ("2 of 6 answers failed: status 1, timeout 1",)
 
 
 # -- the software's own failures ------------------------------------------------------------------------------
@@ -169,13 +170,13 @@ def never_ready(mounts: Mounts) -> None:
 )
 def test_never_ready(tmp_path: Path, software: Any, name: str, detail: str) -> None:
     done = verdict(tmp_path, software, driver=never_ready)
-    assert (done.verdict.name, done.verdict.detail) == (name, detail)
+    assert (done.verdict.name, str(done.verdict.detail)) == (name, detail)
     assert done.verdict.blame == "participant" and done.run_file is None
 
 
 def test_an_unknown_command_is_a_run_error(tmp_path: Path) -> None:
     done = verdict(tmp_path, lambda mounts: Exit(code=None, start_error="no such file"), driver=never_ready)
-    assert done.verdict.name == "run-error" and "no such file" in done.verdict.detail
+    assert done.verdict.name == "run-error" and "no such file" in str(done.verdict.detail)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_a_server_that_dies_during_the_run_keeps_what_it_said(tmp_path: Path, en
 
     done = verdict(tmp_path, end, driver=driver)
     assert (done.verdict.name, done.run_file) == ("ok", "simulations.jsonl")
-    assert done.verdict.warnings == (warning,)
+    assert tuple(map(str, done.verdict.warnings)) == (warning,)
 
 
 def test_a_worker_killed_for_memory_is_a_warning(tmp_path: Path) -> None:
@@ -209,7 +210,9 @@ def test_a_worker_killed_for_memory_is_a_warning(tmp_path: Path) -> None:
 
     done = verdict(tmp_path, software)
     assert done.verdict.name == "ok"
-    assert done.verdict.warnings == ("a child process was killed for memory while the main process went on",)
+    assert tuple(map(str, done.verdict.warnings)) == (
+        "a child process was killed for memory while the main process went on",
+    )
 
 
 # -- servers that the software can reach ----------------------------------------------------------------------
@@ -251,7 +254,7 @@ def slow_driver(mounts: Mounts) -> None:
 def test_a_broken_server_in_reach_is_disputed(tmp_path: Path, parts: Any, detail: str) -> None:
     done = verdict(tmp_path, driver=slow_driver, **parts)
     assert (done.verdict.name, done.verdict.blame) == ("disputed", "none")
-    assert done.verdict.detail.startswith(detail)
+    assert str(done.verdict.detail).startswith(detail)
 
 
 def test_a_dispute_comes_before_what_else_broke(tmp_path: Path) -> None:
@@ -298,7 +301,7 @@ def test_a_dispute_comes_before_what_else_broke(tmp_path: Path) -> None:
 def test_our_failures_are_not_the_softwares(tmp_path: Path, parts: Any, words: str) -> None:
     done = verdict(tmp_path, **parts)
     assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
-    assert done.verdict.detail.startswith(words)
+    assert str(done.verdict.detail).startswith(words)
 
 
 def ends(code: int, words: str = "", **facts: Any) -> Any:
@@ -354,7 +357,7 @@ def test_a_server_that_ends_before_it_is_ready_is_noticed_at_once(
     done = verdict(tmp_path, watch=waits, **parts)
     assert time.monotonic() - started < 10
     assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
-    assert done.verdict.detail.startswith(words)
+    assert str(done.verdict.detail).startswith(words)
     outcome = derive([AttemptFacts(1, "platform-error", done.verdict.detail)])
     assert (outcome.name, outcome.todo) == (("held", "nothing") if held else ("pending", "run"))
     assert not outcome.costs_quota
@@ -362,13 +365,13 @@ def test_a_server_that_ends_before_it_is_ready_is_noticed_at_once(
 
 def test_a_user_that_refuses_its_data_late_is_held_as_well(tmp_path: Path) -> None:
     done = verdict(tmp_path, user=after(0.6, 2, "error: no arguments"), driver=slow_driver)
-    assert done.verdict.detail.startswith("E402: the simulated user cannot use what task.yaml gives it")
+    assert str(done.verdict.detail).startswith("E402: the simulated user cannot use what task.yaml gives it")
 
 
 def test_a_gateway_that_refuses_its_definition_is_held(tmp_path: Path) -> None:
     parts = {"gateway": ends(2, "gateway: models is empty")}
     done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
-    assert done.verdict.detail.startswith(
+    assert str(done.verdict.detail).startswith(
         "E402: the gateway cannot use what task.yaml gives it. gateway: models"
     )
 
@@ -380,7 +383,7 @@ def test_what_a_foreign_index_means_by_its_exit_code_is_not_known(tmp_path: Path
     engine = jobs.engine()
     engine.script["their/elastic"] = lambda mounts, _: Exit(code=4)
     done = execute(job, engine, tmp_path / "staging")
-    assert done.verdict.detail.startswith("the argument index did not start. It ended with exit code 4")
+    assert str(done.verdict.detail).startswith("the argument index did not start. It ended with exit code 4")
 
 
 def asks_a_model(tmp_path: Path) -> dict[str, Any]:
@@ -415,7 +418,7 @@ def refuses(code: str) -> Any:
     ("code", "key", "words"),
     [
         ("unknown_reply", None, "E408: 1 of 2 questions to models have no kept reply"),
-        ("key_refused", "sk-x", "E408: the endpoint of services.gateway refuses the key: mend NO_KEY"),
+        ("key_refused", "sk-x", "E408: the endpoint of services.gateway refuses the key: correct NO_KEY"),
         ("budget_exceeded", "sk-x", "E409: the budget of services.gateway was used up after 1 calls"),
     ],
 )
@@ -430,11 +433,11 @@ def test_what_the_gateway_refuses_is_the_organisers_to_mend(
     parts = {"gateway": refuses(code), "driver": writes(**failed)}
     done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
     assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
-    assert done.verdict.detail.startswith(words)
-    assert "runner evaluate --run team.one.00000000.dev --force" in done.verdict.detail
+    assert str(done.verdict.detail).startswith(words)
+    assert "runner evaluate --run team.one.00000000.dev --force" in str(done.verdict.detail)
     held = derive([AttemptFacts(1, "platform-error", done.verdict.detail)])
     assert (held.name, held.todo, held.costs_quota) == ("held", "nothing", False)
-    assert derive([AttemptFacts(1, "platform-error", "the relay ended")]).todo == "run"
+    assert derive([AttemptFacts(1, "platform-error", Detail("text", text="the relay ended"))]).todo == "run"
 
 
 def test_a_broken_index_is_disputed_whatever_the_gateway_says(tmp_path: Path) -> None:
@@ -448,7 +451,7 @@ def test_a_gateway_that_ends_is_our_failure(tmp_path: Path) -> None:
     parts = {"gateway": after(0.6, 1, "boom"), "driver": slow_driver}
     done = verdict(tmp_path, talk={"services": asks_a_model(tmp_path)}, **parts)
     assert (done.verdict.name, done.verdict.blame) == ("platform-error", "platform")
-    assert done.verdict.detail.startswith("the gateway ended while the run went on. exit code 1")
+    assert str(done.verdict.detail).startswith("the gateway ended while the run went on. exit code 1")
 
 
 def test_an_engine_without_the_gateways_network_says_nothing_about_the_run(tmp_path: Path) -> None:
@@ -473,7 +476,7 @@ def test_an_engine_that_fails_is_a_platform_error(tmp_path: Path) -> None:
     engine = jobs.engine()
     engine._faults["copy_in"] = [PlatformError("disk full")]
     done = execute(job, engine, tmp_path / "staging")
-    assert done.verdict.name == "platform-error" and "disk full" in done.verdict.detail
+    assert done.verdict.name == "platform-error" and "disk full" in str(done.verdict.detail)
 
 
 def test_an_engine_that_is_gone_says_nothing_about_the_run(tmp_path: Path) -> None:
@@ -497,7 +500,7 @@ def test_a_driver_that_never_ends_is_ours(tmp_path: Path, monkeypatch: pytest.Mo
     job = make_job(tmp_path / "task")
     job = replace(job, limits=replace(job.limits, wall_clock=0.6))
     done = execute(job, jobs.engine(driver=waits), tmp_path / "staging")
-    assert done.verdict.name == "platform-error" and "did not end" in done.verdict.detail
+    assert done.verdict.name == "platform-error" and "did not end" in str(done.verdict.detail)
 
 
 # -- cancelling -----------------------------------------------------------------------------------------------

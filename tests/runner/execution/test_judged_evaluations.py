@@ -389,6 +389,6 @@ def test_no_run_can_use_up_the_budget_of_all(room: Room, tmp_path: Path) -> None
     refused = {"status": 429, "code": "budget_exceeded"}
     path.write_text("".join(json.dumps(row) + "\n" for row in (asked, asked, refused)))
     facts = read_calls(path, replay=False)
-    said = refusal(shared, facts, "again") or ""
+    said = str(refusal(shared, facts, "again"))
     assert said.startswith("E409") and "calls_per_run" in said and "2 calls" in said
-    assert "calls_per_run" not in (refusal(service, facts, "again") or "")
+    assert "calls_per_run" not in str(refusal(service, facts, "again"))

@@ -9,12 +9,15 @@ import pytest
 from runner.model.container import Exit
 from runner.model.limits import MIB, Limits
 from runner.model.verdict import Facts, decide
+from schemas.details import Detail
 
+NOTE = Detail("answers-failed", failed=2, turns=6, classes={})
 STOPPED = Exit(code=143, killed="stop")
 
 
 def name(exit_: Exit | None, output: bool = True, **facts: Any) -> str:
-    given = Facts(exit=exit_, output_present=output, output_full=False, **facts)
+    details = {k: Detail("text", text=v) if isinstance(v, str) else v for k, v in facts.items()}
+    given = Facts(exit=exit_, output_present=output, output_full=False, **details)
     return decide(given, Limits(memory=256 * MIB), "simulations.jsonl").name
 
 
@@ -57,5 +60,5 @@ def test_the_order() -> None:
 
 
 def test_notes_become_warnings() -> None:
-    given = Facts(exit=STOPPED, output_present=True, output_full=False, ready=True, notes=("2 of 6 failed",))
-    assert decide(given, Limits(), "x").warnings == ("2 of 6 failed",)
+    given = Facts(exit=STOPPED, output_present=True, output_full=False, ready=True, notes=(NOTE,))
+    assert decide(given, Limits(), "x").warnings == (NOTE,)

@@ -6,6 +6,7 @@ import pytest
 
 from runner.model.outcome import TRIES, AttemptFacts, EvaluationFacts, derive
 from runner.model.verdict import TABLE
+from schemas.details import Detail
 
 VALID = EvaluationFacts(1, "valid", final=True)
 INVALID = EvaluationFacts(1, "invalid", final=True, errors=3)
@@ -15,7 +16,7 @@ BROKEN = EvaluationFacts(1, "error", message="exit code 7")
 def attempt(
     verdict: str = "ok", *evaluations: EvaluationFacts, number: int = 1, seq: int = 10
 ) -> AttemptFacts:
-    return AttemptFacts(number, verdict, f"detail of {verdict}", seq, evaluations)
+    return AttemptFacts(number, verdict, Detail("text", text=f"detail of {verdict}"), seq, evaluations)
 
 
 def summary(*attempts: AttemptFacts, **events: object) -> tuple[str, bool, bool, bool, str, str]:

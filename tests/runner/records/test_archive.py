@@ -55,8 +55,8 @@ def test_attempts_and_evaluations_count_from_one(tmp_path: Path) -> None:
     assert [a.number for a in world.archive.attempts(TASK, RUN)] == [1, 2]
     one = world.evaluation(first, status="error", commit=False)
     two = world.evaluation(first, status="error", commit=False)
-    assert [(e.attempt, e.k) for e in (one, two)] == [(1, 1), (1, 2)]
-    assert [e.k for e in first.evaluations()] == [1, 2]
+    assert [(e.attempt, e.number) for e in (one, two)] == [(1, 1), (1, 2)]
+    assert [e.number for e in first.evaluations()] == [1, 2]
     assert two.record()["evaluation"] == 2
     assert world.archive.runs() == [(TASK, RUN)]
     assert world.archive.verify() == []

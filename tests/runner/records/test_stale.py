@@ -20,11 +20,12 @@ from runner.model.task import Measure, Task
 from runner.records.archive import write_json
 from runner.records.store import connect, queries
 from runner.tasks.request import request
-from runner.views.audience import ORGANISER, PUBLIC, Audience, log_lines, redact_row, redact_run
+from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict, to_prototext
 from runner.views.leaderboard.formats.trec import to_trec
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
+from runner.views.redact import log_lines, redact_row, redact_run
 from tests.worlds import records
 from tests.worlds.records import World, per_topic
 
@@ -149,7 +150,7 @@ def test_a_failed_evaluation_after_a_good_one(tmp_path: Path) -> None:
         dict(redact_run(detail, Audience("team", "alpha"), task.datasets["test"]))
     )
     assert detail.evaluation is not None and detail.newest is not None
-    assert (detail.evaluation.k, detail.newest.k) == (1, 2)
+    assert (detail.evaluation.number, detail.newest.number) == (1, 2)
     # Mended by the next one that says something.
     world.evaluation(attempt, {"ndcg": {"1": 0.6}, "rr": {"1": 0.5}})
     (run,) = queries.runs(world.store, [task])

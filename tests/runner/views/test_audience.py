@@ -11,18 +11,8 @@ import pytest
 from runner.model.errors import RunnerError
 from runner.model.task import Dataset
 from runner.records.store import queries
-from runner.views.audience import (
-    ORGANISER,
-    PUBLIC,
-    Audience,
-    RunView,
-    escape,
-    log_lines,
-    may_export,
-    permissions_for,
-    redact_row,
-    redact_run,
-)
+from runner.views.audience import ORGANISER, PUBLIC, Audience, escape, may_export, permissions_for
+from runner.views.redact import RunView, log_lines, redact_row, redact_run
 from tests.worlds import records
 from tests.worlds.records import World, with_scores
 
@@ -215,8 +205,8 @@ def test_nobody_sees_more_than_the_organiser_and_the_public_sees_no_run(
     dataset = Dataset("d", visibility, Path(), Path(), scores=scores)  # type: ignore[arg-type]
     own = permissions_for(ALPHA, "alpha", dataset, published)
     public = permissions_for(PUBLIC, "alpha", dataset, published)
-    assert not (public.run or public.words or public.topics or public.inside or own.inside)
-    assert own.words == own.topics == (visibility == "public")
+    assert not (public.run or public.free_text or public.topics or public.platform or own.platform)
+    assert own.free_text == own.topics == (visibility == "public")
     assert own.scores == public.scores == (visibility == "public" or scores == "public" or published)
     assert permissions_for(BETA, "alpha", dataset, published) == public
 

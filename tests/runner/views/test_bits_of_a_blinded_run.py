@@ -29,23 +29,14 @@ from runner.model.task import Task
 from runner.model.verdict import TABLE
 from runner.records.store import queries
 from runner.views import coarse
-from runner.views.audience import (
-    ORGANISER,
-    PUBLIC,
-    Audience,
-    RunView,
-    check_log,
-    details,
-    log_lines,
-    may_export,
-    redact_row,
-    redact_run,
-)
+from runner.views.audience import ORGANISER, PUBLIC, Audience, check_log, may_export
 from runner.views.leaderboard.export import FORMATS, export, to_prototext
 from runner.views.leaderboard.formats.trec import to_trec
 from runner.views.leaderboard.table import build
+from runner.views.redact import RunView, details, log_lines, redact_row, redact_run
 from runner.views.show.inside import inside
 from runner.views.show.page import page
+from schemas.details import Detail, noted, read
 from tests.worlds import records
 from tests.worlds.records import World, write_project
 
@@ -68,7 +59,7 @@ def outcomes() -> Iterator[Outcome]:
     ]  # fmt: skip
     attempts: list[list[AttemptFacts]] = [[]]
     for verdict in TABLE:
-        for detail in ("", "exit code 17", "E402: x"):
+        for detail in (None, Detail("exit-code", code=17), read("", "E402: x")):
             for n in (1, 2, 3):
                 attempts += [
                     [AttemptFacts(k, verdict, detail, k, e) for k in range(1, n + 1)] for e in evaluations
@@ -174,12 +165,18 @@ def hostile(world: World, kind: Class, dice: random.Random) -> str:
         submission,
         verdict=kind.verdict,
         detail=dice.choice(
-            (f"exit code {dice.randrange(1, 256)}", f"killed by signal {dice.randrange(1, 64)}", word)
+            (
+                Detail("exit-code", code=dice.randrange(1, 256)),
+                Detail("signal", signal=dice.randrange(1, 64)),
+                word,
+            )
         ),
         warnings=[
-            f"{dice.randrange(99)} of 99 answers failed: timeout {dice.randrange(99)}",
-            f"the server ended by itself during the run, with exit code {dice.randrange(255)}",
-            "the log was longer than its limit and was cut",
+            Detail(
+                "answers-failed", failed=dice.randrange(99), turns=99, classes={"timeout": dice.randrange(99)}
+            ),
+            Detail("server-ended", code=dice.randrange(255)),
+            Detail("log-cut"),
             word,
         ][:some],
         refused=[(word, "a link")] * dice.randrange(4),
@@ -225,10 +222,11 @@ def evaluation(world: World, attempt: Any, kind: Class, dice: random.Random, wor
         message=word,
         more={
             "run_tag": word,
-            "notes": [f"{dice.randrange(999)} of 1,234 turns have no answer and count 0"],
+            "notes": [str(note := Detail("turns-unanswered", failed=dice.randrange(999), turns=1234)), word],
+            "note_details": [note.as_dict(), {"kind": word}],
             "judge": {
                 "name": "rules",
-                "note": f"asked {dice.randrange(9999)} times",
+                **noted(Detail("majority", annotators=dice.randrange(9999))),
                 "reliability": {"accuracy": 0.75},
             },
         }

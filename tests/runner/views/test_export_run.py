@@ -10,8 +10,9 @@ from runner.execution.job import Job
 from runner.execution.trial import command_line
 from runner.model.task import Model
 from runner.records.store import queries
-from runner.views.audience import ORGANISER, redact_run
+from runner.views.audience import ORGANISER
 from runner.views.export import export_run
+from runner.views.redact import redact_run
 from tests.worlds import records
 from tests.worlds.records import World
 

@@ -16,8 +16,9 @@ from typer.testing import CliRunner, Result
 from runner.cli.app import app
 from runner.cli.main import load_commands
 from runner.model.errors import RunnerError
-from runner.views.audience import ORGANISER, Audience, RunView, log_lines, may_take, redact_run, sidecar_logs
+from runner.views.audience import ORGANISER, Audience, may_take
 from runner.views.export import export_run
+from runner.views.redact import RunView, log_lines, redact_run, sidecar_logs
 from runner.views.show import debates as debating
 from runner.views.show import reports as reporting
 from runner.views.show import text as render

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runner.views.audience import RunView, escape, not_for
+from runner.views.audience import escape, not_for
+from runner.views.redact import RunView
 
 
 def to_prototext(view: RunView, names: Mapping[str, str] | None = None) -> str:

@@ -14,10 +14,11 @@ import pytest
 import schemas
 from runner.model.errors import RunnerError
 from runner.records.store import queries
-from runner.views.audience import ORGANISER, PUBLIC, Audience, redact_run
+from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.export import FORMATS, export, print_table, to_prototext
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
+from runner.views.redact import redact_run
 from tests.worlds import records
 from tests.worlds.records import World, with_scores
 

@@ -20,10 +20,11 @@ from runner.model.run import Run, run_id
 from runner.records.store.connect import open_store
 from runner.records.store.queries import detail, pending_measures
 from runner.submissions.bundle import Bundle
-from runner.views.audience import ORGANISER, PUBLIC, Audience, redact_run
+from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict, text
 from runner.views.leaderboard.rows import LeaderboardTable, Value
 from runner.views.leaderboard.table import build, filtered
+from runner.views.redact import redact_run
 from tests.worlds import records
 from tests.worlds.records import World
 

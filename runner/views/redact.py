@@ -1,0 +1,392 @@
+"""What an audience gets to see of a run: redacted copies, made by the rules of :mod:`runner.views.audience`.
+
+What renders runs for people, files or pages takes a :class:`RunView`, and only this module can make one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.model.errors import RunnerError
+from runner.model.verdict import TABLE, read_verdict
+from runner.records.archive import read_lines
+from runner.views import coarse
+from runner.views.audience import (
+    OF_THE_SOFTWARE,
+    Audience,
+    Permissions,
+    check_log,
+    escape,
+    not_for,
+    permissions_for,
+    permissions_of,
+    visible,
+)
+from schemas.details import read as read_detail
+
+if TYPE_CHECKING:
+    from runner.model.run import FindingCount, Run
+    from runner.model.task import Dataset
+    from runner.records.store.queries import RunDetail
+
+LOG_LINES = 50
+MAX_FINDINGS = 1000
+_LOG_WINDOW = 64 * 1024
+_DEPTH = 40  # levels of JSON data that are looked at
+_FROM_REDACTION = object()
+
+
+class RunView(Mapping[str, Any]):
+    """What one audience may see of a run: plain data, ready for JSON. Only :func:`redact_run` and :func:`redact_row` make one.
+
+    ``hidden`` names the sections that were left out for this audience. Text in it was escaped: it holds no
+    control characters.
+    """
+
+    def __init__(self, data: Mapping[str, Any], audience: Audience, *, made_by: object) -> None:
+        if made_by is not _FROM_REDACTION:
+            raise TypeError("a RunView is made by redact_run only")
+        self._data = dict(data)
+        self.audience = audience
+
+    def __getitem__(self, key: str) -> Any:
+        return self._data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+
+def redact_row(run: Run, audience: Audience, dataset: Dataset, published: bool = False) -> RunView | None:
+    """One line of a list of runs for ``audience``; None when it may not know of this run."""
+    may = permissions_for(audience, run.submission.team, dataset, published, run.released)
+    return RunView(_row(run, may), audience, made_by=_FROM_REDACTION) if may.run else None
+
+
+def redact_run(found: RunDetail, audience: Audience, dataset: Dataset) -> RunView:
+    """Everything that ``audience`` may see of a run. Raises E103 when that is nothing."""
+    run = found.run
+    may = permissions_of(found, audience, dataset)
+    if not may.run:
+        raise not_for(audience, f"run {run.id}")
+    shown = run if may.free_text else without_free_text(run, dataset)
+    judge = {k: v for k, v in (shown.judge or {}).items() if k != "note_detail"}
+    view: dict[str, Any] = {
+        **_row(run, may),
+        "description": escape(run.submission.description, 2000),
+        "image": run.submission.image,
+        "scores": _scores(found) if may.scores else {},
+        "pending": _pending(found, may) if may.scores else {},
+        "judge": _escaped(judge) if may.scores and shown.judge is not None else None,
+        "notes": [escape(note, 2000) for note in shown.notes] if may.scores else [],
+        "topic_scores": topics_escaped(found.topics) if may.topics else {},
+        "limits": dict(found.lock.get("limits") or {}),
+        "exceptions": dict(found.lock.get("exceptions") or {}),
+        "command": _escaped(found.lock.get("command")),
+        "verdict": _verdict(found.record, may),
+        **(_exact(found) if may.free_text else _coarse(found)),
+        "hidden": may.hidden(),
+    }
+    if may.platform:
+        view["inside"] = _platform(found)
+    return RunView(view, audience, made_by=_FROM_REDACTION)
+
+
+def redact_findings(
+    run: Run, found: Iterable[FindingCount], audience: Audience, dataset: Dataset, published: bool = False
+) -> dict[str, dict[str, Any]]:
+    """What ``audience`` may know of the findings of a run: by code its severity, title, and ``count`` or ``amount``.
+
+    Empty when it may not know of the run. On hidden data only the gravest code is shown, with few or many.
+    """
+    may = permissions_for(audience, run.submission.team, dataset, published, run.released)
+    return _codes(run, found, may.free_text, run.ours) if may.run else {}
+
+
+def without_free_text(run: Run, dataset: Dataset) -> Run:
+    """A run as everybody's boards show it: about hidden data without counts and without what an evaluator that is not ours
+    wrote. Ours writes details; another could repeat what it saw of the truths, or what a software carried out."""
+    if dataset.visibility == "public":
+        return run
+    judge = run.judge
+    if judge is not None:
+        note = visible([read_detail(judge.get("note_detail"))] if run.ours else (), free_text=False)
+        judge = {**judge, "note": "".join(map(str, note))}
+    return replace(run, judge=judge, notes=visible(run.notes if run.ours else (), free_text=False))
+
+
+def topics_escaped(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Scores by measure and topic with escaped topics: their names come from the evaluator."""
+    return {
+        measure: {escape(topic, 200): value for topic, value in by_topic.items()}
+        for measure, by_topic in scores.items()
+    }
+
+
+# --- the sections of a view -----------------------------------------------------------------------------------------
+
+
+def _row(run: Run, may: Permissions) -> dict[str, Any]:
+    outcome, s = run.outcome, run.submission
+    figures = ("wall_seconds", "cpu_seconds", "memory_peak")
+    return {
+        "run": run.id,
+        "submission": s.id,
+        "task": s.task,
+        "team": s.team,
+        "software": s.software,
+        "tag": escape(s.tag, 80),
+        "method": s.method,
+        "how": s.how,
+        "dataset": run.dataset,
+        "scenario": run.scenario,
+        "registered": s.registered,
+        "attempts": run.attempts if may.free_text else None,
+        "started": run.started if may.free_text else coarse.day(run.first_started),
+        "finished": run.finished if may.free_text else None,
+        "outcome": {
+            "name": outcome.name,
+            "says": outcome.says,
+            "reason": escape(outcome.reason) if may.free_text or may.platform else "",
+            "blame": outcome.blame,
+            "next": outcome.next,
+            "ranked": outcome.ranked,
+            "costs_quota": outcome.costs_quota,
+            "verdict": outcome.verdict,
+        },
+        "stale": list(run.stale),
+        "resources": {
+            **{name: getattr(run, name) if may.free_text else None for name in figures},
+            "memory_source": run.memory_source if may.free_text else "none",
+        },
+        "steps": None if may.free_text else coarse.steps_of(run),
+    }
+
+
+def _exact(found: RunDetail) -> dict[str, Any]:
+    """What only those may see who may see free text."""
+    row = _evaluation_row(found)
+    return {
+        "attempt": None if found.attempt is None else found.attempt.number,
+        "attempt_list": [
+            {k: row[k] for k in ("number", "verdict", "started", "finished", "wall_seconds")}
+            for row in found.attempt_rows
+        ],
+        "output": _output(found.record),
+        "findings": {
+            "counts": {name: row.get(f"{name}s", 0) for name in coarse.SEVERITIES},
+            "codes": _codes(found.run, found.findings, True, bool(row.get("default_image"))),
+            "lines": _finding_lines(found),
+        },
+        "run_tag": escape(row.get("run_tag") or "", 80),
+        "log": _logs(found),
+        "lock_digest": found.record.get("lock_digest"),
+    }
+
+
+def _coarse(found: RunDetail) -> dict[str, Any]:
+    """The same in few values. The lock's digest is left out: it depends on runs that a stage takes, and on hidden files."""
+    ours = bool(_evaluation_row(found).get("default_image"))
+    return {
+        "attempt": None,
+        "attempt_list": [],
+        "output": None,
+        "steps": {**coarse.steps_of(found.run), "size": coarse.size_of(found.run, found.record)},
+        "findings": {"counts": {}, "codes": _codes(found.run, found.findings, False, ours), "lines": []},
+        "run_tag": None,
+        "log": {},
+        "lock_digest": None,
+    }
+
+
+def _platform(found: RunDetail) -> dict[str, Any]:
+    record = found.record
+    return {
+        "exit": _escaped(record.get("exit")),
+        **{name: record.get(name) for name in ("engine", "host", "runner_version")},
+        "folder": None if found.attempt is None else str(found.attempt.path),
+        "sidecar_logs": list(sidecar_logs(found)),
+        "evaluations": [
+            {**{k: _escaped(v) for k, v in row.items()}, "default_image": bool(row["default_image"])}
+            for row in found.evaluation_rows
+        ],
+    }
+
+
+def _verdict(record: Mapping[str, Any], may: Permissions) -> dict[str, Any] | None:
+    """How the attempt ended, with the details that may be seen."""
+    if not record.get("verdict"):
+        return None
+    verdict = read_verdict(record["verdict"])
+    row = TABLE[verdict.name]
+    detail = visible([verdict.detail] if verdict.detail else [], free_text=may.free_text)
+    return {
+        "name": verdict.name,
+        "says": row.says,
+        "detail": escape("".join(map(str, detail))),
+        "blame": row.blame,
+        "next": row.next,
+        "warnings": [escape(one) for one in visible(verdict.warnings, free_text=may.free_text)],
+    }
+
+
+def _output(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    output = record.get("output")
+    if not output:
+        return None
+    return {
+        "file": _escaped(output.get("file")),
+        "files": _escaped(output.get("files") or []),
+        "refused": _escaped(output.get("refused") or []),
+        "bytes": output.get("bytes"),
+        "full": output.get("full"),
+    }
+
+
+def _evaluation_row(found: RunDetail) -> Mapping[str, Any]:
+    if found.evaluation is None:
+        return {}
+    wanted = (found.evaluation.attempt, found.evaluation.number)
+    return next((r for r in found.evaluation_rows if (r["attempt"], r["number"]) == wanted), {})
+
+
+def _scores(found: RunDetail) -> dict[str, Any]:
+    return {
+        name: {
+            "value": m.value,
+            "topics": m.topics,
+            "covered": m.covered,
+            "measure": m.measure or None,
+            "interval": None if m.low is None else [m.low, m.high],
+        }
+        for name, m in found.measures.items()
+    }
+
+
+def _pending(found: RunDetail, may: Permissions) -> dict[str, str]:
+    return {m: escape(why, 300) if may.free_text else "not judged yet" for m, why in found.pending.items()}
+
+
+def _codes(run: Run, found: Iterable[FindingCount], free_text: bool, ours: bool) -> dict[str, dict[str, Any]]:
+    """The codes of findings: all with their counts, or without ``free_text`` the gravest one, in few values."""
+    if free_text:
+        return {
+            escape(f.code, 80): {
+                "severity": escape(f.severity, 20),
+                "count": f.count,
+                "amount": None,
+                "title": escape(f.title, 120),
+            }
+            for f in found
+        }
+    judged = run.outcome.name in ("scored", "invalid")
+    return {
+        escape(code, 20): {**one, "title": escape(one["title"], 120)}
+        for code, one in coarse.gravest(found if judged else (), ours).items()
+    }
+
+
+def _finding_lines(found: RunDetail) -> list[dict[str, Any]]:
+    if found.evaluation is None:
+        return []
+    return [_escaped(finding) for finding in islice(found.evaluation.findings(), MAX_FINDINGS)]
+
+
+def _escaped(value: Any, depth: int = _DEPTH) -> Any:
+    """``value`` (JSON data) with every string in it escaped; what is nested deeper than 40 levels becomes "…"."""
+    if isinstance(value, str):
+        return escape(value, 2000)
+    if depth == 0 and isinstance(value, Mapping | list | tuple):
+        return "…"
+    if isinstance(value, Mapping):
+        return {escape(k, 200): _escaped(v, depth - 1) for k, v in value.items()}
+    return [_escaped(v, depth - 1) for v in value] if isinstance(value, list | tuple) else value
+
+
+# --- logs and what scores are made of -------------------------------------------------------------------------------
+
+_LOG_NAME = re.compile(r"[a-z][a-z-]{0,39}\.(log|json)")
+
+
+def log_lines(
+    found: RunDetail,
+    audience: Audience,
+    dataset: Dataset,
+    stream: str = "stdout",
+    *,
+    evaluator: bool = False,
+    sidecar: str | None = None,
+) -> Iterator[str]:
+    """The whole log of a run, line by line and escaped: of the software, or for the organiser of the evaluator or of
+    ``sidecar`` (a container of ours beside the software, see :func:`sidecar_logs`; then ``stream`` has no meaning).
+
+    Raises E103 when this audience may not read it, E102 when there is none.
+    """
+    check_log(found, audience, dataset, evaluator=evaluator, sidecar=sidecar)
+    source = found.newest if evaluator else found.attempt
+    path = None if source is None else source.path / "logs" / f"{stream}.log"
+    fix = "runner show tells how far the run is"
+    if sidecar is not None:
+        known = sidecar_logs(found)
+        path = known.get(sidecar)
+        fix = f"name one of {', '.join(known)}" if known else fix
+    if path is None or not path.is_file():
+        raise RunnerError("E102", f"{found.run.id} has no such log", fix=fix)
+    return _stream(path)
+
+
+def sidecar_logs(found: RunDetail) -> dict[str, Path]:
+    """The logs of the containers of ours beside the software by name (``search``, ``driver``, …), and ``driver.json``."""
+    folder = None if found.attempt is None else found.attempt.path / "logs"
+    if folder is None or not folder.is_dir():
+        return {}
+    return {
+        path.name.removesuffix(".log"): path
+        for path in sorted(folder.iterdir())
+        if _LOG_NAME.fullmatch(path.name) and path.name not in OF_THE_SOFTWARE and path.is_file()
+    }
+
+
+def details(found: RunDetail, audience: Audience, dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """What the scores of a run are made of, topic by topic, where the evaluator says so; escaped, line by line.
+
+    Raises E103 when this audience may not see single topics; empty when the evaluator left nothing.
+    """
+    if not permissions_for(audience, found.run.submission.team, dataset, found.published).content:
+        raise not_for(audience, "what the scores on a blinded dataset are made of")
+    path = None if found.evaluation is None else found.evaluation.path / "details.jsonl"
+    return map(_escaped, read_lines(path)) if path is not None and path.is_file() else iter(())
+
+
+def _logs(found: RunDetail) -> dict[str, list[str]]:
+    if found.attempt is None:
+        return {}
+    return {name: _tail(found.attempt.log(name), LOG_LINES) for name in ("stdout", "stderr")}
+
+
+def _tail(path: Path, lines: int) -> list[str]:
+    if not path.is_file():
+        return []
+    with path.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - _LOG_WINDOW))
+        data = stream.read(_LOG_WINDOW)
+    if size > _LOG_WINDOW:
+        data = data.partition(b"\n")[2] or data
+    kept = deque(data.decode("utf-8", "replace").splitlines(), maxlen=lines)
+    return [escape(line) for line in kept]
+
+
+def _stream(path: Path) -> Iterator[str]:
+    with path.open("rb") as stream:
+        while line := stream.readline(_LOG_WINDOW):
+            yield escape(line.decode("utf-8", "replace").rstrip("\r\n"), _LOG_WINDOW)

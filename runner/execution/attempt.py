@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runner.engines.base import Cancelled, Engine
-from runner.execution.evaluation import Evaluated
+from runner.execution.evaluation import Evaluated, RunFiles
 from runner.execution.evaluation import evaluate as run_evaluator
 from runner.execution.evaluator import Evaluator
 from runner.execution.job import Executed, Job
@@ -164,19 +164,14 @@ def evaluate(
     try:
         try:
             done = run_evaluator(
-                evaluator.task,
+                evaluator,
                 dataset,
                 scenario,
-                attempt.output,
-                run_file,
-                engine=engine,
-                image=evaluator.image,
-                digests=evaluator.digests[dataset.id],
+                RunFiles(attempt.output, run_file, attempt.lock()["workflow"] == "interactive"),
+                engine,
                 attempt_id=name,
                 staging=staging.path,
                 cancelled=stop.stopping,
-                records=attempt.lock()["workflow"] == "interactive",
-                beside=evaluator.beside,
             )
         except Cancelled:
             raise KeyboardInterrupt from None
@@ -222,10 +217,10 @@ def _evaluation_record(
 def _gateway_record(evaluator: Evaluator, done: Evaluated) -> dict[str, Any] | None:
     """What an evaluation's record says of its gateway (schema ``evaluation``); None without one."""
     service, facts = evaluator.task.evaluation_gateway, done.gateway
-    if service is None or facts is None or evaluator.beside is None:
+    if service is None or facts is None or evaluator.gateway is None:
         return None
     return {
-        "image_id": evaluator.beside.sidecars.id,
+        "image_id": evaluator.gateway.sidecars.id,
         "models": list(service.options["models"]),
         "replay": facts.replay,
         "calls": facts.calls,

@@ -16,11 +16,11 @@ from typing import Any
 
 import schemas
 from runner.engines.base import Engine
-from runner.execution.evaluation import Evaluated, evaluate, evaluator_image
-from runner.model.container import ImageRef
+from runner.execution.evaluation import Evaluated, RunFiles, evaluate
+from runner.execution.evaluator import Evaluator
 from runner.model.errors import Problem, RunnerError
-from runner.model.task import Dataset, Task
-from runner.tasks.files import inputs_digest, missing_sources, truths_digest, why_stage_missing
+from runner.model.task import Dataset, Measure, Task
+from runner.tasks.files import missing_sources, why_stage_missing
 from schemas.details import Detail
 
 MANY = 30  # measures that are asked for one by one
@@ -47,29 +47,31 @@ def ask(engine: Engine, task: Task, default_image: str) -> list[Answer]:
     """
     # A public one if there is one: nothing has to wait for runs on hidden data to end then.
     datasets = sorted(task.datasets.values(), key=lambda d: d.visibility != "public")
-    dataset = next((d for d in datasets if _there(d)), None)
+    dataset = next((d for d in datasets if _complete(d)), None)
     if dataset is None:
         return _all(task, None, "no dataset has all its files")
     if task.evaluation_gateway is not None:
         return _all(task, None, "its evaluator asks models; runner task check --run tries it")
-    image = evaluator_image(engine, task, default_image)
-    digests = {"inputs": inputs_digest(dataset), "truths": truths_digest(dataset)}
+    evaluator = Evaluator.of(task, [dataset], engine, default_image)
 
-    def tried(some: Task) -> Evaluated:
-        return _on_an_empty_run(some, dataset, engine, image, digests)
+    def tried(measures: Mapping[str, Measure]) -> Evaluated:
+        some = replace(evaluator, task=replace(task, measures=measures))
+        return _on_an_empty_run(some, dataset, engine)
 
-    together = tried(task)
+    together = tried(task.measures)
     if together.status != "error":
         return _all(task, True, "")
     return _one_by_one(task, together.detail, tried)
 
 
-def _one_by_one(task: Task, together: Detail, tried: Callable[[Task], Evaluated]) -> list[Answer]:
+def _one_by_one(
+    task: Task, together: Detail, tried: Callable[[Mapping[str, Measure]], Evaluated]
+) -> list[Answer]:
     """Ask for every measure alone, after asking for all at once failed."""
     if not 1 < len(task.measures) <= MANY:
         alone = {name: Evaluated("error", together, None, "", "", "") for name in task.measures}
     else:
-        alone = {name: tried(replace(task, measures={name: m})) for name, m in task.measures.items()}
+        alone = {name: tried({name: m}) for name, m in task.measures.items()}
     failing = [name for name, done in alone.items() if done.status == "error"]
     # A stranger's evaluator may fail on a run without lines: if it fails on all, that says nothing of the measures.
     certain = task.evaluator_image is None or 0 < len(failing) < len(alone)
@@ -86,7 +88,7 @@ def _one_by_one(task: Task, together: Detail, tried: Callable[[Task], Evaluated]
     ]
 
 
-def _there(dataset: Dataset) -> bool:
+def _complete(dataset: Dataset) -> bool:
     return not missing_sources(dataset) and not why_stage_missing(dataset) and dataset.truths.is_dir()
 
 
@@ -94,23 +96,19 @@ def _all(task: Task, computed: bool | None, why: str) -> list[Answer]:
     return [Answer(m.id, m.measure, computed, why) for m in task.measures.values()]
 
 
-def _on_an_empty_run(
-    task: Task, dataset: Dataset, engine: Engine, image: ImageRef, digests: Mapping[str, str]
-) -> Evaluated:
+def _on_an_empty_run(evaluator: Evaluator, dataset: Dataset, engine: Engine) -> Evaluated:
+    task = evaluator.task
     with tempfile.TemporaryDirectory(prefix="measures-") as scratch:
         run, staging = Path(scratch) / "run", Path(scratch) / "evaluation"
         run.mkdir()
         staging.mkdir()
         (run / task.output).touch()
         return evaluate(
-            task,
+            evaluator,
             dataset,
             task.usual_scenario().id,
-            run,
-            task.output,
-            engine=engine,
-            image=image,
-            digests=digests,
+            RunFiles(run, task.output),
+            engine,
             attempt_id=f"check.{task.id}.{secrets.token_hex(4)}",
             staging=staging,
             cancelled=lambda: False,
@@ -137,6 +135,6 @@ def refusal(task: Task, answers: list[Answer]) -> RunnerError | None:
         "E404",
         f"the evaluator of {task.id} cannot compute {count}",
         why="It was given a run without a line, and ended with an error.",
-        fix="name other measures, mend the truths, or name an evaluator image that can (docs/how-to/own-evaluator.md)",
+        fix="name other measures, correct the truths, or name an evaluator image that can (docs/how-to/own-evaluator.md)",
         problems=problems,
     )

@@ -2,23 +2,28 @@
 
 :func:`coordinating` opens the store, becomes its only coordinator and adopts what a killed one left;
 :meth:`Coordinator.plan` makes the stages that are due and says what is to do; :meth:`Coordinator.run` does it, commits it
-and makes the stages that became possible. Nothing is printed here: a :class:`Listener` is told.
+and makes the stages that became possible; :meth:`Coordinator.once` executes and evaluates one software outside any plan.
+Nothing is printed here: it goes to a :class:`Listener`.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from runner.execution import stage as stages
+from runner.execution.attempt import NotStoppable, Stop, evaluate, execute
 from runner.execution.evaluator import Evaluator
+from runner.execution.job import InputRun, Job
+from runner.execution.lock import make_job
 from runner.execution.machine import Machine
-from runner.execution.plan import Plan, Planned, Selection, check_names, plan
+from runner.execution.plan import Plan, Planned, Selection, check_names, plan, plan_evaluations
 from runner.execution.pool import Control, Pool, RunProgress, Undone
 from runner.execution.replies import replies_of
 from runner.execution.schedule import needs_of
@@ -26,10 +31,12 @@ from runner.execution.workspace import Workspace
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.run import Run
-from runner.model.task import Task
-from runner.records.commit import commit_orphans
+from runner.model.task import Dataset, Task
+from runner.records.commit import commit, commit_orphans
 from runner.records.commit import coordinator as only_coordinator
 from runner.records.store.connect import Store, open_store
+from runner.records.store.queries import RunDetail, detail
+from runner.submissions.bundle import Bundle, registration
 from runner.submissions.register import registered
 from runner.tasks.check_data import check_task
 from runner.tasks.load import load_tasks
@@ -39,7 +46,7 @@ Changed = Literal["ask", "again", "keep"]
 
 
 class Listener(Protocol):
-    """Who is told what happens: a terminal, or a server's log."""
+    """Where progress is reported to: a terminal, or a server's log."""
 
     def say(self, text: str) -> None:
         """One line of what is going on."""
@@ -48,7 +55,21 @@ class Listener(Protocol):
         """Something that stops a part of the work, and not the rest."""
 
     def progress(self, total: int) -> AbstractContextManager[Callable[[RunProgress], None]]:
-        """Around the work on ``total`` runs: gives who is told each moment of it."""
+        """A context around the work on ``total`` runs; it gives a function that takes what happens meanwhile."""
+
+
+class Silent:
+    """A listener that reports nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing is printed."""
+
+    def problem(self, error: RunnerError) -> None:
+        """Nothing is printed."""
+
+    def progress(self, total: int) -> AbstractContextManager[Callable[[RunProgress], None]]:
+        """Nothing is shown."""
+        return nullcontext(lambda _: None)
 
 
 @dataclass(frozen=True)
@@ -57,13 +78,15 @@ class EvaluationRequest:
 
     ``force`` executes settled runs again, as a new attempt. ``changed``: settled runs whose limits, image or data have
     changed since are kept (``keep``) or planned (``again``; ``ask``, where the caller asks a person). ``stages``: datasets
-    that are made from runs are made where they are due.
+    that are made from runs are made where they are due. ``only_evaluate``: nothing is executed, and everything that has
+    something to evaluate is evaluated, whatever it was scored already. ``jobs``: at most so many containers at once.
     """
 
     selection: Selection = field(default_factory=Selection)
     force: bool = False
     changed: Changed = "ask"
     stages: bool = True
+    only_evaluate: bool = False
     jobs: int | None = None
 
 
@@ -83,16 +106,29 @@ class Result(NamedTuple):
 
 @contextmanager
 def coordinating(
-    config: Config, listener: Listener, *, dry_run: bool = False, machine: Machine | None = None
+    config: Config,
+    listener: Listener,
+    *,
+    dry_run: bool = False,
+    machine: Machine | None = None,
+    tasks: Mapping[str, Task] | None = None,
+    url: str | None = None,
 ) -> Iterator[Coordinator]:
-    """The open store with its coordinator. ``dry_run`` only looks: it takes no lock, adopts and makes nothing.
+    """The open store with its coordinator.
 
-    Raises E306 when another process is the coordinator of this data directory.
+    Args:
+        dry_run: only look: no lock is taken, nothing is adopted or made.
+        machine: the engine and images; by default those of ``config``.
+        tasks: the tasks, where the caller has loaded them; by default all of the project.
+        url: another database than that of ``config``.
+
+    Raises:
+        RunnerError: E306 when another process is the coordinator of this data directory.
     """
     machine = machine or Machine(config, listener.say)
-    with open_store(config) as store, nullcontext() if dry_run else only_coordinator(config):
+    with open_store(config, url=url) as store, nullcontext() if dry_run else only_coordinator(config):
         adopted = 0 if dry_run else commit_orphans(store)
-        yield Coordinator(config, store, machine, listener, adopted=adopted, dry_run=dry_run)
+        yield Coordinator(config, store, machine, listener, tasks, adopted=adopted, dry_run=dry_run)
 
 
 class Coordinator:
@@ -107,46 +143,43 @@ class Coordinator:
         store: Store,
         machine: Machine,
         listener: Listener,
+        tasks: Mapping[str, Task] | None = None,
         *,
         adopted: int = 0,
         dry_run: bool = False,
     ) -> None:
         self.config, self.store, self.machine, self.listener = config, store, machine, listener
         self.adopted, self.dry_run = adopted, dry_run
-        self._tasks, self._task_problems = load_tasks(config)
+        self._given = tasks
+
+    @cached_property
+    def tasks(self) -> Mapping[str, Task]:
+        """The tasks that can be loaded, read once; the others are reported to the listener."""
+        if self._given is not None:
+            return self._given
+        tasks, problems = load_tasks(self.config)
+        for error in problems:
+            self.listener.problem(error)
+        return tasks
 
     @cached_property
     def workspace(self) -> Workspace:
-        """Tasks, bundles and runs, read once; the listener is told of those that cannot be used."""
+        """Tasks, bundles and runs, read once; damaged bundles are reported to the listener."""
         bundles, problems = registered(self.config, self.store)
-        for error in [*problems, *self._task_problems]:
+        for error in problems:
             self.listener.problem(error)
-        return Workspace(
-            self.store,
-            self._tasks,
-            bundles,
-            self.machine.own_profile(),
-            self.machine.sidecars(),
-            self.config.engine_for,
-        )
+        machine, for_ = self.machine, self.config.engine_for
+        return Workspace(self.store, self.tasks, bundles, machine.own_profile(), machine.sidecars(), for_)
 
     def plan(self, request: EvaluationRequest) -> Plan:
         """What has to be done; stages that are due are made first. Raises E102 for names that nothing has."""
-        if request.stages and not self.dry_run:
-            self._make_stages(request.selection.task)
         check_names(self.workspace, request.selection)
+        if request.only_evaluate:
+            return plan_evaluations(self.workspace, request.selection)
+        if request.stages and not self.dry_run:
+            self._make_stages(request.selection.task, self.workspace.runs)
         todo = plan(self.workspace, request.selection, force=request.force)
         return todo.keeping() if request.changed == "keep" else todo
-
-    def plan_evaluations(self, selection: Selection) -> Plan:
-        """Evaluations of all selected runs that have something to evaluate, whatever they were scored already."""
-        check_names(self.workspace, selection)
-        chosen = [
-            Planned(run, "evaluate", "asked for")
-            for run in self.workspace.runs
-            if selection.takes(run) and run.outcome.verdict == "ok" and run.outcome.name != "withdrawn"
-        ]
-        return Plan(tuple(chosen), ())
 
     def run(self, todo: Plan, request: EvaluationRequest, *, control: Control | None = None) -> Result:
         """Do a plan with the engine of this machine and commit what comes of it; then make the stages that are due.
@@ -154,53 +187,97 @@ class Coordinator:
         Raises KeyboardInterrupt after every container was removed; what was sealed by then is committed.
         """
         result = self._work(todo, request.jobs, control or Control.of(self.config))
-        if request.stages and result.done:
+        if request.stages and not request.only_evaluate and result.done:
             self._make_stages(request.selection.task)
         return result
+
+    def once(
+        self,
+        bundle: Bundle,
+        dataset: Dataset,
+        scenario: str,
+        *,
+        input_runs: Sequence[InputRun] = (),
+        replies: Path | None = None,
+        stop: Stop = NotStoppable(),
+    ) -> tuple[Job, RunDetail]:
+        """Register a bundle, execute it and evaluate what it left, one time, whatever a plan would say.
+
+        ``replies`` is the file of what models answered before. Returns the job and everything about its run. Raises
+        RunnerError for what is not the software's doing.
+        """
+        task, engine, archive = (
+            self.workspace.tasks[bundle.data["task"]],
+            self.machine.engine(),
+            self.store.archive,
+        )
+        images = self._images([task])
+        evaluator = self._evaluator(task, [dataset], images, replies)
+        job = make_job(
+            bundle,
+            task,
+            dataset,
+            scenario,
+            own_profile=engine.info().seccomp,
+            input_runs=input_runs,
+            sidecars=images.get("sidecars"),
+            replies=replies,
+        )
+        self.store.commit("submission-registered", registration(bundle), actor=str(bundle.data["team"]))
+        attempt = execute(job, engine, archive, stop)
+        commit(self.store, attempt)
+        if attempt.record()["verdict"]["name"] == "ok":
+            commit(self.store, evaluate(attempt, evaluator, dataset, scenario, engine, archive, stop))
+        return job, detail(self.store, job.run_id, [task])
+
+    def _images(self, tasks: Iterable[Task]) -> dict[str, str]:
+        """The identities of our images that work on these tasks needs."""
+        sidecars = ["sidecars"] if any(task.needs_sidecars for task in tasks) else []
+        return self.machine.images(["evaluator", *sidecars])
 
     def _work(self, todo: Plan, jobs: int | None, control: Control) -> Result:
         if not todo.work:
             return Result({}, {})
-        names = sorted({p.run.submission.task for p in todo.work})
-        tasks = [self.workspace.tasks[name] for name in names]
+        steps: dict[str, list[Planned]] = {}
+        for planned in todo.work:
+            steps.setdefault(planned.run.submission.task, []).append(planned)
+        tasks = [self.workspace.tasks[name] for name in sorted(steps)]
         engine = self.machine.engine()
         engine.reap()
-        needed = ["evaluator", *(["sidecars"] if any(task.needs_sidecars for task in tasks) else [])]
-        images = self.machine.images(needed)
+        images = self._images(tasks)
         evaluators: dict[str, Evaluator] = {}
-        bad: dict[str, Undone] = {}
+        unusable: dict[str, Undone] = {}
         for task in tasks:
-            mine = [p for p in todo.work if p.run.submission.task == task.id]
             try:
-                evaluators[task.id] = self._evaluator(task, mine, images)
+                evaluators[task.id] = self._checked_evaluator(task, steps[task.id], images)
                 self._say_without_key(task)
             except RunnerError as error:
                 self.listener.problem(error)
-                bad[task.id] = Undone(error.what, error.exit_code)
-        left = replace(todo, work=tuple(p for p in todo.work if p.run.submission.task not in bad))
+                unusable |= {p.run.id: Undone(error.what, error.exit_code) for p in steps[task.id]}
+        left = replace(todo, work=tuple(p for p in todo.work if p.run.id not in unusable))
         workspace = replace(self.workspace, evaluators=evaluators)
         with _interruptible(control), self.listener.progress(len(left.work)) as tell:
             pool = Pool(engine, workspace, control, jobs=jobs, tell=tell)
             done = pool.run(left)
-        unusable = {p.run.id: bad[p.run.submission.task] for p in todo.work if p.run.submission.task in bad}
         return Result(done, pool.failed | unusable)
 
-    def _evaluator(self, task: Task, planned: Sequence[Planned], images: dict[str, str]) -> Evaluator:
+    def _checked_evaluator(
+        self, task: Task, steps: Sequence[Planned], images: Mapping[str, str]
+    ) -> Evaluator:
         """The evaluator of a task whose files and limits are fit for the planned steps. Raises RunnerError otherwise."""
-        used = sorted({p.run.dataset for p in planned})
+        used = sorted({p.run.dataset for p in steps})
         check_task(task, self.config, used)
         bundles = self.workspace.bundles
-        engine = self.machine.engine(
-            [needs_of(task, bundles.get(p.run.submission.id), p.step) for p in planned]
-        )
-        return Evaluator.of(
-            task,
-            [task.datasets[d] for d in used],
-            engine,
-            images["evaluator"],
-            sidecars=images.get("sidecars"),
-            replies=replies_of(self.config.home, task.id),
-        )
+        self.machine.engine([needs_of(task, bundles.get(p.run.submission.id), p.step) for p in steps])
+        replies = replies_of(self.config.home, task.id)
+        return self._evaluator(task, [task.datasets[name] for name in used], images, replies)
+
+    def _evaluator(
+        self, task: Task, datasets: Iterable[Dataset], images: Mapping[str, str], replies: Path | None
+    ) -> Evaluator:
+        sidecars = images.get("sidecars")
+        engine = self.machine.engine()
+        return Evaluator.of(task, datasets, engine, images["evaluator"], sidecars=sidecars, replies=replies)
 
     def _say_without_key(self, task: Task) -> None:
         """Say before hours of work that models cannot be asked."""
@@ -210,27 +287,33 @@ class Coordinator:
                 f"{task.id}: {gateway.options['key']} is not set: models are not asked, only kept replies are used"
             )
 
-    def _make_stages(self, only: str | None) -> None:
-        """Make what stages take from runs, where these are settled and it was never made; say what is missing."""
-        tell, made = self.listener, False
-        for state in stages.states(self.config, self.store, self._tasks, None if only is None else [only]):
+    def _make_stages(self, only: str | None, runs: Sequence[Run] | None = None) -> None:
+        """Make what stages take from runs, where these are settled and it was never made; say what is missing.
+
+        ``runs`` are all runs, where they were read already.
+        """
+        listener, made, tasks = self.listener, False, self.workspace.tasks
+        for state in stages.states(self.config, self.store, tasks, None if only is None else [only], runs):
             name, command = f"{state.task.id}/{state.dataset.id}", f"{state.task.id} {state.dataset.id}"
             if nobody := stages.why_no_runs(state.task, state.dataset):
-                tell.say(nobody)
+                listener.say(nobody)
             if state.name == "missing" and not state.why:
                 try:
-                    built = stages.build(self.config, self.store, self._tasks, state.task, state.dataset)
+                    built = stages.build(self.config, self.store, tasks, state.task, state.dataset, runs)
                 except RunnerError as error:
-                    tell.problem(error)
+                    listener.problem(error)
                     continue
                 made = True
-                tell.say(f"{name}: made from {built.runs} runs, {built.debates} debates")
+                listener.say(f"{name}: made from {built.runs} runs, {built.debates} debates")
             elif state.name == "missing":
-                tell.say(f"{name} cannot be made yet: {state.why}")
+                listener.say(f"{name} cannot be made yet: {state.why}")
             elif state.name == "changed":
-                tell.say(f"{name} is made from other runs than there are now: runner data stage {command}")
+                listener.say(
+                    f"{name} is made from other runs than there are now: runner data stage {command}"
+                )
         if made:  # where the inputs of such a dataset are is looked up when its task is loaded
-            self._tasks, self._task_problems = load_tasks(self.config)
+            self.tasks = load_tasks(self.config)[0]
+            self.workspace = replace(self.workspace, tasks=self.tasks)
 
 
 @contextmanager

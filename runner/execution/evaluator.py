@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from runner.engines.base import Engine
-from runner.execution.evaluation import GatewaySetup, evaluator_image
 from runner.model.container import ImageRef
-from runner.model.errors import RunnerError
+from runner.model.errors import PlatformError, RunnerError
 from runner.model.task import Dataset, Task
 from runner.tasks.files import inputs_digest, truths_digest
+
+
+@dataclass(frozen=True)
+class GatewaySetup:
+    """What an evaluation needs when the evaluator may ask models: the image of the gateway, and known replies."""
+
+    sidecars: ImageRef
+    replies: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -22,26 +29,31 @@ class Evaluator:
     image: ImageRef
     default: bool
     digests: Mapping[str, Mapping[str, str]]  # dataset id -> {"inputs": …, "truths": …}
-    beside: GatewaySetup | None = None  # of a task whose evaluator may ask models
+    gateway: GatewaySetup | None = None  # of a task whose evaluator may ask models
 
     @classmethod
     def of(
         cls,
         task: Task,
-        datasets: list[Dataset],
+        datasets: Iterable[Dataset],
         engine: Engine,
         default_image: str,
         *,
         sidecars: str | None = None,
         replies: Path | None = None,
     ) -> Evaluator:
-        """The evaluator of ``task`` for ``datasets``. Raises E304 when an image that it needs is missing.
+        """The evaluator of ``task`` for ``datasets``: the task's own image, or the platform's ``default_image``.
 
-        ``sidecars`` is the platform's image of the gateway, ``replies`` the file of what models answered before.
+        Args:
+            sidecars: the platform's image of the gateway.
+            replies: the file of what models answered before.
+
+        Raises:
+            RunnerError: E304 when an image that it needs is missing, E402 when a dataset lacks files.
         """
-        image = evaluator_image(engine, task, default_image)
+        image = _image(engine, task, default_image)
         digests = {d.id: {"inputs": inputs_digest(d), "truths": truths_digest(d)} for d in datasets}
-        beside = None
+        gateway = None
         if task.evaluation_gateway is not None:
             if sidecars is None:
                 raise RunnerError(
@@ -50,5 +62,20 @@ class Evaluator:
                     why=f"The evaluator of {task.id} asks models through the gateway, a container of ours.",
                     fix="run `make setup`",
                 )
-            beside = GatewaySetup(engine.resolve(sidecars), replies)
-        return cls(task, image, task.evaluator_image is None, digests, beside)
+            gateway = GatewaySetup(engine.resolve(sidecars), replies)
+        return cls(task, image, task.evaluator_image is None, digests, gateway)
+
+
+def _image(engine: Engine, task: Task, default: str) -> ImageRef:
+    name = task.evaluator_image or default
+    try:
+        return engine.resolve(name)
+    except RunnerError as error:
+        if isinstance(error, PlatformError):
+            raise
+        raise RunnerError(
+            "E304",
+            f"the evaluator image {name} is not there",
+            why="Evaluations run in a container of their own.",
+            fix="make setup" if task.evaluator_image is None else f"build or pull {name}",
+        ) from error

@@ -123,6 +123,16 @@ def plan(workspace: Workspace, selection: Selection, *, force: bool = False) -> 
     return Plan(tuple(work), tuple(skipped))
 
 
+def plan_evaluations(workspace: Workspace, selection: Selection) -> Plan:
+    """Evaluations of all selected runs that have something to evaluate, whatever they were scored already."""
+    chosen = [
+        Planned(run, "evaluate", "asked for")
+        for run in workspace.runs
+        if selection.takes(run) and run.outcome.verdict == "ok" and run.outcome.name != "withdrawn"
+    ]
+    return Plan(tuple(chosen), ())
+
+
 def _elsewhere(workspace: Workspace, entry: Planned | Skipped) -> Planned | Skipped:
     """``entry``, or a run left to the organiser's other engine."""
     if not isinstance(entry, Planned) or workspace.engine_for not in ("public", "blinded"):

@@ -68,8 +68,13 @@ class Built:
     skipped: int
 
 
-def gather(store: Store, tasks: Mapping[str, Task], stage: Stage) -> Gathered:
-    """The runs that ``stage`` takes now. Raises E410 when they are not settled, or there are none."""
+def gather(
+    store: Store, tasks: Mapping[str, Task], stage: Stage, among: Sequence[Run] | None = None
+) -> Gathered:
+    """The runs that ``stage`` takes now; ``among`` are all runs, where they were read already.
+
+    Raises E410 when they are not settled, or there are none.
+    """
     source = tasks.get(stage.task)
     if source is None or stage.dataset not in source.datasets or stage.scenario not in source.scenarios:
         place = f"{stage.task}/{stage.dataset}" + (
@@ -79,15 +84,17 @@ def gather(store: Store, tasks: Mapping[str, Task], stage: Stage) -> Gathered:
             "E410",
             f"there is no {place} to take runs from",
             why="A stage names a task, a dataset and a scenario that are there.",
-            fix="mend from: in task.yaml",
+            fix="correct from: in task.yaml",
         )
-    live = store.archive.live()
-    mine = [
+    if among is None:
+        among = runs(store, [source], task=stage.task, running=store.archive.live())
+    wanted = (stage.task, stage.dataset, stage.scenario)
+    candidates = [
         run
-        for run in runs(store, [source], task=stage.task, running=live)
-        if (run.dataset, run.scenario) == (stage.dataset, stage.scenario) and run.outcome.name != "withdrawn"
+        for run in among
+        if (run.submission.task, run.dataset, run.scenario) == wanted and run.outcome.name != "withdrawn"
     ]
-    open_ = [run.id for run in mine if run.outcome.name in ("pending", "running")]
+    open_ = [run.id for run in candidates if run.outcome.name in ("pending", "running")]
     if open_:
         raise RunnerError(
             "E410",
@@ -97,7 +104,7 @@ def gather(store: Store, tasks: Mapping[str, Task], stage: Stage) -> Gathered:
         )
     latest: dict[tuple[str, str], Run] = {}
     left_out: dict[str, str] = {}
-    for run in sorted(mine, key=lambda r: (r.submission.registered, r.submission.seq)):
+    for run in sorted(candidates, key=lambda r: (r.submission.registered, r.submission.seq)):
         key = (run.submission.team, run.submission.software)
         if _takes(stage, run):
             if key in latest:
@@ -136,15 +143,22 @@ def _takes(stage: Stage, run: Run) -> bool:
     return run.outcome.verdict == "ok"
 
 
-def build(config: Config, store: Store, tasks: Mapping[str, Task], task: Task, dataset: Dataset) -> Built:
+def build(
+    config: Config,
+    store: Store,
+    tasks: Mapping[str, Task],
+    task: Task,
+    dataset: Dataset,
+    among: Sequence[Run] | None = None,
+) -> Built:
     """Make the inputs of a stage's dataset from the runs as they are now, and put that version in force.
 
-    Making it again from the same runs changes nothing. Raises E410 (see :func:`gather`), also when a run lacks
+    ``among`` are all runs, where they were read already. Making it again from the same runs changes nothing. Raises E410 (see :func:`gather`), also when a run lacks
     the file, and E306 when the data directory cannot be written.
     """
     assert dataset.stage is not None
     stage = dataset.stage
-    gathered = gather(store, tasks, stage)
+    gathered = gather(store, tasks, stage, among)
     _stays_hidden(dataset, tasks[stage.task], stage)
     home = stage_folder(config, task.folder.name, dataset.id)
     try:
@@ -219,7 +233,7 @@ def _taken(
             "E410",
             f"{source.run.id} left no {stage.file}",
             why="The file that the stage takes is not among its output.",
-            fix="mend from.file in task.yaml, or take scored runs only",
+            fix="correct from.file in task.yaml, or take scored runs only",
         )
     # Two passes, so that a long file of arguments needs no more memory than what is taken of it.
     count = sum(1 for _ in _lines(path))
@@ -256,7 +270,7 @@ def _sample(stage: Stage, count: int) -> set[int]:
 
 
 def _draw(seed: int, what: str, run: str, number: int) -> str:
-    """A lot: the same for the same seed, on every machine and version of Python."""
+    """A sort key that shuffles: SHA-256 (hex) of seed, purpose, run and number. The same on every machine and version of Python."""
     return hashlib.sha256(f"{seed}\0{what}\0{run}\0{number}".encode()).hexdigest()
 
 
@@ -333,25 +347,37 @@ class StageStatus:
 
 
 def states(
-    config: Config, store: Store, tasks: Mapping[str, Task], only: Sequence[str] | None = None
+    config: Config,
+    store: Store,
+    tasks: Mapping[str, Task],
+    only: Sequence[str] | None = None,
+    among: Sequence[Run] | None = None,
 ) -> list[StageStatus]:
-    """How every dataset stands that is made from runs, of all tasks or of some."""
-    found = []
-    for task in tasks.values():
-        if only is not None and task.id not in only:
-            continue
-        for dataset in task.datasets.values():
-            if dataset.stage is not None:
-                found.append(_state(config, store, tasks, task, dataset, dataset.stage))
-    return found
+    """How every dataset stands that is made from runs, of all tasks or of some.
+
+    ``among`` are all runs, where they were read already.
+    """
+    return [
+        _state(config, store, tasks, task, dataset, dataset.stage, among)
+        for task in tasks.values()
+        if only is None or task.id in only
+        for dataset in task.datasets.values()
+        if dataset.stage is not None
+    ]
 
 
 def _state(
-    config: Config, store: Store, tasks: Mapping[str, Task], task: Task, dataset: Dataset, stage: Stage
+    config: Config,
+    store: Store,
+    tasks: Mapping[str, Task],
+    task: Task,
+    dataset: Dataset,
+    stage: Stage,
+    among: Sequence[Run] | None,
 ) -> StageStatus:
     known = provenance(config, task, dataset)
     try:
-        gathered = gather(store, tasks, stage)
+        gathered = gather(store, tasks, stage, among)
     except RunnerError as error:
         return StageStatus(
             task, dataset, "missing" if known is None else "current", f"{error.what}. {error.why}"

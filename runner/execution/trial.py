@@ -15,20 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from runner.engines.base import Engine
-from runner.execution.attempt import NotStoppable, Stop, evaluate, execute
-from runner.execution.evaluator import Evaluator
+from runner.execution.attempt import NotStoppable, Stop
+from runner.execution.coordinator import Silent, coordinating
 from runner.execution.job import InputRun, Job
-from runner.execution.lock import make_job
 from runner.execution.machine import Machine
 from runner.execution.replies import replies_of
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError, no_such
 from runner.model.task import Dataset, Task
-from runner.records.commit import commit
-from runner.records.store.connect import open_store
-from runner.records.store.queries import RunDetail, detail
-from runner.submissions.bundle import Bundle, provisional, registration
+from runner.records.store.queries import RunDetail
+from runner.submissions.bundle import Bundle, provisional
 from runner.submissions.definition import SubmissionFile
 from runner.tasks.files import view_files
 from runner.views.audience import Audience, escape
@@ -112,38 +109,27 @@ def check(
     scenario: str = "default",
     *,
     input_runs: Sequence[InputRun] = (),
-    stop: Stop | None = None,
+    stop: Stop = NotStoppable(),
 ) -> Iterator[Checked]:
     """Execute and evaluate ``bundle`` on ``dataset``; the files are there until the context ends.
 
     Raises RunnerError for what is not the software's doing.
     """
-    config, engine, evaluator = machine.config, machine.engine(), machine.evaluator()
+    config = machine.config
+    machine.engine()
+    machine.evaluator()  # missing: known before anything is made
     config.home.mkdir(parents=True, exist_ok=True)
     scratch = replace(config, home=Path(tempfile.mkdtemp(prefix="check-", dir=config.home)))
-    stop = stop or NotStoppable()
+    url = f"sqlite:///{scratch.database}"
+    # The real data directory's: what was paid for once is not paid for again by a check.
+    replies = replies_of(config.home, task.id)
     try:
-        with open_store(scratch, url=f"sqlite:///{scratch.database}") as store:
-            sidecars = machine.images(["sidecars"])["sidecars"] if task.needs_sidecars else None
-            # The real data directory's: what was paid for once is not paid for again by a check.
-            book = replies_of(config.home, task.id)
-            job = make_job(
-                bundle,
-                task,
-                dataset,
-                scenario,
-                own_profile=engine.info().seccomp,
-                input_runs=input_runs,
-                sidecars=sidecars,
-                replies=book,
+        with coordinating(scratch, Silent(), machine=machine, tasks={task.id: task}, url=url) as coordinator:
+            yield Checked(
+                *coordinator.once(
+                    bundle, dataset, scenario, input_runs=input_runs, replies=replies, stop=stop
+                )
             )
-            evaluating = Evaluator.of(task, [dataset], engine, evaluator, sidecars=sidecars, replies=book)
-            store.commit("submission-registered", registration(bundle), actor=str(bundle.data["team"]))
-            attempt = execute(job, engine, store.archive, stop)
-            commit(store, attempt)
-            if attempt.record()["verdict"]["name"] == "ok":
-                commit(store, evaluate(attempt, evaluating, dataset, scenario, engine, store.archive, stop))
-            yield Checked(job, detail(store, job.run_id, [task]))
     finally:
         _remove(scratch.home)
 

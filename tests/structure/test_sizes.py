@@ -35,7 +35,6 @@ LONG_FUNCTIONS = {
     "runner/cli/commands/labels.py:import_": "half of it is the declaration of its options",
     "runner/doctor/engine.py:limit_checks": "a list of checks with their texts",
     "runner/engines/docker/engine.py:build": "steps that must be undone in order",
-    "runner/execution/evaluation.py:evaluate": "the steps of an evaluation, which clean up after one another",
     "runner/records/store/migrations/versions/v0001_first.py:upgrade": "a migration is never changed",
     "schemas/checking.py:_explain": "a branch for each rule of JSON Schema",
 }

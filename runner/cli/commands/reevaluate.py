@@ -39,7 +39,8 @@ def reevaluate(
     from runner.execution.reevaluation import as_data, changed_ranks, changed_values, picture
 
     with context.coordinating(dry_run=dry_run) as coordinator:
-        todo = coordinator.plan_evaluations(wanted)
+        request = EvaluationRequest(wanted, jobs=jobs, only_evaluate=True)
+        todo = coordinator.plan(request)
         show_plan(todo)
         if dry_run:
             if as_json:
@@ -48,7 +49,7 @@ def reevaluate(
         store, known = coordinator.store, coordinator.workspace.tasks
         tasks = [known[name] for name in dict.fromkeys(p.run.submission.task for p in todo.work)]
         before = picture(store, tasks, [p.run for p in todo.work])
-        done, failed = coordinator.run(todo, EvaluationRequest(wanted, jobs=jobs, stages=False))
+        done, failed = coordinator.run(todo, request)
         after = picture(store, tasks, done.values())
         found = changed_values(before, after, [name for name, one in done.items() if not one.outcome.fault])
         ranks = changed_ranks(before, after)

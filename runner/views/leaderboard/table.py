@@ -18,6 +18,7 @@ from runner.model.errors import RunnerError, no_such
 from runner.model.run import MeasureValue, Run
 from runner.model.task import Cell, Table, Task
 from runner.records.store import queries
+from runner.records.store.measured import measures_of
 from runner.views.audience import Audience, escape, not_for, scores_open
 from runner.views.leaderboard.choosing import (
     BASELINES,
@@ -104,7 +105,8 @@ def _build(
     groups, withdrawn = groups_of(store, task, table, running, part)
     chosen, below, counts = choose(groups)
     counts["withdrawn"] = withdrawn
-    scored = [(g, [queries.measures(store, run) for run in g.runs]) for g in chosen]
+    values = measures_of(store, task.id, (run for g in chosen for run in g.runs))
+    scored = [(g, [values[run.id] for run in g.runs]) for g in chosen]
     wanted = table.rank_by
     table, doubts = trusted(table, task, [(g.runs, cells) for g, cells in scored])
     lacking = [g for g, cells in scored if any(table.rank_by not in cell for cell in cells)]

@@ -61,7 +61,7 @@ def test_what_is_missing_is_run_evaluated_and_posted_once(world: World) -> None:
     assert [world.outcome(run).name for run in runs] == ["scored", "scored"]
     with opened(world, notes) as coordinator:
         assert coordinator.plan(request).work == ()
-        again = coordinator.plan_evaluations(Selection(run=runs[0]))
+        again = coordinator.plan(EvaluationRequest(Selection(run=runs[0]), only_evaluate=True))
         assert [(p.run.id, p.step) for p in again.work] == [(runs[0], "evaluate")]
 
 

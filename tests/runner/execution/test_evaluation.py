@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.execution.evaluation import contract_problem
+from runner.execution.contract import contract_problem
 from runner.model.task import Task
 from runner.tasks.load import load_task
 from tests.worlds import definitions

@@ -1,0 +1,106 @@
+"""The evaluator contract: what an evaluator may leave, checked before anything of it is believed.
+
+``docs/reference/evaluator-contract.md`` is the public description.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Set
+from pathlib import Path
+from typing import Any
+
+import schemas
+from runner.model.limits import MIB
+from runner.model.task import Task
+from schemas import jsonl
+
+RESULT_FILES = ("result.json", "scores.jsonl", "findings.jsonl")
+DETAILS = "details.jsonl"  # optional: one line a topic with what its scores are made of
+MAX_RESULT_BYTES = 256 * MIB
+MAX_RESULT_JSON = 4 * MIB
+FINDING_KEYS = {"code", "severity", "file", "line", "message", "fix", "topic"}
+SEVERITIES = ("error", "defect", "warning")
+_LINES = jsonl.Rules(duplicates="last", bounded=False)
+
+
+def contract_problem(folder: Path, task: Task) -> str:
+    """The first breach of the evaluator contract by the files in ``folder``, or an empty string.
+
+    ``result.json`` is checked by its schema; lines of the others by hand, because there may be hundreds of thousands of them.
+    """
+    result = schemas.load_json(folder / "result.json", "result.json", max_bytes=MAX_RESULT_JSON)
+    if problems := schemas.validate(result, "result"):
+        return str(problems[0])
+    known = {m.id for m in task.measures.values()}
+    if broken := _measures_problem(result.data, known):
+        return f"result.json {broken}"
+    checks: dict[str, Callable[[Any, Set[str]], str]] = {
+        "scores.jsonl": _score_problem,
+        "findings.jsonl": _finding_problem,
+    }
+    if (folder / DETAILS).is_file():
+        checks[DETAILS] = lambda line, _: ""
+    for name, check in checks.items():
+        for number, line in enumerate(_lines(folder / name), start=1):
+            broken = "not a JSON object" if line is None else check(line, known)
+            if broken:
+                return f"{name}:{number}: {broken}"
+    return ""
+
+
+def _measures_problem(result: dict[str, Any], known: Set[str]) -> str:
+    """What is wrong with the measures that have a value or are pending."""
+    given, pending = set(result["measures"]), set(result.get("pending", {}))
+    if unknown := (given - known) or (pending - known):
+        return f"names measures that the task does not have: {_names(unknown)}"
+    if both := pending & given:
+        return f"has a value for {_names(both)}, which is pending"
+    if result["status"] == "valid" and (missing := known - given - pending):
+        return f"lacks the measures {_names(missing)}"
+    return ""
+
+
+def _names(found: Iterable[str]) -> str:
+    return schemas.show(", ".join(sorted(found)))
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
+    """The objects of a file of JSON lines; None for a line that is none."""
+    with path.open("rb") as stream:
+        for _, data, _ in jsonl.rows(stream.read, max_line=MIB, rules=_LINES):
+            yield data if isinstance(data, dict) else None
+
+
+def _score_problem(data: dict[str, Any], known: Set[str]) -> str:
+    if not isinstance(data.get("measure"), str) or data["measure"] not in known:
+        return "measure is not one of the task's"
+    if not isinstance(data.get("topic"), str):
+        return "topic is not a string"
+    if not _finite(data.get("value")):
+        return "value is not a finite number"
+    return "" if isinstance(data.get("facets", {}), dict) else "facets is not an object"
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
+
+
+def _finding_problem(data: dict[str, Any], _: Set[str]) -> str:
+    if not isinstance(data.get("code"), str) or not isinstance(data.get("message"), str):
+        return "code and message must be strings"
+    if data.get("severity") not in SEVERITIES:
+        return f"severity is not one of {', '.join(SEVERITIES)}"
+    for key in ("file", "fix", "topic"):
+        if not isinstance(data.get(key, ""), str):
+            return f"{key} is not a string"
+    number = data.get("line")
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+        return "line is not an integer"
+    unknown = data.keys() - FINDING_KEYS
+    return f"it has the unknown key {schemas.show(min(unknown))}" if unknown else ""

@@ -43,8 +43,7 @@ RUN printf '%s\n' '#!/usr/bin/env python3' 'import sys' 'from evaluator.__main__
     chmod 0755 /usr/local/bin/evaluator && \
     chmod -R a+rX /opt/proctor/lib/schemas /opt/proctor/lib/evaluator && \
     python3 -m compileall -q --invalidation-mode unchecked-hash /opt/proctor/lib/schemas /opt/proctor/lib/evaluator
-ARG SOURCE_DIGEST=unknown
-LABEL proctor.image=evaluator proctor.source=${SOURCE_DIGEST}
+LABEL proctor.image=evaluator
 USER 65532:65532
 WORKDIR /tmp
 ENTRYPOINT ["evaluator"]
@@ -74,7 +73,6 @@ COPY schemas /opt/proctor/lib/schemas
 COPY sidecars /opt/proctor/lib/sidecars
 RUN chmod -R a+rX /opt/proctor/lib/schemas /opt/proctor/lib/sidecars && \
     python3 -m compileall -q --invalidation-mode unchecked-hash /opt/proctor/lib/schemas /opt/proctor/lib/sidecars
-ARG SOURCE_DIGEST=unknown
-LABEL proctor.image=sidecars proctor.source=${SOURCE_DIGEST}
+LABEL proctor.image=sidecars
 USER 65532:65532
 WORKDIR /tmp

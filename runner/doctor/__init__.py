@@ -1,4 +1,4 @@
-"""What is wrong with this machine, and the command that mends it: ``runner doctor``.
+"""What is wrong with this machine, and the command that corrects it: ``runner doctor``.
 
 Every check looks at one thing and never changes anything. PASS is fine; CAUTION works, but a person should
 know; FAIL means that runs will be refused or cannot be trusted.

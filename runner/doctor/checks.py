@@ -17,7 +17,7 @@ DRIFT = timedelta(seconds=60)  # clocks further apart than this make deadlines a
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the report: what was looked at, what was seen, and how to mend it (empty when fine)."""
+    """One line of the report: what was looked at, what was seen, and how to correct it (empty when fine)."""
 
     status: Status
     name: str
@@ -29,14 +29,34 @@ class Check:
         return {"status": self.status, "name": self.name, "detail": self.detail, "fix": self.fix}
 
 
+def passed(name: str, detail: str) -> Check:
+    """A check that found nothing wrong."""
+    return Check("PASS", name, one_line(detail))
+
+
+def caution(name: str, detail: str, fix: str = "") -> Check:
+    """A check that found what works, but a person should know."""
+    return Check("CAUTION", name, one_line(detail), one_line(fix))
+
+
+def failed(name: str, detail: str, fix: str) -> Check:
+    """A check that found what makes runs impossible, or not to be trusted."""
+    return Check("FAIL", name, one_line(detail), one_line(fix))
+
+
+def of_error(name: str, error: RunnerError, fix: str = "") -> Check:
+    """An error as a failed check; ``fix`` where the error names none."""
+    return failed(name, f"{error.what}. {error.why}", error.fix or fix)
+
+
 def guarded(name: str, look: Callable[[], list[Check]]) -> list[Check]:
     """What ``look`` found, or its error as a failed check: one broken part must not hide the others."""
     try:
         return look()
     except RunnerError as error:
-        return [Check("FAIL", name, one_line(f"{error.what}. {error.why}"), error.fix)]
+        return [of_error(name, error)]
     except OSError as error:
-        return [Check("FAIL", name, one_line(str(error)), "see that the file system works and may be read")]
+        return [failed(name, str(error), "see that the file system works and may be read")]
 
 
 def one_line(text: str) -> str:

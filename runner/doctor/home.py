@@ -1,4 +1,4 @@
-"""Checks of the data directory: room, database, the log of events, and the clock against it."""
+"""Checks of the data directory: free space, database, the log of events, and the clock against it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ import json
 import os
 import shutil
 import tempfile
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.doctor.checks import DRIFT, GIB, Check, Status, one_line
+from runner.doctor.checks import DRIFT, GIB, Check, caution, failed, passed
 
 if TYPE_CHECKING:
     from runner.model.config import Config
 
-ROOM_FAIL, ROOM_CAUTION = (
-    1 * GIB,
-    5 * GIB,
-)  # free bytes: what one image and its layers take; what a task takes
+# Free bytes: what one image and its layers take; what a task takes.
+LEAST, ENOUGH = 1 * GIB, 5 * GIB
 
 
 def disk_check(name: str, folder: Path, fix: str) -> Check:
-    """The room left where ``folder`` lies (or will lie)."""
+    """The space left where ``folder`` lies (or will lie)."""
     try:
         free = shutil.disk_usage(next(p for p in (folder, *folder.parents) if p.exists())).free
     except OSError as error:
-        return Check("FAIL", name, one_line(str(error)), fix)
-    status: Status = "FAIL" if free < ROOM_FAIL else "CAUTION" if free < ROOM_CAUTION else "PASS"
-    return Check(status, name, f"{free / GIB:.1f} GiB free", "" if status == "PASS" else fix)
+        return failed(name, str(error), fix)
+    said = f"{free / GIB:.1f} GiB free"
+    if free >= ENOUGH:
+        return passed(name, said)
+    return failed(name, said, fix) if free < LEAST else caution(name, said, fix)
 
 
 def database_check(config: Config) -> Check:
@@ -37,38 +38,27 @@ def database_check(config: Config) -> Check:
 
     name = "database"
     if os.environ.get("RUNNER_DATABASE"):
-        return Check("PASS", name, "RUNNER_DATABASE names one")
+        return passed(name, "RUNNER_DATABASE names one")
     folder = next(p for p in (config.home, *config.home.parents) if p.exists())
     if not os.access(folder, os.W_OK):
-        return Check(
-            "FAIL",
-            name,
-            f"{folder} cannot be written",
-            "make it writable, or set RUNNER_HOME to another folder",
-        )
+        fix = "make it writable, or set RUNNER_HOME to another folder"
+        return failed(name, f"{folder} cannot be written", fix)
     try:
         with tempfile.TemporaryDirectory(prefix=".doctor-", dir=folder) as scratch:
             path = Path(scratch) / "check.sqlite"
-            first, second = sqlite3.connect(path, timeout=2), sqlite3.connect(path, timeout=2)
-            try:
+            with closing(sqlite3.connect(path)) as first, closing(sqlite3.connect(path, timeout=2)) as second:
                 mode = first.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-                first.execute("CREATE TABLE t (x)")
-                first.execute("INSERT INTO t VALUES (1)")
-                first.commit()
+                first.executescript("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
                 rows = second.execute("SELECT count(*) FROM t").fetchone()[0]
-            finally:
-                first.close()
-                second.close()
     except (OSError, sqlite3.Error) as error:
-        return Check("FAIL", name, one_line(str(error)), "set RUNNER_HOME to a folder on a local disk")
+        return failed(name, str(error), "set RUNNER_HOME to a folder on a local disk")
     if mode != "wal" or rows != 1:
-        return Check(
-            "FAIL",
-            name,
+        wrong, fix = (
             f"SQLite falls back to journal mode {mode}",
-            "set RUNNER_HOME to a folder on a local disk, not a network share",
+            "set RUNNER_HOME to a folder on a local disk",
         )
-    return Check("PASS", name, "SQLite with a write-ahead log works in the data directory")
+        return failed(name, wrong, f"{fix}, not a network share")
+    return passed(name, "SQLite with a write-ahead log works in the data directory")
 
 
 def records_check(config: Config) -> Check:
@@ -83,24 +73,18 @@ def records_check(config: Config) -> Check:
     if config.database.exists():
         with open_store(config):
             pass
-    return Check("PASS", "records", f"{events} events, unbroken; runner store verify also reads the archive")
+    return passed("records", f"{events} events, unbroken; runner store verify also reads the archive")
 
 
 def clock_check(config: Config, now: datetime) -> Check:
     """Whether time has gone forward since the last recorded event: deadlines hang on it."""
-    last = _last_event_time(config.events)
+    fix, last = "set the clock (timedatectl set-ntp true)", _last_event_time(config.events)
     if last is not None and now < last - DRIFT:
-        return Check(
-            "FAIL",
-            "clock",
-            f"it is {now:%Y-%m-%d %H:%M} UTC here, before the last event ({last:%Y-%m-%d %H:%M})",
-            "set the clock (timedatectl set-ntp true)",
-        )
+        late = f"it is {now:%Y-%m-%d %H:%M} UTC here, before the last event ({last:%Y-%m-%d %H:%M})"
+        return failed("clock", late, fix)
     if now.year < 2025:
-        return Check(
-            "FAIL", "clock", f"it is {now:%Y-%m-%d} here", "set the clock (timedatectl set-ntp true)"
-        )
-    return Check("PASS", "clock", f"{now:%Y-%m-%d %H:%M} UTC" + (", after the last event" if last else ""))
+        return failed("clock", f"it is {now:%Y-%m-%d} here", fix)
+    return passed("clock", f"{now:%Y-%m-%d %H:%M} UTC" + (", after the last event" if last else ""))
 
 
 def _last_event_time(path: Path) -> datetime | None:

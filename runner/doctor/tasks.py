@@ -6,7 +6,8 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runner.doctor.checks import Check, guarded, one_line
+from runner.doctor.checks import Check, caution, failed, guarded, of_error, passed
+from runner.doctor.engine import reached
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -18,9 +19,9 @@ def task_checks(config: Config) -> Iterator[Check]:
 
     tasks, errors = load_tasks(config)
     for error in errors:
-        yield Check("FAIL", "tasks", one_line(f"{error.what}. {error.why}"), error.fix or "runner task check")
+        yield of_error("tasks", error, "runner task check")
     if not errors:
-        yield Check("PASS", "tasks", ", ".join(sorted(tasks)) or "none yet")
+        yield passed("tasks", ", ".join(sorted(tasks)) or "none yet")
     yield from guarded("gateways", lambda: gateway_checks(config, tasks.values()))
     yield sources_check(tasks.values())
     hidden = sorted(
@@ -43,29 +44,28 @@ def sources_check(tasks: Iterable[Task]) -> Check:
         if missing_sources(dataset)
     }
     if not missing:
-        return Check("PASS", "remote files", "nothing has to be fetched")
+        return passed("remote files", "nothing has to be fetched")
     words = [
         f"{'/'.join(at)} lacks {', '.join(source.name for source in sources)}"
         for at, sources in missing.items()
     ]
     fetch = list(dict.fromkeys(f"runner data pull {task}" for task, _ in missing))
-    return Check("CAUTION", "remote files", one_line("; ".join(words)), "; ".join(fetch))
+    return caution("remote files", "; ".join(words), "; ".join(fetch))
 
 
 def gateway_checks(config: Config, tasks: Iterable[Task]) -> list[Check]:
     """Whether the tasks that ask models can: the engine's network and the key. Nothing when no task has a gateway."""
-    from runner.provision import api
-    from runner.provision.engine import docker_host
     from runner.tasks.services import gateway_key
 
     gateways = {task.id: task.services["gateway"] for task in tasks if "gateway" in task.services}
-    host = docker_host(config) if gateways else None
-    if host is None or not api.answers(host):
+    engine = reached(config) if gateways else None
+    if engine is None:
         return []
-    forwards = bool((api.get(host, "/info") or {}).get("IPv4Forwarding", True))
-    networks = {str(one.get("Name")) for one in api.get_list(host, "/networks")}
+    info = engine.info()
     return [
-        gateway_check(name, gateway.options, networks, forwards, key=gateway_key(gateway) is not None)
+        gateway_check(
+            name, gateway.options, info.networks, info.forwards, key=gateway_key(gateway) is not None
+        )
         for name, gateway in sorted(gateways.items())
     ]
 
@@ -76,66 +76,39 @@ def gateway_check(
     """Whether the gateway of a task can reach its endpoint. ``forwards``: the engine lets containers leave the machine."""
     name, network, wanted = f"gateway of {task}", str(options.get("network", "bridge")), options.get("key")
     if network not in networks:
-        return Check(
-            "CAUTION",
-            name,
-            one_line(f"the engine has no network {network}"),
-            "name one that it has under services.gateway.network in task.yaml: "
-            + one_line(", ".join(sorted(set(networks) - {"none"}))),
-        )
+        known = ", ".join(sorted(set(networks) - {"none"}))
+        fix = f"name one that it has under services.gateway.network in task.yaml: {known}"
+        return caution(name, f"the engine has no network {network}", fix)
     if network != "host" and not forwards:
-        return Check(
-            "CAUTION",
+        return caution(
             name,
-            one_line(f"the engine forwards nothing: its network {network} reaches this machine only"),
+            f"the engine forwards nothing: its network {network} reaches this machine only",
             "write network: host under services.gateway in task.yaml, unless the endpoint is on this machine",
         )
     if wanted and not key:
-        return Check(
-            "CAUTION",
-            name,
-            one_line(f"{wanted} is not set: only known replies can be used"),
-            one_line(f"export {wanted}=…"),
-        )
-    return Check("PASS", name, one_line(f"{options.get('base_url')} through the network {network}"))
+        return caution(name, f"{wanted} is not set: only known replies can be used", f"export {wanted}=…")
+    return passed(name, f"{options.get('base_url')} through the network {network}")
 
 
 def truths_check(config: Config, hidden: Sequence[str]) -> Check:
     """Where the truths of blinded datasets (``task/dataset``) lie, and who may read them."""
-    name = "truths"
-    if config.truths is None:
-        if hidden:
-            return Check(
-                "CAUTION",
-                name,
-                f"RUNNER_TRUTHS is not set; needed to evaluate {', '.join(hidden)}",
-                "export RUNNER_TRUTHS=/a/private/folder",
-            )
-        return Check("PASS", name, "no dataset needs a private folder")
-    folder = config.truths
+    name, folder = "truths", config.truths
+    if folder is None:
+        if not hidden:
+            return passed(name, "no dataset needs a private folder")
+        unset = f"RUNNER_TRUTHS is not set; needed to evaluate {', '.join(hidden)}"
+        return caution(name, unset, "export RUNNER_TRUTHS=/a/private/folder")
     if not folder.is_dir():
-        return Check(
-            "FAIL", name, "the folder that RUNNER_TRUTHS names is not there", f"mkdir -m 700 {folder}"
-        )
+        return failed(name, "the folder that RUNNER_TRUTHS names is not there", f"mkdir -m 700 {folder}")
     real, root = folder.resolve(), config.root.resolve()
     if real == root or root in real.parents or real in root.parents:
-        return Check(
-            "FAIL",
-            name,
-            "RUNNER_TRUTHS and the project's tree lie in one another",
-            "move the truths outside the tree that participants get",
-        )
+        inside = "RUNNER_TRUTHS and the project's tree lie in one another"
+        return failed(name, inside, "move the truths outside the tree that participants get")
     mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & 0o077:
-        return Check(
-            "CAUTION",
-            name,
-            f"other users of this machine may enter the folder (mode {mode:04o})",
-            f"chmod 700 {folder}",
-        )
-    missing = [pair for pair in hidden if not (folder / pair).is_dir()]
+        seen = f"other users of this machine may enter the folder (mode {mode:04o})"
+        return caution(name, seen, f"chmod 700 {folder}")
+    missing = ", ".join(pair for pair in hidden if not (folder / pair).is_dir())
     if missing:
-        return Check(
-            "CAUTION", name, f"not there: {', '.join(missing)}", "put them at RUNNER_TRUTHS/<task>/<dataset>/"
-        )
-    return Check("PASS", name, "outside the tree, and private")
+        return caution(name, f"not there: {missing}", "put them at RUNNER_TRUTHS/<task>/<dataset>/")
+    return passed(name, "outside the tree, and private")

@@ -1,7 +1,7 @@
 """Where containers run: the seam between the platform and a container engine.
 
 Two implementations: :mod:`runner.engines.docker.engine` (Docker Engine API) and :mod:`runner.engines.fake`
-(scripted, for tests of what stands above). There is no unsandboxed engine. Everything here is data or a
+(scripted, for tests of what stands above); :mod:`runner.engines.registry` finds them. There is no unsandboxed engine. Everything here is data or a
 protocol; the only place that turns a :class:`ContainerSpec` into engine options is
 :mod:`runner.engines.sandbox`.
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 
+from runner.model.config import EngineFor
 from runner.model.container import Collected, Exit, ImageRef
 from runner.model.limits import GIB, Exceptions, Limits
 from runner.model.task import Visibility
@@ -31,7 +32,11 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True)
 class EngineInfo:
-    """What the engine says about itself and its machine. ``missing`` names limits it cannot enforce."""
+    """What the engine says about itself and its machine. Amounts are bytes.
+
+    ``missing`` names limits that it cannot enforce, ``networks`` those that a gateway may be given; ``clock`` is its
+    time in ISO 8601, ``data_root`` the folder of its data where that is on this machine.
+    """
 
     name: str
     version: str
@@ -45,9 +50,16 @@ class EngineInfo:
     rootless: bool = False
     gpus: int = 0
     missing: tuple[str, ...] = ()
-    seccomp: bool = True
+    swap: bool = True  # whether swap counts towards the memory limit
+    exact_memory: bool = True  # whether peak memory is read exactly, and not sampled
+    filters_calls: bool = True  # whether it filters system calls at all
+    seccomp: bool = True  # whether it does so by our own profile
     user_namespaces: bool = False
     counts_sockets: bool = True  # whether what sockets hold in the kernel is bounded
+    forwards: bool = True  # whether containers with a network reach further than the engine's machine
+    networks: tuple[str, ...] = ("bridge", "host")
+    clock: str = ""
+    data_root: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -92,19 +104,15 @@ class Handle(Protocol):
 
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
         """Wait at most ``deadline`` seconds from this container's start, then kill it as a whole."""
-        ...
 
     def ended(self) -> bool:
         """Whether it has ended (or never started); does not wait. ``wait`` then returns at once."""
-        ...
 
     def stop(self, grace: float = 2.0) -> Exit:
         """SIGTERM, then SIGKILL after ``grace`` seconds; an end that came earlier stays what it was."""
-        ...
 
     def logs(self, stream: Literal["stdout", "stderr"], cap: int) -> bytes:
         """The last log bytes of one stream so far, at most ``cap``, also while it runs; raw and hostile."""
-        ...
 
 
 class Session(Protocol):
@@ -116,7 +124,6 @@ class Session(Protocol):
 
     def output_volume(self, name: str, *, bytes: int, inodes: int, owner: Owner = "software") -> Volume:
         """A size- and inode-limited volume that the session keeps alive; for ``owner``'s user id alone."""
-        ...
 
     def socket_volume(self, name: str) -> Volume:
         """A small volume for Unix sockets: sidecars write to it, everybody can pass it.
@@ -124,83 +131,109 @@ class Session(Protocol):
         A server mounts it writable and gives its socket the mode 0666; clients mount it read-only, which
         lets them connect and nothing else.
         """
-        ...
 
     def start(self, spec: ContainerSpec) -> Handle:
         """Create and start a container. An unknown command gives a handle whose ``wait`` says so.
 
         Raises ValueError for a join or a network that the role may not have.
         """
-        ...
 
     def copy_out(
         self, volume: Volume, dest: Path, *, allowed: Callable[[str], bool], max_bytes: int, max_files: int
     ) -> Collected:
         """Fetch regular files whose names pass ``allowed``, capped, without following links."""
-        ...
 
     def copy_in(self, volume: Volume, files: Mapping[str, Path | bytes]) -> None:
         """Write files into a session volume, also while containers use it (names may have one directory level).
 
         They are read-only and belong to the volume's owner.
         """
-        ...
 
 
-class Engine(Protocol):
-    """A container engine that can enforce the sandbox."""
+@dataclass(frozen=True)
+class BuildSpec:
+    """One image to build from the folder ``context``, which holds ``dockerfile``.
+
+    ``tag`` names the image, ``target`` a stage of the Dockerfile to stop at. The build has no network unless
+    ``network``; ``memory`` (bytes) bounds each of its steps, ``timeout`` (seconds) the whole.
+    """
+
+    context: Path
+    dockerfile: str = "Dockerfile"
+    tag: str | None = None
+    target: str | None = None
+    args: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    network: bool = False
+    memory: int = 4 * GIB
+    timeout: float = 1800.0
+
+
+Fill = Callable[
+    [], Sequence[tuple[PurePosixPath, Path]]
+]  # the files of a data volume: (path in it, file here)
+
+
+class Probe(Protocol):
+    """What can be learned about an engine before anything runs on it."""
 
     def info(self) -> EngineInfo:
-        """Facts about the engine; never raises for missing abilities, only when it does not answer."""
-        ...
+        """Facts about the engine; never raises for missing abilities, only E301 when it does not answer."""
 
     def require(self, limits: Iterable[Limits] = ()) -> None:
-        """Raise E302 when the engine cannot enforce the sandbox, E305 when it lacks what limits ask for."""
-        ...
+        """Raise E302 when the engine cannot enforce the sandbox, E305 when it lacks what ``limits`` ask for."""
 
     def try_eviction(self) -> float:
         """Empty the caches of the engine's machine, as between blinded and public runs; returns seconds. Raises E311."""
-        ...
+
+
+class Images(Protocol):
+    """The images in an engine: found, fetched, built, and moved as files."""
 
     def resolve(self, image: str) -> ImageRef:
-        """The image by id, tag or ``repo@sha256:…`` (pulled if the registry answers). Raises E204."""
-        ...
+        """The image by id, tag or ``repo@sha256:…`` (pulled if it is named with its registry or digest). Raises E204."""
 
-    def build(
-        self,
-        context: Path,
-        *,
-        dockerfile: str = "Dockerfile",
-        tag: str | None = None,
-        target: str | None = None,
-        build_args: Mapping[str, str] | None = None,
-        network: bool = False,
-        memory: int = 4 * GIB,
-        timeout: float = 1800.0,
-        on_line: Callable[[str], None] | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> ImageRef:
-        """Build an image. Raises :class:`runner.model.errors.RunnerError` E203 with the last lines."""
-        ...
+    def pull(self, image: str, *, silence: float) -> ImageRef:
+        """The image of a registry, given up when nothing is heard for ``silence`` seconds. Raises E204, E303."""
+
+    def import_root(self, archive: Path, name: str, changes: Sequence[str]) -> ImageRef:
+        """An image of one layer from a tar archive of a root file system.
+
+        Args:
+            archive: the tar archive.
+            name: ``repository:tag`` of the image.
+            changes: lines of a Dockerfile that set its configuration (``ENV``, ``CMD``, ``LABEL``).
+
+        Raises:
+            PlatformError: E303, the engine refuses it.
+        """
+
+    def build(self, spec: BuildSpec, on_line: Callable[[str], None] | None = None) -> ImageRef:
+        """Build an image; ``on_line`` is given each line of output, made printable.
+
+        Raises:
+            RunnerError: E202 the Dockerfile lies outside the context, E203 with the last lines of output.
+            PlatformError: E303 the engine fails.
+        """
 
     def save(self, image: ImageRef, to: Path) -> None:
         """Write the image as an archive (``docker save`` form), tags left out."""
-        ...
 
     def load(self, archive: Path, *, max_bytes: int, expect: str | None = None) -> ImageRef:
         """Load an image archive through a capped reader, tags stripped; must be the image ``expect``.
 
         Raises E205 for an archive that is no image, too large, or another image than ``expect``.
         """
-        ...
 
     def keep(self, image: ImageRef, name: str) -> None:
         """Give the image a name of ours, so that nobody's clean-up of nameless images takes it away."""
-        ...
 
-    def data_volume(self, digest: str, fill: Callable[[], Sequence[tuple[PurePosixPath, Path]]]) -> Volume:
+
+class Engine(Probe, Images, Protocol):
+    """A container engine that can enforce the sandbox."""
+
+    def data_volume(self, digest: str, fill: Fill) -> Volume:
         """A digest-named volume, filled once through the engine's API, to be mounted read-only."""
-        ...
 
     def session(
         self,
@@ -212,23 +245,50 @@ class Engine(Protocol):
     ) -> AbstractContextManager[Session]:
         """The containers of one attempt, on data of that ``visibility``; see :mod:`runner.engines.turns`.
 
-        It waits until no session of the other visibility is live on the engine. Raises :class:`Cancelled` when
-        ``cancelled`` becomes true meanwhile, E311 when blinded and public runs cannot be kept apart there.
-        """
-        ...
+        It waits until no session of the other visibility is live on the engine.
 
-    def reap(self, *, prefix: str = "") -> list[str]:
-        """Remove containers and volumes that an earlier, killed process of ours left; returns attempt ids."""
-        ...
+        Args:
+            attempt_id: letters, digits, ``.``, ``_`` and ``-``; its own at any time.
+            labels: labels of everything that is made, beside our own.
+            visibility: of the data that the containers are given.
+            cancelled: asked while it waits.
+
+        Raises:
+            Cancelled: ``cancelled`` became true while it waited.
+            PlatformError: E311, blinded and public runs cannot be kept apart there.
+        """
+
+    def reap(self, *, prefix: str = "", dry_run: bool = False) -> list[str]:
+        """Remove containers and volumes that killed processes of ours left; returns attempt ids.
+
+        With ``prefix`` only of attempts whose id begins so; with ``dry_run`` they are only listed.
+        """
 
     def follow(self, attempt_id: str) -> Iterator[bytes]:
         """What the software (or the evaluator) of an attempt writes, as it comes, until it ends; raw and hostile."""
-        ...
 
     def kill(self, attempt_id: str) -> bool:
         """Kill the running containers of an attempt (cancel from another process). True if there was one."""
-        ...
 
     def gc(self, *, keep_digests: Iterable[str], dry_run: bool = False) -> list[str]:
         """Remove digest-named data volumes not in ``keep_digests``; returns their names."""
-        ...
+
+    def close(self) -> None:
+        """Give up the connections to the engine."""
+
+
+class EngineType(Protocol):
+    """A kind of engine, as :mod:`runner.engines.registry` lists it: called with an address it gives the engine there."""
+
+    def __call__(
+        self,
+        address: str,
+        /,
+        *,
+        locks: Path | None = None,
+        engine_for: EngineFor = "both",
+        tell: Callable[[str], None] = ...,
+    ) -> Engine: ...
+
+    def answers(self, address: str, timeout: float) -> bool:
+        """Whether an engine answers at ``address`` within ``timeout`` seconds. Never raises."""

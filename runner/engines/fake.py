@@ -24,23 +24,22 @@ import shutil
 import tarfile
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from pathlib import Path
 
 from runner.engines import collect, tarstream
-from runner.engines.base import ContainerSpec, EngineInfo, Owner, Volume
+from runner.engines.base import BuildSpec, ContainerSpec, EngineInfo, Fill, Owner, Volume
 from runner.engines.roles import Room
+from runner.engines.scripted import FakeHandle, Mounts, Script
 from runner.engines.turns import Turns
 from runner.model.config import EngineFor
-from runner.model.container import Collected, Exit, ImageRef, Killed, Resources
+from runner.model.container import Collected, Exit, ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import GIB, Limits
 from runner.model.task import Visibility
+
+__all__ = ["FAKE", "FakeEngine", "FakeSession", "Mounts", "Script", "identity"]
 
 FAKE = EngineInfo(
     name="fake",
@@ -54,34 +53,13 @@ FAKE = EngineInfo(
 )
 
 
-class Mounts(dict[str, Path]):
-    """What a script sees of its container."""
-
-    def __init__(self, spec: ContainerSpec, folders: Mapping[str, Path]) -> None:
-        super().__init__({m.target: folders[m.volume.name] for m in spec.mounts})
-        self.spec = spec
-        self.stopped = threading.Event()
-        self.stdout = bytearray()
-        self.stderr = bytearray()
-
-    def say(self, text: str) -> None:
-        """Write a line to the standard output of the container."""
-        self.stdout += text.encode() + b"\n"
-
-    def complain(self, text: str) -> None:
-        """Write a line to the standard error of the container."""
-        self.stderr += text.encode() + b"\n"
-
-
-Script = Callable[[Mounts, Path], Exit | int | None]
-
-
 class FakeEngine:
     """See the module. ``script`` maps image names to what they do; names that are not in it are missing images.
 
     ``faults`` maps method names (``resolve``, ``session``, ``start``, ``copy_out``, ``data_volume`` …) to
     errors that are raised by the next calls, one each. ``calls`` records the names of methods as they are
-    called (``mark`` and ``evict`` too: there are no caches here), ``started`` every spec.
+    called (``mark`` and ``evict`` too: there are no caches here), ``started`` every spec. ``registry`` names what
+    can be pulled, ``labels`` holds the labels of images by name.
     """
 
     def __init__(
@@ -95,6 +73,10 @@ class FakeEngine:
         self.script = dict(script)
         self.calls: list[str] = []
         self.started: list[ContainerSpec] = []
+        self.registry: set[str] = set()
+        self.labels: dict[str, dict[str, str]] = {}
+        self.imported: dict[str, bytes] = {}
+        self.built: list[tuple[BuildSpec, set[str]]] = []
         self._info = info
         self._faults = {name: list(errors) for name, errors in (faults or {}).items()}
         self._folder = tempfile.TemporaryDirectory(prefix="fake-engine-")
@@ -151,37 +133,52 @@ class FakeEngine:
         self._call("resolve")
         for name in self.script:
             if image in (name, identity(name)):
-                return ImageRef(id=identity(name), names=(name,))
+                return self._image(name)
         raise RunnerError("E204", f"the image {image!r} is missing", fix="add it to the script")
 
-    def build(
-        self,
-        context: Path,
-        *,
-        dockerfile: str = "Dockerfile",
-        tag: str | None = None,
-        target: str | None = None,
-        build_args: Mapping[str, str] | None = None,
-        network: bool = False,
-        memory: int = 4 * GIB,
-        timeout: float = 1800.0,
-        on_line: Callable[[str], None] | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> ImageRef:
-        """An image named by ``tag``, or by the first line ``# fake: NAME`` of the Dockerfile; E203 if it is not scripted."""
+    def _image(self, name: str) -> ImageRef:
+        return ImageRef(id=identity(name), names=(name,), labels=self.labels.get(name, {}))
+
+    def pull(self, image: str, *, silence: float) -> ImageRef:
+        """There is no registry: E204, but for an image in ``registry``, which then is scripted to end at once."""
+        self._call("pull")
+        if image not in self.registry:
+            raise RunnerError("E204", f"the image {image!r} is missing", why="no such host")
+        return self._add(image, {})
+
+    def import_root(self, archive: Path, name: str, changes: Sequence[str]) -> ImageRef:
+        """An image that ends at once, with the labels of ``changes``; ``imported`` remembers the archive's bytes."""
+        self._call("import_root")
+        self.imported[name] = archive.read_bytes()
+        labels = [change.removeprefix("LABEL ") for change in changes if change.startswith("LABEL ")]
+        return self._add(name, dict(label.replace('"', "").split("=", 1) for label in labels))
+
+    def _add(self, name: str, labels: Mapping[str, str]) -> ImageRef:
+        self.script.setdefault(name, Exit(code=0))
+        self.labels[name] = dict(labels)
+        return self._image(name)
+
+    def build(self, spec: BuildSpec, on_line: Callable[[str], None] | None = None) -> ImageRef:
+        """An image named by ``tag``, or by the first line ``# fake: NAME`` of the Dockerfile; E203 if it is not scripted.
+
+        ``built`` remembers each :class:`BuildSpec` with the files of its context.
+        """
         self._call("build")
-        path = context / dockerfile
+        path = spec.context / spec.dockerfile
         first = path.read_text(encoding="utf-8").partition("\n")[0] if path.is_file() else ""
-        name = first.removeprefix("# fake:").strip() if first.startswith("# fake:") else tag
+        name = first.removeprefix("# fake:").strip() if first.startswith("# fake:") else spec.tag
         if on_line is not None:
             on_line(f"building {name}")
+        files = {p.relative_to(spec.context).as_posix() for p in spec.context.rglob("*") if p.is_file()}
+        self.built.append((spec, files))
         if not path.is_file() or name not in self.script:
             raise RunnerError(
-                "E203", f"building {context.name} failed", why="There is no script of that name."
+                "E203", f"building {spec.context.name} failed", why="There is no script of that name."
             )
-        if tag is not None:
-            self.script[tag] = self.script[name]
-        return ImageRef(id=identity(tag or name))
+        if spec.tag is not None:
+            self.script[spec.tag] = self.script[name]
+        self.labels[spec.tag or name] = dict(spec.labels)
+        return self._image(spec.tag or name)
 
     def save(self, image: ImageRef, to: Path) -> None:
         """Write a small file that :meth:`load` understands."""
@@ -206,7 +203,7 @@ class FakeEngine:
         path.mkdir(parents=True)
         return path
 
-    def data_volume(self, digest: str, fill: Callable[[], Sequence[tuple[PurePosixPath, Path]]]) -> Volume:
+    def data_volume(self, digest: str, fill: Fill) -> Volume:
         """A folder with copies of the files, made once a digest."""
         self._call("data_volume")
         digest = digest.removeprefix("sha256:")
@@ -263,7 +260,7 @@ class FakeEngine:
                 for name in session.names:
                     shutil.rmtree(self._volumes.pop(name), ignore_errors=True)
 
-    def reap(self, *, prefix: str = "") -> list[str]:
+    def reap(self, *, prefix: str = "", dry_run: bool = False) -> list[str]:
         """Nothing is ever left behind."""
         self._call("reap")
         return []
@@ -410,98 +407,6 @@ class FakeSession:
             target = self._engine._volumes[volume.name] / tarstream.checked(name)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content if isinstance(content, bytes) else content.read_bytes())
-
-
-class FakeHandle:
-    """A script that runs in a thread. It cannot be killed, only told (``mounts.stopped``) and left alone."""
-
-    def __init__(self, script: Script | Exit, mounts: Mounts, out: Path) -> None:
-        self.cancelled = False
-        self._mounts = mounts
-        self._result: Exit | int | None = None
-        self._failure: BaseException | None = None
-        self._exit: Exit | None = None
-        self._stopping = False
-        self._lock = threading.Lock()
-        self._clock = time.monotonic()
-        self._started = datetime.now(UTC).isoformat()
-        self._thread = threading.Thread(target=self._run, args=(script, mounts, out), daemon=True)
-        self._thread.start()
-
-    def _run(self, script: Script | Exit, mounts: Mounts, out: Path) -> None:
-        try:
-            self._result = script if isinstance(script, Exit) else script(mounts, out)
-        except BaseException as error:  # noqa: BLE001  (a thread's border: wait() raises it again)
-            self._failure = error
-
-    def alive(self) -> bool:
-        """Whether the script still runs."""
-        return self._exit is None and self._thread.is_alive()
-
-    def ended(self) -> bool:
-        """Whether the script has ended."""
-        return not self.alive()
-
-    def tell(self, seconds: float = 1.0) -> None:
-        """Tell the script to end, and give it some time."""
-        self._mounts.stopped.set()
-        self._thread.join(timeout=seconds)
-
-    def stop(self, grace: float = 2.0) -> Exit:
-        """Tell the script to end: one that still runs after ``grace`` seconds counts as killed."""
-        if self.alive():
-            self._stopping = True
-            self.tell(grace)
-            if self._thread.is_alive():
-                self._conclude("stop")
-        return self.wait(0)
-
-    def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
-        """The scripted end, or ours at the deadline or when cancelled."""
-        killed: Killed | None = None
-        while self._exit is None and self._thread.is_alive():
-            if cancelled is not None and cancelled():
-                killed = "cancel"
-            elif time.monotonic() - self._clock >= deadline:
-                killed = "time"
-            if killed is not None:
-                self.tell()
-                break
-            self._thread.join(timeout=0.01)
-        return self._conclude(killed)
-
-    def _conclude(self, killed: Killed | None) -> Exit:
-        with self._lock:
-            if self._exit is None:
-                if self._failure is not None and killed is None:
-                    raise self._failure
-                self._exit = self._end("cancel" if self.cancelled else killed)
-            return self._exit
-
-    def _end(self, killed: Killed | None) -> Exit:
-        result: Any = self._result
-        ended = result if isinstance(result, Exit) else Exit(code=result or 0)
-        if killed is None and self._stopping:
-            ended = replace(ended, killed="stop")
-        elif killed is not None:
-            ended = Exit(code=137, killed=killed)
-        used = ended.resources
-        if used == Resources():
-            used = Resources(time.monotonic() - self._clock, 0.0, 0, "none")
-        cap = self._mounts.spec.limits.log
-        return replace(
-            ended,
-            started=ended.started or self._started,
-            finished=ended.finished or datetime.now(UTC).isoformat(),
-            resources=used,
-            log_truncated=ended.log_truncated
-            or max(len(self._mounts.stdout), len(self._mounts.stderr)) > cap,
-        )
-
-    def logs(self, stream: Literal["stdout", "stderr"], cap: int) -> bytes:
-        """The last bytes that the script said."""
-        text = self._mounts.stdout if stream == "stdout" else self._mounts.stderr
-        return bytes(text)[-cap:] if cap > 0 else b""
 
 
 def identity(name: str) -> str:

@@ -11,23 +11,26 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from typing import TypeVar
 
 from runner.model.errors import PlatformError
+
+T = TypeVar("T")
 
 STALL = 120.0  # seconds without a single chunk
 AHEAD = 4  # chunks that are read ahead of what was sent
 
 
-def moving(chunks: Iterator[bytes], doing: str, *, stall: float = STALL, seconds: float) -> Generator[bytes]:
+def moving(chunks: Iterator[T], doing: str, *, stall: float = STALL, seconds: float) -> Generator[T]:
     """``chunks`` as they come, read by a thread of their own.
 
     Raises :class:`PlatformError` when none comes for ``stall`` seconds, or after ``seconds`` in all; and whatever ``chunks`` raises.
     The thread ends with the next chunk then; one that hangs for good holds nothing of the engine, and no process back.
     """
-    ready: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
+    ready: queue.Queue[T | BaseException | None] = queue.Queue(AHEAD)
     over = threading.Event()
 
-    def put(item: bytes | BaseException | None) -> None:
+    def put(item: T | BaseException | None) -> None:
         while not over.is_set():
             with suppress(queue.Full):
                 ready.put(item, timeout=0.2)

@@ -35,31 +35,24 @@ class Board(Protocol):
 
     def announce(self, visibility: Visibility, attempt_id: str) -> None:
         """Say, where everybody sees it, that an attempt is about to run."""
-        ...
 
     def withdraw(self, attempt_id: str) -> None:
         """Take back what was announced, after removing whatever of the attempt is still there."""
-        ...
 
     def present(self, visibility: Visibility) -> Sequence[str]:
         """The attempts of that visibility that may run now; leftovers of dead processes are removed first."""
-        ...
 
     def mark(self) -> None:
         """Remember, until :meth:`unmark` and whatever dies meanwhile, that caches know of a blinded run."""
-        ...
 
     def marked(self) -> bool:
         """Whether they do."""
-        ...
 
     def unmark(self) -> None:
         """They do not any more."""
-        ...
 
     def evict(self) -> None:
         """Empty the caches of the engine's machine and see that it worked. Raises E311 when it did not."""
-        ...
 
 
 class Turns:

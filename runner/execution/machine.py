@@ -32,7 +32,7 @@ class Machine:
 
     @cached_property
     def _opened(self) -> Engine:
-        from runner.provision.images import open_engine
+        from runner.provision.engine import open_engine
 
         return self._given or open_engine(self.config, self._say)
 
@@ -57,7 +57,7 @@ class Machine:
             return {name: self._images[name] for name in wanted}
         missing = [name for name in wanted if name not in self._found]
         if missing:
-            found = images(self._opened, self.config, missing)
+            found = images(self._opened, missing)
             self._found.update({name: image.id for name, image in found.items()})
         return {name: self._found[name] for name in wanted}
 
@@ -72,7 +72,7 @@ class Machine:
         if self._images is not None:
             return self._images.get("sidecars")
         try:
-            found = next((state for state in states(self.config) if state.name == "sidecars"), None)
+            found = next((state for state in states(self._opened) if state.name == "sidecars"), None)
         except RunnerError:
             return None
         return None if found is None or found.stale else found.id

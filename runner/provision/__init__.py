@@ -19,8 +19,8 @@ def run(config: Config, say: Callable[[str], None]) -> dict[str, ImageRef]:
     Raises :class:`runner.model.errors.RunnerError` E301 (no engine, with what to do), E302 (engine unsuitable),
     E203 (an image could not be built).
     """
-    from runner.provision.engine import ensure_engine
-    from runner.provision.images import ensure_images, open_engine
+    from runner.provision.engine import ensure_engine, open_engine
+    from runner.provision.images import ensure_images
 
     ensure_engine(config, say)
     engine = open_engine(config)

@@ -51,7 +51,7 @@ def _do(word: str, config: Config) -> None:
     elif word in ("engine", "base"):
         engine.ensure_engine(config, _say)
         if word == "base":
-            print(base.base_image(config, _say))
+            print(base.base_image(config, engine.open_engine(config), _say))
     elif word == "host":
         print(engine.docker_host(config) or "")
     elif word == "stop":

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import PlatformError, RunnerError
-from runner.provision import api
-from runner.provision.engine import can_install, engine_host, install, run_tool, uses_own
+from runner.provision.engine import can_install, install, run_tool, uses_own
 from schemas.files import atomic_file
 
 if TYPE_CHECKING:
+    from runner.engines.base import Images, Probe
     from runner.model.config import Config
+    from runner.model.container import ImageRef
 
 REGISTRY_IMAGE = "python:3.11-slim"
 LOCAL_IMAGE = "proctor/base:bookworm"
@@ -33,53 +34,43 @@ _PYTHON = "3.11"  # of both base images; the wheels carried in are made for it
 _SILENCE = 20.0  # seconds without a word from the registry until we go on without it
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _ROOM = 2 * 1024**3  # bytes free in memory that make it the faster place to assemble a root file system
-_GLIBC = (
-    "2_36",
-    "2_35",
-    "2_34",
-    "2_31",
-    "2_28",
-    "2_27",
-    "2_26",
-    "2_24",
-    "2_17",
-    "2_12",
-    "2_5",
-)  # bookworm's and older
+_GLIBC = range(36, 4, -1)  # 2.36 is bookworm's; wheels name the oldest that they need
 
 
-def base_image(config: Config, say: Callable[[str], None] | None = None) -> str:
-    """The name of the base image, present in the engine when this returns; made or pulled when it must be.
+def base_image(config: Config, engine: Images, say: Callable[[str], None] = lambda _: None) -> str:
+    """The name of the base image, present in ``engine`` when this returns; made or pulled when it must be.
 
     Raises PlatformError E301 without an engine, E303 when the image can neither be pulled nor made.
     """
-    tell = say or (lambda _line: None)
-    host = engine_host(config)
-    wanted = config.base_image
-    if wanted == "auto":
-        wanted = _remembered(config) or "auto"
-    if wanted == "local":
-        return _ensure_local(config, host, tell)
-    if api.image(host, REGISTRY_IMAGE) is not None:
-        _remember(config, "registry")
-        return REGISTRY_IMAGE
-    try:
-        tell(f"Pulling the base image {REGISTRY_IMAGE}.")
-        name, tag = REGISTRY_IMAGE.split(":")
-        api.pull(host, name, tag, silence=_SILENCE)
-    except PlatformError as error:
-        if config.base_image != "auto":
-            raise PlatformError(
-                f"the base image {REGISTRY_IMAGE} cannot be pulled",
-                why=error.why,
-                fix="check the engine's network, or set RUNNER_BASE=local on Debian as root",
-            ) from error
-        tell(
-            "No registry answers: a base image made with mmdebstrap is used (RUNNER_BASE=registry to insist)."
-        )
-        return _ensure_local(config, host, tell)
+    if base_mode(config) == "local":
+        return _ensure_local(config, engine, say)
+    if found(engine, REGISTRY_IMAGE) is None:
+        say(f"Pulling the base image {REGISTRY_IMAGE}.")
+        try:
+            engine.pull(REGISTRY_IMAGE, silence=_SILENCE)
+        except RunnerError as error:
+            if config.base_image != "auto":
+                raise PlatformError(
+                    f"the base image {REGISTRY_IMAGE} cannot be pulled",
+                    why=error.why,
+                    fix="check the engine's network, or set RUNNER_BASE=local on Debian as root",
+                ) from error
+            say(
+                "No registry answers: a base image made with mmdebstrap is used (RUNNER_BASE=registry to insist)."
+            )
+            return _ensure_local(config, engine, say)
     _remember(config, "registry")
     return REGISTRY_IMAGE
+
+
+def found(engine: Images, name: str) -> ImageRef | None:
+    """The image of that name in ``engine``, None when it has none. Never pulls a name without registry and digest."""
+    try:
+        return engine.resolve(name)
+    except RunnerError as error:
+        if error.code != "E204":
+            raise
+        return None
 
 
 def base_mode(config: Config) -> str:
@@ -87,14 +78,14 @@ def base_mode(config: Config) -> str:
     return config.base_image if config.base_image != "auto" else _remembered(config) or "auto"
 
 
-def wheels(config: Config, requirements: Path, dest: Path, *, require_hashes: bool = True) -> list[Path]:
+def wheels(config: Config, engine: Probe, requirements: Path, dest: Path) -> list[Path]:
     """Put the wheels that ``requirements`` names into ``dest``, for Python 3.11 in our base image.
 
     They come from a cache in the data directory when the same file was asked for before. Returns the files.
-    Raises PlatformError when pip cannot get them (no network, no wheel for this platform, a wrong hash).
+    Raises PlatformError when pip cannot get them (no network, no wheel for this platform, no hash or a wrong one).
     """
     dest.mkdir(parents=True, exist_ok=True)
-    return [_place(file, dest / file.name) for file in _cached(config, requirements, require_hashes)]
+    return [_place(file, dest / file.name) for file in _cached(config, engine, requirements, True)]
 
 
 def carries_wheels(config: Config) -> bool:
@@ -102,7 +93,7 @@ def carries_wheels(config: Config) -> bool:
     return base_mode(config) == "local" or uses_own(config)
 
 
-def build_context_extras(config: Config, context: Path) -> dict[str, Path]:
+def build_context_extras(config: Config, engine: Probe, context: Path) -> dict[str, Path]:
     """What to add to a submission's build context on this machine: ``{path in the context: file}``.
 
     Where builds have no network and the context has a ``requirements.txt``, these are its wheels, as
@@ -123,7 +114,7 @@ def build_context_extras(config: Config, context: Path) -> dict[str, Path]:
             # What was read is what pip gets: the file itself could change, or name another encoding.
             plain = Path(scratch) / "requirements.txt"
             plain.write_text("\n".join(named) + "\n", encoding="ascii")
-            found = _cached(config, plain, require_hashes=any("--hash=" in line for line in named))
+            files = _cached(config, engine, plain, any("--hash=" in line for line in named))
     except PlatformError as error:
         raise RunnerError(
             "E203",
@@ -131,7 +122,7 @@ def build_context_extras(config: Config, context: Path) -> dict[str, Path]:
             why=error.why,
             fix="name packages with wheels for Python 3.11 on Linux, or put the wheels into a folder wheels/",
         ) from error
-    return {f"wheels/{file.name}": file for file in found}
+    return {f"wheels/{file.name}": file for file in files}
 
 
 def _named(requirements: Path) -> list[str]:
@@ -186,26 +177,25 @@ def _remember(config: Config, mode: str) -> None:
         file.write(json.dumps({"mode": mode}).encode() + b"\n")
 
 
-def _ensure_local(config: Config, host: str, tell: Callable[[str], None]) -> str:
+def _ensure_local(config: Config, engine: Images, say: Callable[[str], None]) -> str:
     from filelock import FileLock
 
-    if not _usable(host):
+    if not _usable(engine):
         config.home.joinpath("engine").mkdir(parents=True, exist_ok=True)
         with FileLock(config.home / "engine" / "base.lock", timeout=900):
-            if not _usable(host):
-                _make_local(host, tell)
+            if not _usable(engine):
+                _make_local(engine, say)
     _remember(config, "local")
     return LOCAL_IMAGE
 
 
-def _usable(host: str) -> bool:
+def _usable(engine: Images) -> bool:
     """Whether our base image is there with what is in it today; where none can be made, any of that name is."""
-    found = api.image(host, LOCAL_IMAGE)
-    labels = ((found or {}).get("Config") or {}).get("Labels") or {}
-    return found is not None and (labels.get(LABEL) == ",".join(_INCLUDED) or not can_install())
+    image = found(engine, LOCAL_IMAGE)
+    return image is not None and (image.labels.get(LABEL) == ",".join(_INCLUDED) or not can_install())
 
 
-def _make_local(host: str, tell: Callable[[str], None]) -> None:
+def _make_local(engine: Images, say: Callable[[str], None]) -> None:
     """Assemble Debian with Python in a temporary folder and import it under our name."""
     if not can_install():
         raise PlatformError(
@@ -214,9 +204,9 @@ def _make_local(host: str, tell: Callable[[str], None]) -> None:
             fix=f"give the engine a network, or load an image with Python 3.11 and tag it {LOCAL_IMAGE}",
         )
     if shutil.which("mmdebstrap") is None:
-        tell("Installing mmdebstrap.")
+        say("Installing mmdebstrap.")
         install("mmdebstrap", "debian-archive-keyring", "ca-certificates")
-    tell(f"Making the base image {LOCAL_IMAGE} with mmdebstrap (about a minute).")
+    say(f"Making the base image {LOCAL_IMAGE} with mmdebstrap (about a minute).")
     with tempfile.TemporaryDirectory(prefix="proctor-base-", dir=_fast_folder()) as folder:
         archive = Path(folder) / "root.tar"
         hooks = [
@@ -232,9 +222,8 @@ def _make_local(host: str, tell: Callable[[str], None]) -> None:
         command += [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
         command += [f"--customize-hook={hook}" for hook in hooks]
         run_tool([*command, "bookworm", str(archive)], timeout=900, env={"TMPDIR": folder})
-        name, tag = LOCAL_IMAGE.split(":")
         changes = ("ENV LANG=C.UTF-8", 'CMD ["python3"]', f'LABEL {LABEL}="{",".join(_INCLUDED)}"')
-        api.import_image(host, archive, name, tag, changes, silence=300.0)
+        engine.import_root(archive, LOCAL_IMAGE, changes)
 
 
 def _fast_folder() -> Path | None:
@@ -246,15 +235,10 @@ def _fast_folder() -> Path | None:
         return None
 
 
-def _architecture(host: str) -> str:
-    """The engine's machine in the words of wheel names."""
-    version = api.get(host, "/version") or {}
-    return {"amd64": "x86_64", "arm64": "aarch64"}.get(str(version.get("Arch")), str(version.get("Arch")))
-
-
-def _cached(config: Config, requirements: Path, require_hashes: bool) -> list[Path]:
+def _cached(config: Config, engine: Probe, requirements: Path, require_hashes: bool) -> list[Path]:
     """The wheels of ``requirements`` in the data directory, fetched when the file is new."""
-    architecture = _architecture(engine_host(config))
+    machine = engine.info().platform.split("/")[1]
+    architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
     key = hashlib.sha256(
         f"{architecture}\n{require_hashes}\n".encode() + requirements.read_bytes()
     ).hexdigest()[:24]
@@ -278,10 +262,9 @@ def _download(requirements: Path, into: Path, architecture: str, require_hashes:
     ]
     command += ["--only-binary", ":all:", "--implementation", "cp", "--python-version", _PYTHON]
     command += ["--abi", f"cp{_PYTHON.replace('.', '')}", "--abi", "abi3", "--abi", "none"]
-    for glibc in _GLIBC:
-        command += ["--platform", f"manylinux_{glibc}_{architecture}"]
-    for old in ("manylinux2014", "manylinux2010", "manylinux1"):
-        command += ["--platform", f"{old}_{architecture}"]
+    names = [f"manylinux_2_{glibc}" for glibc in _GLIBC] + ["manylinux2014", "manylinux2010", "manylinux1"]
+    for name in names:
+        command += ["--platform", f"{name}_{architecture}"]
     command += ["--require-hashes"] if require_hashes else []
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=into.parent) as folder:
         whole = Path(folder) / "wheels"

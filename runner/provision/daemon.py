@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.engines.registry import answers
 from runner.model.errors import PlatformError
-from runner.provision import api
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
@@ -87,7 +87,7 @@ def own_engine(home: Path) -> OwnEngine:
 
 def start(own: OwnEngine) -> None:
     """Start the daemon, or wait for the one that is starting. Raises E301 with the end of its log."""
-    if api.answers(own.host):
+    if answers(own.host):
         return
     if _running(own) is None:
         _clear_remains(own)
@@ -174,7 +174,7 @@ def which(tool: str) -> str | None:
 
 def wait_for(host: str, seconds: float) -> bool:
     """Whether an engine answers at ``host`` within ``seconds``."""
-    return until(lambda: api.answers(host, timeout=2.0), seconds)
+    return until(lambda: answers(host, timeout=2.0), seconds)
 
 
 def until(true: Callable[[], bool], seconds: float) -> bool:

@@ -10,16 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.engines.registry import answers, engine_type
 from runner.model.errors import PlatformError
-from runner.provision import api, daemon
+from runner.provision import daemon
 
 if TYPE_CHECKING:
+    from runner.engines.base import Engine
     from runner.model.config import Config
 
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
@@ -36,12 +39,12 @@ def docker_host(config: Config) -> str | None:
     named = os.environ.get("DOCKER_HOST") or _context_host()
     if named:
         return named
-    if api.answers(DEFAULT_SOCKET):
+    if answers(DEFAULT_SOCKET):
         return DEFAULT_SOCKET
     own = daemon.own_engine(config.home)
     if not own.remembered.is_file():
         return None
-    if not api.answers(own.host):
+    if not answers(own.host):
         if os.geteuid() != 0:
             return None
         with daemon.locked(own):
@@ -62,6 +65,12 @@ def engine_host(config: Config) -> str:
     return host
 
 
+def open_engine(config: Config, tell: Callable[[str], None] = lambda _: None) -> Engine:
+    """The engine of this invocation; ``tell`` is given what it waits for. Raises E301 when there is none."""
+    host = engine_host(config)
+    return engine_type(host)(host, locks=config.locks, engine_for=config.engine_for, tell=tell)
+
+
 def uses_own(config: Config) -> bool:
     """Whether the engine in use is the daemon that this data directory owns."""
     return docker_host(config) == daemon.own_engine(config.home).host
@@ -71,7 +80,7 @@ def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
     """The address of an engine that answers; sets one up on Debian as root. Raises E301 with what to do."""
     host = docker_host(config)
     if host is not None:
-        if not api.answers(host, timeout=10.0):
+        if not answers(host, timeout=10.0):
             raise PlatformError(
                 "no container engine answers",
                 why=f"{host} was chosen by DOCKER_HOST or the docker client's context, and does not answer.",
@@ -79,10 +88,17 @@ def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
                 code="E301",
             )
         return host
-    _refuse_unless_own_daemon_is_possible()
+    found = obstacle(
+        root=os.geteuid() == 0,
+        dockerd=daemon.which("dockerd") is not None,
+        installable=can_install(),
+        cgroups=any(Path("/sys/fs/cgroup", name).exists() for name in ("cgroup.controllers", "memory")),
+    )
+    if found is not None:
+        raise PlatformError("no container engine answers", why=found[0], fix=found[1], code="E301")
     own = daemon.own_engine(config.home)
     with daemon.locked(own):
-        if api.answers(own.host):  # somebody else was faster
+        if answers(own.host):  # somebody else was faster
             return own.host
         if daemon.which("dockerd") is None:
             say(f"No container engine answers: installing Debian's {', '.join(PACKAGES)}.")
@@ -160,13 +176,6 @@ def run_tool(command: list[str], *, timeout: float, env: dict[str, str] | None =
         )
 
 
-def cgroup_version() -> str:
-    """``1``, ``2`` or ``none``: the control groups that this machine has mounted."""
-    if Path("/sys/fs/cgroup/cgroup.controllers").is_file():
-        return "2"
-    return "1" if Path("/sys/fs/cgroup/memory").is_dir() else "none"
-
-
 def _context_host() -> str | None:
     """The address in the docker client's current context, None for the default context."""
     folder = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
@@ -183,32 +192,34 @@ def _context_host() -> str | None:
     return host if isinstance(host, str) and host else None
 
 
-def _refuse_unless_own_daemon_is_possible() -> None:
-    """Raise E301 with what to do where we may not or cannot start a daemon."""
-    why, fix = "", ""
-    if os.geteuid() != 0:
-        why = f"DOCKER_HOST is not set, and {DEFAULT_SOCKET} does not answer this user."
-        fix = (
-            "install Docker Engine (https://docs.docker.com/engine/install/) and start it; if it is installed, "
-            "let this user use it (sudo usermod -aG docker $USER, then log in again) or set DOCKER_HOST"
+def obstacle(*, root: bool, dockerd: bool, installable: bool, cgroups: bool) -> tuple[str, str] | None:
+    """Why no daemon of our own can run on a machine, and what to do about it; None where one can.
+
+    ``root``: we are root; ``dockerd``: it is installed; ``installable``: it could be; ``cgroups``: control groups are mounted.
+    """
+    get = "install Docker Engine (https://docs.docker.com/engine/install/)"
+    if not root:
+        return (
+            f"DOCKER_HOST is not set, and {DEFAULT_SOCKET} does not answer this user.",
+            f"{get} and start it; if it is installed, let this user use it (sudo usermod -aG docker $USER, then log "
+            "in again) or set DOCKER_HOST",
         )
-    elif daemon.which("dockerd") is None and not can_install():
-        why = (
-            "This machine has no Docker Engine, and it is no Debian or Ubuntu on which it could be installed."
+    if not (dockerd or installable):
+        return (
+            "This machine has no Docker Engine, and it is no Debian or Ubuntu on which it could be installed.",
+            f"{get}, start it, and repeat",
         )
-        fix = "install Docker Engine (https://docs.docker.com/engine/install/), start it, and repeat"
-    elif cgroup_version() == "none":
-        why = "No control groups are mounted at /sys/fs/cgroup, so no engine could enforce limits here."
-        fix = "mount them (in a container: start it with --privileged), or set DOCKER_HOST to an engine elsewhere"
-    if why:
-        raise PlatformError("no container engine answers", why=why, fix=fix, code="E301")
+    if not cgroups:
+        return (
+            "No control groups are mounted at /sys/fs/cgroup, so no engine could enforce limits here.",
+            "mount them (in a container: start it with --privileged), or set DOCKER_HOST to an engine elsewhere",
+        )
+    return None
 
 
 def _debian_like() -> bool:
     try:
-        lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
+        facts = platform.freedesktop_os_release()
     except OSError:
         return False
-    facts = dict(line.split("=", 1) for line in lines if "=" in line)
-    names = f"{facts.get('ID', '')} {facts.get('ID_LIKE', '')}".replace('"', "").split()
-    return bool({"debian", "ubuntu"} & set(names))
+    return bool({"debian", "ubuntu"} & {facts["ID"], *facts.get("ID_LIKE", "").split()})

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from runner.engines.base import Engine
+from runner.engines.base import BuildSpec, Engine
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.limits import GIB
@@ -45,30 +45,30 @@ def image_of(
     build = submission.build
     assert build is not None
     dockerfile = str(build.dockerfile)
-    base = base_image(config)  # first: it settles whether packages must be carried into the build
+    base = base_image(config, engine)  # first: it settles whether packages must be carried into the build
     arguments = {"BASE_IMAGE": base, **build.args}
     allowed.dockerfile(
         build.context / dockerfile, arguments, str((build.context / dockerfile).relative_to(config.root))
     )
-    with build_context(config, build) as context:
-        return engine.build(
+    with build_context(config, engine, build) as context:
+        spec = BuildSpec(
             context,
             dockerfile=dockerfile,
-            build_args=arguments,
+            args=arguments,
             # Where packages are carried in as wheels no build needs the network, whatever it asks for.
             network=build.network and not carries_wheels(config),
             memory=BUILD_MEMORY,
             timeout=BUILD_SECONDS,
-            on_line=on_line,
         )
+        return engine.build(spec, on_line)
 
 
 @contextmanager
-def build_context(config: Config, build: Build) -> Iterator[Path]:
+def build_context(config: Config, engine: Engine, build: Build) -> Iterator[Path]:
     """The build context: the folder itself, or a copy with shared files and the wheels that this machine carries in."""
     from runner.provision.base import build_context_extras
 
-    extras = {path.name: path for path in build.shared} | build_context_extras(config, build.context)
+    extras = {path.name: path for path in build.shared} | build_context_extras(config, engine, build.context)
     if not extras:
         yield build.context
         return

@@ -182,7 +182,7 @@ def convert_lookup(
         raise typer.BadParameter(str(error), param_hint="--limit") from None
     where = context.config()
     engine = context.engine(where)
-    said = convert(engine, images(engine, where)["evaluator"], pickle, target, limit=most)
+    said = convert(engine, images(engine)["evaluator"], pickle, target, limit=most)
     output.say(said)
     if as_json:
         output.as_json({"file": str(target), "bytes": target.stat().st_size})

@@ -135,11 +135,12 @@ def _measures(where: Config, task: Task) -> list[Answer]:
     """What the evaluator image says of each measure; nothing, and why, where it cannot be asked."""
     from runner.execution.check_measures import Answer, ask
     from runner.model.errors import RunnerError
-    from runner.provision.images import images, open_engine
+    from runner.provision.engine import open_engine
+    from runner.provision.images import images
 
     try:
         engine = open_engine(where, output.say)
-        default = images(engine, where)["evaluator"].id if task.evaluator_image is None else ""
+        default = images(engine)["evaluator"].id if task.evaluator_image is None else ""
         answers = ask(engine, task, default)
     except RunnerError as error:
         why = f"{error.what} ({error.code})"

@@ -40,8 +40,8 @@ class Clients:
             self._local.pid = os.getpid()
         return self._local.client
 
-    def new(self) -> Any:
-        """A client of its own, for the caller to close. Raises E301 when nothing answers."""
+    def new(self, timeout: int = CALL_TIMEOUT) -> Any:
+        """A client of its own, for the caller to close; ``timeout`` in seconds a call. Raises E301 when nothing answers."""
         import docker
         from docker.utils import kwargs_from_env
 
@@ -50,7 +50,7 @@ class Clients:
             environment["DOCKER_HOST"] = self.host
         try:
             kwargs: dict[str, Any] = dict(kwargs_from_env(environment=environment))
-            client = docker.APIClient(version=self._version or "auto", timeout=CALL_TIMEOUT, **kwargs)
+            client = docker.APIClient(version=self._version or "auto", timeout=timeout, **kwargs)
         except (docker.errors.DockerException, ValueError, OSError) as error:
             raise self.unreachable(error) from error
         self._version = client.api_version
@@ -80,15 +80,61 @@ class Clients:
 
     @contextmanager
     def streaming(self, doing: str, seconds: float) -> Iterator[tuple[Any, Deadline]]:
-        """A client for one long call whose answer is cut off after ``seconds``; see :class:`Deadline`."""
+        """A client for one long call, and what cuts its answer off after ``seconds``. Raises :class:`TookTooLong` then."""
         client = self.new()
         deadline = Deadline(client, seconds)
         try:
             with translated(self, doing):
                 yield client, deadline
+        except PlatformError as error:
+            if deadline.passed:
+                raise TookTooLong(doing) from error
+            raise
         finally:
             deadline.cancel()
             client.close()
+        # An answer that is cut off may look like one that is complete.
+        if deadline.passed:
+            raise TookTooLong(doing)
+
+    def labelled(self, **labels: str | None) -> Iterator[dict[str, str]]:
+        """The labels of every container, then every volume, that has these (see :func:`labels_filter`)."""
+        with self.calling("looking at what is labelled as ours") as api:
+            found = api.containers(all=True, filters=labels_filter(**labels))
+            volumes = api.volumes(filters=labels_filter(**labels)).get("Volumes") or []
+        for one in (*found, *volumes):
+            yield one.get("Labels") or {}
+
+    def volumes(self, **labels: str | None) -> dict[str, dict[str, str]]:
+        """The labels of every volume that has these, by its name."""
+        with self.calling("listing volumes") as api:
+            found = api.volumes(filters=labels_filter(**labels)).get("Volumes") or []
+        return {volume["Name"]: volume["Labels"] for volume in found}
+
+    def remove(self, **labels: str | None) -> None:
+        """Remove all containers, then all volumes, that have these labels."""
+        with self.calling("removing containers") as api:
+            for found in api.containers(all=True, filters=labels_filter(**labels)):
+                with ignoring(404, 409):  # 409: its removal is under way
+                    api.remove_container(found["Id"], force=True, v=True)
+            for volume in api.volumes(filters=labels_filter(**labels)).get("Volumes") or []:
+                with ignoring(404):
+                    api.remove_volume(volume["Name"])
+
+    def remove_volume(self, name: str) -> bool:
+        """Remove a volume, if it is there; False when it is in use."""
+        with self.calling("removing a volume") as api, ignoring(409):
+            with ignoring(404):
+                api.remove_volume(name)
+            return True
+        return False
+
+
+class TookTooLong(PlatformError):
+    """The engine did not answer, or not to the end, in the time that it was given."""
+
+    def __init__(self, doing: str, why: str = "") -> None:
+        super().__init__(f"the container engine took too long while {doing}", why=why)
 
 
 class Deadline:
@@ -148,9 +194,7 @@ def translated(clients: Clients, doing: str) -> Iterator[None]:
         ) from error
     except requests.exceptions.ConnectionError as error:
         if "timed out" in str(error):
-            raise PlatformError(
-                f"the container engine took too long while {doing}", why=printable(str(error), 300)
-            ) from error
+            raise TookTooLong(doing, printable(str(error), 300)) from error
         raise clients.unreachable(error) from error
     except (
         docker.errors.DockerException,
@@ -160,6 +204,18 @@ def translated(clients: Clients, doing: str) -> Iterator[None]:
         raise PlatformError(
             f"the container engine failed while {doing}", why=printable(str(error), 300)
         ) from error
+
+
+@contextmanager
+def ignoring(*statuses: int) -> Iterator[None]:
+    """Leave the block when the engine answers with one of these: 404 it is not there, 409 its state forbids it."""
+    import docker.errors
+
+    try:
+        yield
+    except docker.errors.APIError as error:
+        if error.status_code not in statuses:
+            raise
 
 
 def explanation(error: Any) -> str:

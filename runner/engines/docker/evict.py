@@ -15,9 +15,8 @@ from typing import Any
 
 from runner.engines import sandbox, tarstream
 from runner.engines.base import Mount, Volume
-from runner.engines.docker.host import Host
 from runner.engines.docker.owner import me
-from runner.engines.docker.session import owner_tag, remove
+from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.text import printable
 from runner.engines.turns import cannot_evict
 from runner.model.errors import PlatformError
@@ -75,7 +74,7 @@ print(json.dumps(said))
 """
 
 
-def evict(engine: Host) -> float:
+def evict(engine: DockerVolumes) -> float:
     """Empty the caches; returns the seconds that the kernel took. Raises E311 when it cannot be done or proved."""
     text = _run(engine)
     try:
@@ -103,7 +102,7 @@ def judge(said: dict[str, Any]) -> str:
     return ""
 
 
-def _run(engine: Host) -> str:
+def _run(engine: DockerVolumes) -> str:
     """Run the program in its container, with a new volume beside it; returns what it printed."""
     tag = secrets.token_hex(6)
     labels = {"proctor.attempt": f"evict-{tag}", "proctor.owner": me(), "proctor.role": "evict"}
@@ -133,4 +132,4 @@ def _run(engine: Host) -> str:
             raise
         raise cannot_evict(f"{error.what}: {error.why}".rstrip(".")) from error
     finally:
-        remove(engine.clients, owner_tag(labels))
+        engine.clients.remove(attempt=labels["proctor.attempt"], owner=me())

@@ -14,7 +14,7 @@ from typing import Literal
 from runner.engines import sandbox
 from runner.engines.base import ContainerSpec
 from runner.engines.docker import meter
-from runner.engines.docker.client import Clients
+from runner.engines.docker.client import Clients, ignoring
 from runner.engines.text import printable
 from runner.engines.witness import PAUSED, Witness, told_by_events
 from runner.model.container import Exit, Killed, Resources
@@ -171,16 +171,10 @@ class DockerHandle:
 
     def _signal(self, signal: str) -> bool:
         """Send a signal to the container's first process. False when there is none any more."""
-        import docker.errors
-
-        with self._clients.calling("killing a container") as api:
-            try:
-                api.kill(self.id, signal)
-            except docker.errors.APIError as error:
-                if error.status_code == 409:
-                    return False
-                raise
-        return True
+        with self._clients.calling("killing a container") as api, ignoring(409):
+            api.kill(self.id, signal)
+            return True
+        return False
 
     def _read_exit(self, killed: Killed | None) -> Exit:
         with self._clients.calling("reading how a container ended") as api:

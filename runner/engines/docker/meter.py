@@ -35,27 +35,21 @@ class Meter(Protocol):
 
     def created(self, container: str, sockets: int) -> None:
         """The container is there and does not run yet: its sockets may hold ``sockets`` bytes."""
-        ...
 
     def started(self, container: str) -> None:
         """The container runs now."""
-        ...
 
     def poll(self) -> None:
         """Called a few times a second while the container runs."""
-        ...
 
     def finish(self) -> Usage:
         """The container has ended: what it used."""
-        ...
 
     def oom_kills(self) -> int:
         """How many processes were killed for memory, where that can be read from outside."""
-        ...
 
     def close(self) -> None:
         """Remove what was made for measuring."""
-        ...
 
 
 def is_local(clients: Clients, info: dict[str, Any]) -> bool:

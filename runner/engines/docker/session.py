@@ -13,10 +13,11 @@ from typing import Any
 
 from runner.engines import accounts, collect, moving, sandbox, tarstream
 from runner.engines.base import ContainerSpec, Mount, Owner, Volume
-from runner.engines.docker.client import Clients, explanation
+from runner.engines.docker.client import explanation, ignoring
+from runner.engines.docker.facts import no_gpu
 from runner.engines.docker.handle import DockerHandle
-from runner.engines.docker.host import Host
 from runner.engines.docker.owner import Slot, default_locks, me
+from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.roles import SIDECARS, Room
 from runner.engines.text import printable
 from runner.engines.witness import Witness
@@ -42,10 +43,20 @@ NO_NETWORK = re.compile(r"network .* not found|could not find a network|user nam
 
 
 class DockerSession:
-    """See :class:`runner.engines.base.Session`. Made by the engine's ``session``."""
+    """See :class:`runner.engines.base.Session`. Made by the engine's ``session``.
 
-    def __init__(self, engine: Host, attempt_id: str, labels: Mapping[str, str]) -> None:
+    ``refusals`` is shared by the sessions of an engine: by image, why its account files are refused, None if they are not.
+    """
+
+    def __init__(
+        self,
+        engine: DockerVolumes,
+        attempt_id: str,
+        labels: Mapping[str, str],
+        refusals: dict[str, str | None],
+    ) -> None:
         self._engine = engine
+        self._refusals = refusals
         self._clients = engine.clients
         self._attempt = attempt_id
         self._slot = Slot(default_locks())
@@ -124,7 +135,7 @@ class DockerSession:
                 api.start(handle.id)
                 self._check_groups(api, handle.id, body["User"])
                 if spec.network is not None:
-                    _check_network(spec.network, api.inspect_container(handle.id))
+                    check_network(spec.network, api.inspect_container(handle.id))
             except docker.errors.APIError as error:
                 text = explanation(error)
                 if NO_GPU.search(text):
@@ -181,7 +192,7 @@ class DockerSession:
             if attempt:
                 time.sleep(0.5)
             try:
-                remove(self._clients, owner_tag(self._labels))
+                self._clients.remove(attempt=self._attempt, owner=me())
                 failure = None
                 break
             except PlatformError as error:
@@ -208,9 +219,9 @@ class DockerSession:
 
     def _refusal(self, api: Any, container: str, image: str) -> str | None:
         """Why the image's account files are refused; looked at once for each image."""
-        if image not in self._engine.refusals:
-            self._engine.refusals[image] = accounts.refusal(api, container)
-        return self._engine.refusals[image]
+        if image not in self._refusals:
+            self._refusals[image] = accounts.refusal(api, container)
+        return self._refusals[image]
 
     def _check_groups(self, api: Any, container: str, user: str) -> None:
         """That the kernel gave the container our group and no other, where its processes can be seen."""
@@ -229,16 +240,10 @@ class DockerSession:
 
     def _check_mounts(self, api: Any, spec: ContainerSpec) -> None:
         """An engine silently makes an empty volume for a name it does not know: find that out."""
-        import docker.errors
-
-        for mount in spec.mounts:
-            name = mount.volume.name
-            if name in self._sizes:
-                continue
-            try:
+        for name in [mount.volume.name for mount in spec.mounts if mount.volume.name not in self._sizes]:
+            labels: Mapping[str, str] = {}
+            with ignoring(404):
                 labels = api.inspect_volume(name).get("Labels") or {}
-            except docker.errors.NotFound:
-                labels = {}
             if "proctor.data" not in labels:
                 raise PlatformError(
                     "the volume with the inputs has vanished", why=f"{name} was removed meanwhile."
@@ -285,17 +290,7 @@ class DockerSession:
         return b"0" in words
 
 
-def no_gpu() -> PlatformError:
-    """E305 for a task that wants GPUs."""
-    return PlatformError(
-        "this machine has not the GPUs that the task asks for",
-        why="The container engine offers fewer GPUs than limits.gpus.",
-        fix="use a machine with GPUs and the engine's GPU runtime, or set limits.gpus to 0",
-        code="E305",
-    )
-
-
-def _check_network(name: str, facts: Mapping[str, Any]) -> None:
+def check_network(name: str, facts: Mapping[str, Any]) -> None:
     """An engine without a bridge takes the word and gives nothing: find that out."""
     if not set(facts["NetworkSettings"].get("Networks") or {}) - {"none"}:
         raise _no_network(name, "The engine gave the container none: it has no bridge.")
@@ -309,25 +304,3 @@ def _no_network(name: str, why: str) -> PlatformError:
         fix="name one that it has in task.yaml; an engine without a bridge has services.gateway: {network: host}",
         code="E305",
     )
-
-
-def owner_tag(labels: Mapping[str, str]) -> dict[str, list[str]]:
-    """The filter for everything of one session."""
-    return {"label": [f"{k}={labels[k]}" for k in ("proctor.attempt", "proctor.owner")]}
-
-
-def remove(clients: Clients, filters: Mapping[str, list[str]]) -> None:
-    """Remove all containers, then all volumes, that match."""
-    import docker.errors
-
-    with clients.calling("removing containers") as api:
-        for found in api.containers(all=True, filters=filters):
-            with suppress(docker.errors.NotFound):
-                try:
-                    api.remove_container(found["Id"], force=True, v=True)
-                except docker.errors.APIError as error:
-                    if error.status_code != 409:  # 409: its removal is under way
-                        raise
-        for volume in api.volumes(filters=filters).get("Volumes") or []:
-            with suppress(docker.errors.NotFound):
-                api.remove_volume(volume["Name"])

@@ -7,13 +7,12 @@ see it too, and so that it lives as long as what it is about.
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from pathlib import Path
 
+from runner.engines.docker.client import ignoring
 from runner.engines.docker.evict import evict
-from runner.engines.docker.host import Host
 from runner.engines.docker.owner import alive, default_locks, me, private_folder
-from runner.engines.docker.session import owner_tag, remove
+from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.turns import TURN
 from runner.model.task import Visibility
 
@@ -24,68 +23,54 @@ _running: set[str] = set()  # attempts of this process, whichever object of the 
 class DockerBoard:
     """See :class:`runner.engines.turns.Board`."""
 
-    def __init__(self, engine: Host) -> None:
+    def __init__(self, engine: DockerVolumes) -> None:
         self._engine = engine
+        self._clients = engine.clients
 
     def announce(self, visibility: Visibility, attempt_id: str) -> None:
         """A volume with the label of the turn; what the session makes carries that label as well."""
-        labels = self._labels(attempt_id) | {TURN: visibility}
+        labels = {"proctor.attempt": attempt_id, "proctor.owner": me(), TURN: visibility}
         name = hashlib.sha256(f"{attempt_id}|{me()}".encode()).hexdigest()[:24]
         _running.add(attempt_id)
-        with self._engine.clients.calling("announcing a run") as api:
+        with self._clients.calling("announcing a run") as api:
             api.create_volume(f"proctor-turn-{name}", driver="local", labels=labels)
 
     def withdraw(self, attempt_id: str) -> None:
         """Remove everything of the attempt, containers first."""
         _running.discard(attempt_id)
-        remove(self._engine.clients, owner_tag(self._labels(attempt_id)))
+        self._clients.remove(attempt=attempt_id, owner=me())
 
     def present(self, visibility: Visibility) -> list[str]:
         """Attempts with a container or a volume of that turn. Those of dead processes are removed."""
-        filters = {"label": [f"{TURN}={visibility}"]}
-        with self._engine.clients.calling("looking who else is running") as api:
-            found = [c["Labels"] for c in api.containers(all=True, filters=filters)]
-            found += [v["Labels"] for v in api.volumes(filters=filters).get("Volumes") or []]
         living = set()
-        ours = (
-            "proctor.attempt",
-            "proctor.owner",
-        )  # what lacks one was made by somebody else, from such an image
-        for attempt, owner in {(one[ours[0]], one[ours[1]]) for one in found if one.keys() >= {*ours}}:
+        # What lacks one of the labels was made by somebody else, from an image with such a label.
+        for attempt, owner in {
+            (found["proctor.attempt"], found["proctor.owner"])
+            for found in self._clients.labelled(turn=visibility)
+            if found.keys() >= {"proctor.attempt", "proctor.owner"}
+        }:
             if alive(owner) and (owner != me() or attempt in _running):
                 living.add(attempt)
             else:
-                remove(
-                    self._engine.clients,
-                    owner_tag({"proctor.attempt": attempt, "proctor.owner": owner}),
-                )
+                self._clients.remove(attempt=attempt, owner=owner)
         return sorted(living)
 
     def mark(self) -> None:
         """In the engine and, because unused volumes may be cleaned away by anybody, in a file here."""
         self._file().touch()
-        with self._engine.clients.calling("marking the engine") as api:
+        with self._clients.calling("marking the engine") as api:
             api.create_volume(MARK, driver="local", labels={"proctor.mark": "blinded"})
 
     def marked(self) -> bool:
         """Whether either says so."""
-        import docker.errors
-
-        with self._engine.clients.calling("looking for the mark of blinded runs") as api:
-            try:
-                api.inspect_volume(MARK)
-            except docker.errors.NotFound:
-                return self._file().exists()
-        return True
+        with self._clients.calling("looking for the mark of blinded runs") as api, ignoring(404):
+            api.inspect_volume(MARK)
+            return True
+        return self._file().exists()
 
     def unmark(self) -> None:
         """Remove both."""
-        import docker.errors
-
-        with (
-            self._engine.clients.calling("removing the mark of blinded runs") as api,
-            suppress(docker.errors.NotFound),
-        ):
+        with self._clients.calling("removing the mark of blinded runs") as api, ignoring(404):
             api.remove_volume(MARK)
         self._file().unlink(missing_ok=True)
 
@@ -99,7 +84,3 @@ class DockerBoard:
 
     def _file(self) -> Path:
         return private_folder(default_locks()) / f"blinded-{self._engine.identity}"
-
-    @staticmethod
-    def _labels(attempt_id: str) -> dict[str, str]:
-        return {"proctor.attempt": attempt_id, "proctor.owner": me()}

@@ -1,0 +1,128 @@
+"""The containers of :mod:`runner.engines.fake`: scripts in threads of this process, and what a script sees."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from runner.engines.base import ContainerSpec
+from runner.model.container import Exit, Killed, Resources
+
+
+class Mounts(dict[str, Path]):
+    """What a script sees of its container."""
+
+    def __init__(self, spec: ContainerSpec, folders: Mapping[str, Path]) -> None:
+        super().__init__({m.target: folders[m.volume.name] for m in spec.mounts})
+        self.spec = spec
+        self.stopped = threading.Event()
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+
+    def say(self, text: str) -> None:
+        """Write a line to the standard output of the container."""
+        self.stdout += text.encode() + b"\n"
+
+    def complain(self, text: str) -> None:
+        """Write a line to the standard error of the container."""
+        self.stderr += text.encode() + b"\n"
+
+
+Script = Callable[[Mounts, Path], Exit | int | None]
+
+
+class FakeHandle:
+    """A script that runs in a thread. It cannot be killed, only told (``mounts.stopped``) and left alone."""
+
+    def __init__(self, script: Script | Exit, mounts: Mounts, out: Path) -> None:
+        self.cancelled = False
+        self._mounts = mounts
+        self._result: Exit | int | None = None
+        self._failure: BaseException | None = None
+        self._exit: Exit | None = None
+        self._stopping = False
+        self._lock = threading.Lock()
+        self._clock = time.monotonic()
+        self._started = datetime.now(UTC).isoformat()
+        self._thread = threading.Thread(target=self._run, args=(script, mounts, out), daemon=True)
+        self._thread.start()
+
+    def _run(self, script: Script | Exit, mounts: Mounts, out: Path) -> None:
+        try:
+            self._result = script if isinstance(script, Exit) else script(mounts, out)
+        except BaseException as error:  # noqa: BLE001  (a thread's border: wait() raises it again)
+            self._failure = error
+
+    def alive(self) -> bool:
+        """Whether the script still runs."""
+        return self._exit is None and self._thread.is_alive()
+
+    def ended(self) -> bool:
+        """Whether the script has ended."""
+        return not self.alive()
+
+    def tell(self, seconds: float = 1.0) -> None:
+        """Tell the script to end, and give it some time."""
+        self._mounts.stopped.set()
+        self._thread.join(timeout=seconds)
+
+    def stop(self, grace: float = 2.0) -> Exit:
+        """Tell the script to end: one that still runs after ``grace`` seconds counts as killed."""
+        if self.alive():
+            self._stopping = True
+            self.tell(grace)
+            if self._thread.is_alive():
+                self._conclude("stop")
+        return self.wait(0)
+
+    def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
+        """The scripted end, or ours at the deadline or when cancelled."""
+        killed: Killed | None = None
+        while self._exit is None and self._thread.is_alive():
+            if cancelled is not None and cancelled():
+                killed = "cancel"
+            elif time.monotonic() - self._clock >= deadline:
+                killed = "time"
+            if killed is not None:
+                self.tell()
+                break
+            self._thread.join(timeout=0.01)
+        return self._conclude(killed)
+
+    def _conclude(self, killed: Killed | None) -> Exit:
+        with self._lock:
+            if self._exit is None:
+                if self._failure is not None and killed is None:
+                    raise self._failure
+                self._exit = self._end("cancel" if self.cancelled else killed)
+            return self._exit
+
+    def _end(self, killed: Killed | None) -> Exit:
+        result: Any = self._result
+        ended = result if isinstance(result, Exit) else Exit(code=result or 0)
+        if killed is None and self._stopping:
+            ended = replace(ended, killed="stop")
+        elif killed is not None:
+            ended = Exit(code=137, killed=killed)
+        used = ended.resources
+        if used == Resources():
+            used = Resources(time.monotonic() - self._clock, 0.0, 0, "none")
+        cap = self._mounts.spec.limits.log
+        return replace(
+            ended,
+            started=ended.started or self._started,
+            finished=ended.finished or datetime.now(UTC).isoformat(),
+            resources=used,
+            log_truncated=ended.log_truncated
+            or max(len(self._mounts.stdout), len(self._mounts.stderr)) > cap,
+        )
+
+    def logs(self, stream: Literal["stdout", "stderr"], cap: int) -> bytes:
+        """The last bytes that the script said."""
+        text = self._mounts.stdout if stream == "stdout" else self._mounts.stderr
+        return bytes(text)[-cap:] if cap > 0 else b""

@@ -12,7 +12,7 @@ from hypothesis import settings
 from runner.engines.docker.engine import DockerEngine
 from runner.model import config
 from runner.model.container import ImageRef
-from tests.e2e.mini import Project, Said, call
+from tests.worlds.mini import Project, Said, call
 
 pytest_plugins = ["tests.engine_fixtures"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.e2e.mini import Project, Said, call
+from tests.worlds.mini import Project, Said, call
 
 pytestmark = pytest.mark.engine
 SHELL = Path(__file__).resolve().parent / "evaluators" / "shell"

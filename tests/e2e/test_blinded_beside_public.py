@@ -10,7 +10,7 @@ from filelock import FileLock
 
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.owner import default_locks, private_folder
-from tests.e2e.mini import GOOD, Project, call
+from tests.worlds.mini import GOOD, Project, call
 
 pytestmark = pytest.mark.engine
 

@@ -15,8 +15,8 @@ from runner.model.container import ImageRef
 from runner.provision.engine import docker_host
 from runner.provision.images import IMAGES, ensure_images, tag
 from runner.tasks.load import load_task
-from tests.e2e.compose_project import ROOT, Ended, Project, project
 from tests.verdicts import cases
+from tests.worlds.compose_project import ROOT, Ended, Project, project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
 TASK = "rad-2025-debate"

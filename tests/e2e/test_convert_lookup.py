@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.mini import Project, call
+from tests.worlds.mini import Project, call
 
 pytestmark = pytest.mark.engine
 DOCUMENTS = {

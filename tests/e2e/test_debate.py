@@ -13,8 +13,8 @@ import pytest
 
 from runner.model.container import ImageRef
 from schemas.debates import parse, transcript_digest
-from tests.e2e.mini import Project, call
 from tests.worlds.baselines import baseline_folder
+from tests.worlds.mini import Project, call
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINES = ROOT / "submissions" / "baselines"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.e2e.mini import Project, call
-from tests.openai_server import Answer, OpenAIServer, Request, failure
 from tests.worlds.interactive_jobs import arguments
+from tests.worlds.mini import Project, call
+from tests.worlds.openai_server import Answer, OpenAIServer, Request, failure
 
 pytestmark = pytest.mark.engine
 CANARY = "sk-canary-9876543210"

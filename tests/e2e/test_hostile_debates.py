@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.e2e.mini import Project, Said, call
 from tests.worlds.interactive_jobs import arguments
+from tests.worlds.mini import Project, Said, call
 
 pytestmark = pytest.mark.engine
 MAX_LOG = 64 * 1024

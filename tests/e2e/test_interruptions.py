@@ -15,7 +15,7 @@ import pytest
 
 from runner.records.archive import RunArchive
 from runner.records.events import EventLog
-from tests.e2e.mini import GOOD, SLEEPER, Project, Said, call
+from tests.worlds.mini import GOOD, SLEEPER, Project, Said, call
 
 pytestmark = pytest.mark.engine
 WAIT = 60.0

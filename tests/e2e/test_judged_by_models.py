@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from runner.model.container import ImageRef
-from tests.e2e.mini import Project, Said
-from tests.openai_server import OpenAIServer, Request
+from tests.worlds.mini import Project, Said
+from tests.worlds.openai_server import OpenAIServer, Request
 
 CANARY = "sk-canary-0123456789"
 

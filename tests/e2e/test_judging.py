@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.e2e.mini import Project, call
 from tests.worlds.baselines import baseline_folder
+from tests.worlds.mini import Project, call
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "rad-2025-judging"

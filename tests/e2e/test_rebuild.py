@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.mini import GOOD, Project, Said, call
+from tests.worlds.mini import GOOD, Project, Said, call
 
 pytestmark = pytest.mark.engine
 FORMATS = ("table", "json", "csv", "markdown", "latex", "html")

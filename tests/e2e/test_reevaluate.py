@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.mini import GOOD, TASK, Project, call
+from tests.worlds.mini import GOOD, TASK, Project, call
 
 pytestmark = pytest.mark.engine
 FORMATS = ("html", "json")  # the others: tests/runner/records/test_stale.py

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from runner.model.container import ImageRef
-from tests.e2e.mini import Project, call
-from tests.openai_server import OpenAIServer, Request
+from tests.worlds.mini import Project, call
+from tests.worlds.openai_server import OpenAIServer, Request
 
 TASK = "cited"
 CANARY = "sk-canary-0123456789"

@@ -18,8 +18,8 @@ from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.provision.images import IMAGES, tag
 from runner.submissions.origins import Origins
-from tests.e2e.mini import GOOD, Project, call
 from tests.e2e.test_two_machines import _resign
+from tests.worlds.mini import GOOD, Project, call
 
 pytestmark = pytest.mark.engine
 

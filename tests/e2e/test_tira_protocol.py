@@ -18,7 +18,7 @@ from runner.tasks.data_files import files_digest, folder_files
 from runner.tasks.load import load_task
 from runner.views.audience import Audience
 from runner.views.redact import RunView
-from tests.e2e.mini import GOOD, Project, call
+from tests.worlds.mini import GOOD, Project, call
 
 pytestmark = pytest.mark.engine
 TEAM = Audience("team", "alpha")

@@ -20,7 +20,7 @@ from runner.model.container import ImageRef
 from runner.provision import daemon
 from runner.provision.images import IMAGES, tag
 from runner.submissions.bundle import read_bundle
-from tests.e2e.mini import GOOD, Project, call
+from tests.worlds.mini import GOOD, Project, call
 
 pytestmark = pytest.mark.engine
 

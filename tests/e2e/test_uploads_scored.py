@@ -6,7 +6,7 @@ import gzip
 import json
 from typing import Any
 
-from tests.e2e.mini import DOCUMENTS, Project, call
+from tests.worlds.mini import DOCUMENTS, Project, call
 
 
 def run_text(dataset: str, tag: str, best: int = 0) -> str:

@@ -12,8 +12,8 @@ import pytest
 
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
-from tests.e2e.mini import Project, call
 from tests.e2e.test_two_machines import _resign
+from tests.worlds.mini import Project, call
 
 pytestmark = pytest.mark.engine
 

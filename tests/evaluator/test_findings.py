@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_files import Ids, outcome, read
 
 from evaluator.findings import CODES, Log, nearest, plain, show
 from evaluator.formats import blocks
 from evaluator.formats.ranked import Rules
 from evaluator.formats.trec import scan
+from tests.worlds.run_files import Ids, outcome, read
 
 GOOD = b"3 Q0 d1 1 9 tag\n3 Q0 d2 2 8 tag\n4 Q0 d1 1 7 tag\n"
 STRICT = Rules(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argue_making import DATA, lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from evaluator.argue.formats import documents as module
 from evaluator.argue.formats.documents import document_of
 from evaluator.argue.formats.lookup import find
 from evaluator.errors import EvaluatorError
+from tests.worlds.argue_making import DATA, lines
 
 
 @pytest.fixture(params=["plain", "gzip"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from argue_making import bank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from evaluator.argue import (
 )
 from evaluator.argue.formats import judgments as j
 from evaluator.argue.scoring.runs import ALL
+from tests.worlds.argue_making import bank
 
 DOCS = ["d1", "d2", "d3"]
 QUESTIONS = {

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argue_making import bank, cited, judged, lines, uncited
 
 import schemas
 from evaluator.argue import (
@@ -22,6 +21,7 @@ from evaluator.argue import (
 from evaluator.argue.formats import judgments as j
 from evaluator.argue.formats.judgments import as_json, judged_of, write_judgments
 from evaluator.errors import EvaluatorError
+from tests.worlds.argue_making import bank, cited, judged, lines, uncited
 
 Q = "What is the capital?"
 BANK = bank({Q: ("OR", {"Bonn": ["d1"], "Berlin": []}), "Is it known?": ("OR", {"no": []})})

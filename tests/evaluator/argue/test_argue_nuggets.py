@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argue_making import DATA, bank, lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from evaluator.argue.formats.nugget_formats import to_ragtime, to_v3
 from evaluator.argue.formats.nuggets import as_v3, bank_of, topic_of_name
 from evaluator.argue.scoring.nuggetizer import nuggetizer_scores, score_nuggetizer
 from evaluator.errors import EvaluatorError
+from tests.worlds.argue_making import DATA, bank, lines
 
 Q = "When did the ferry enter service?"
 V3: dict[str, Any] = {

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argue_making import DATA, lines, report, said
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +29,7 @@ from evaluator.argue.formats.tracks import CATEGORIES, names
 from evaluator.argue.models import Sentence
 from evaluator.errors import EvaluatorError
 from evaluator.findings import CODES, Log
+from tests.worlds.argue_making import DATA, lines, report, said
 
 
 def load(path: Path, rules: Rules | None = None, **options: Any) -> tuple[list[Report], Log]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy
 import pytest
-from argue_making import DATA, bank, cited, judged, uncited
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +27,7 @@ from evaluator.argue.scoring.means import harmonic, mean, median, ratio
 from evaluator.argue.scoring.output import FORMATS, qrels, write_autojudge_reports, write_scores
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
+from tests.worlds.argue_making import DATA, bank, cited, judged, uncited
 
 Q = "Which?"
 BANKS = {

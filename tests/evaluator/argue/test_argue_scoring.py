@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from argue_making import bank, cited, judged, uncited
 
 from evaluator.argue import Bank, JudgedReport, Match, Options, Segment, score_topic
 from evaluator.argue.formats import judgments as j
 from evaluator.argue.scoring.explaining import explain, explanation
 from evaluator.errors import EvaluatorError
+from tests.worlds.argue_making import bank, cited, judged, uncited
 
 CAPITAL, RIVERS = "What is the capital?", "Which rivers are there?"
 NUGGETS = {

@@ -12,7 +12,7 @@ import pytest
 
 from evaluator.judges.chat import Chat, JudgeError, Reply
 from evaluator.judges.replies import Replies
-from tests.openai_server import OpenAIServer, failure
+from tests.worlds.openai_server import OpenAIServer, failure
 
 
 def message(text: str = "Is it so?") -> list[dict[str, str]]:

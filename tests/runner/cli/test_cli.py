@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from runner.cli import output
 from runner.cli.main import main
 from runner.model.errors import CODES
-from tests.e2e.mini import GOOD, Project, Said, call
+from tests.worlds.mini import GOOD, Project, Said, call
 
 NOBODY = "sha256:" + "0" * 64
 

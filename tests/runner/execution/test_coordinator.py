@@ -17,8 +17,8 @@ from runner.execution.machine import Machine
 from runner.execution.plan import Plan, Selection
 from runner.execution.pool import RunProgress
 from runner.model.errors import RunnerError
-from tests.e2e.mini import Project
 from tests.runner.execution.test_pool import EVALUATOR, World
+from tests.worlds.mini import Project
 
 
 class Notes:

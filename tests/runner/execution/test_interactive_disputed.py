@@ -11,8 +11,8 @@ from runner.execution.plan import Selection, plan
 from runner.model.verdict import Facts, Verdict, decide
 from runner.records.store.queries import find_run, quota
 from schemas.details import read
-from tests.e2e.mini import Project
 from tests.runner.execution.test_pool import World
+from tests.worlds.mini import Project
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from runner.model.limits import MIB, Limits
 from runner.model.outcome import AttemptFacts, derive
 from runner.model.service import Service
 from schemas.debates import digest_of_lines
-from tests.openai_server import OpenAIServer
 from tests.worlds import interactive_jobs as jobs
+from tests.worlds.openai_server import OpenAIServer
 
 pytestmark = pytest.mark.engine
 PROGRAM = (Path(__file__).parents[2] / "worlds" / "interactive_server.py").read_text()

@@ -13,8 +13,8 @@ from runner.execution.workflows import interactive
 from runner.model.container import ImageRef
 from runner.model.limits import MIB, Limits
 from runner.model.service import Service
-from tests.openai_server import OpenAIServer
 from tests.worlds import interactive_jobs as jobs
+from tests.worlds.openai_server import OpenAIServer
 
 pytestmark = pytest.mark.engine
 PROGRAM = (Path(__file__).parents[2] / "worlds" / "interactive_spy.py").read_text()

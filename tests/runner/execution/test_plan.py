@@ -11,8 +11,8 @@ from runner.execution.workspace import owner_of
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.submissions.register import withdraw
-from tests.e2e.mini import Project
 from tests.runner.execution.test_pool import World
+from tests.worlds.mini import Project
 
 TABLES = [{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
 

@@ -28,7 +28,7 @@ from runner.submissions.load import load_submission
 from runner.submissions.pack import write
 from runner.submissions.register import register, registered
 from runner.tasks.load import load_tasks
-from tests.e2e.mini import Project
+from tests.worlds.mini import Project
 
 EVALUATOR = "proctor/evaluator"
 RESULT = {

@@ -17,9 +17,9 @@ from runner.model.errors import RunnerError
 from runner.records.commit import commit_orphans
 from runner.records.store import connect
 from runner.records.store.verify import verify
-from tests.e2e.mini import Project, Said, call
 from tests.runner.records.test_store import busy
 from tests.worlds import records
+from tests.worlds.mini import Project, Said, call
 from tests.worlds.records import TASK, World
 
 ROUNDS = [{"id": "final", "at": "2026-01-05 23:59 UTC"}]

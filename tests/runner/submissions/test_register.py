@@ -18,8 +18,8 @@ from runner.submissions.bundle import Bundle, read_bundle
 from runner.submissions.load import load_submission
 from runner.submissions.pack import write
 from runner.submissions.register import Receipt, home_of, register, registered, withdraw
-from tests.e2e.mini import Project
 from tests.runner.execution.test_pool import World, good
+from tests.worlds.mini import Project
 
 
 @pytest.fixture

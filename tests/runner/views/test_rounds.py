@@ -28,11 +28,11 @@ from runner.views.leaderboard.export import FORMATS, export
 from runner.views.leaderboard.rounds import board, due, freeze, states
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
-from tests.e2e.mini import Project, call
 from tests.runner.execution.test_pool import World as Desk
 from tests.runner.execution.test_pool import good
 from tests.worlds import records
 from tests.worlds.definitions import problems_of
+from tests.worlds.mini import Project, call
 from tests.worlds.records import TASK, World, with_scores
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sidecars.driver.standins import Room
+from tests.worlds.standins import Room
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from sidecars.driver.__main__ import main
 from sidecars.driver.config import Config, InputError
-from tests.sidecars.driver.standins import Room
+from tests.worlds.standins import Room
 
 
 def told(room: Room, **changes: Any) -> Path:

@@ -10,7 +10,7 @@ import pytest
 
 import schemas
 from schemas.debates import digest_of_lines, parse, transcript
-from tests.sidecars.driver.standins import Asked, Room, debate, good
+from tests.worlds.standins import Asked, Room, debate, good
 
 
 def test_the_output_has_the_structure_of_genirsim(room: Room) -> None:

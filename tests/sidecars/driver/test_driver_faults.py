@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import schemas
-from tests.sidecars.driver.standins import Asked, Handler, Room, debate, good, reply, simulated
+from tests.worlds.standins import Asked, Handler, Room, debate, good, reply, simulated
 
 NO_ANSWER = {"utterance": "", "response": {"content": "", "arguments": []}}
 
@@ -288,7 +288,7 @@ def test_a_server_that_becomes_ready_late(room: Room) -> None:
 
     async def late() -> None:
         await asyncio.sleep(0.7)
-        from tests.sidecars.driver.standins import Server
+        from tests.worlds.standins import Server
 
         async with Server(config.software, good):
             await asyncio.sleep(60)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from schemas.debates import digest_of_lines
-from tests.sidecars.driver.standins import Asked, Room, debate, reply
+from tests.worlds.standins import Asked, Room, debate, reply
 
 RECORDED = Path(__file__).parent / "genirsim"
 PORTS = {"software": 18081, "judge": 18099}

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 import schemas
-from tests.sidecars.driver.standins import Asked, Room, debate, reply
+from tests.worlds.standins import Asked, Room, debate, reply
 
 CRITERIA = ["Quantity", "Quality", "Relation", "Manner"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from schemas.debates import digest_of_lines
-from tests.sidecars.driver.standins import Asked, Room, debate
+from tests.worlds.standins import Asked, Room, debate
 
 HOSTILE = (
     "\x00\x1b[31m\u202e",

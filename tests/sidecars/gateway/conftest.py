@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.sidecars.gateway.running import Place, Running, question
+from tests.worlds.running import Place, Running, question
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 
 from evaluator.judges.chat import Chat, JudgeError
 from schemas.replies import reply_key
-from tests.openai_server import OpenAIServer, completion, failure
-from tests.sidecars.gateway.running import CANARY, Place, lines, question
+from tests.worlds.openai_server import OpenAIServer, completion, failure
+from tests.worlds.running import CANARY, Place, lines, question
 
 
 def test_a_reply_comes_through_once_and_is_known_from_then_on(place: Place, ask: Any) -> None:
@@ -251,7 +251,7 @@ def test_models_health_and_usage(place: Place) -> None:
 
 
 def test_it_listens_on_tcp_too(place: Place) -> None:
-    from tests.sidecars.gateway.running import serving
+    from tests.worlds.running import serving
 
     with OpenAIServer() as server:
         with place.gateway(server.base_url):

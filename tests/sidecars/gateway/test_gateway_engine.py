@@ -13,8 +13,8 @@ from runner.engines.base import ContainerSpec, Mount
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
 from runner.model.limits import GIB, MIB, Limits
-from tests.openai_server import OpenAIServer
-from tests.sidecars.gateway.running import CANARY, lines
+from tests.worlds.openai_server import OpenAIServer
+from tests.worlds.running import CANARY, lines
 
 LIMITS = Limits(memory=GIB, cpus=1.0, pids=128, wall_clock=120, output=8 * MIB, tmp=16 * MIB)
 INJECTED = (

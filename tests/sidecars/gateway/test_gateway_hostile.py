@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.openai_server import OpenAIServer
-from tests.sidecars.gateway.running import Place, lines, question
+from tests.worlds.openai_server import OpenAIServer
+from tests.worlds.running import Place, lines, question
 
 HOSTILE = [
     "http://evil.example/v1/chat/completions",

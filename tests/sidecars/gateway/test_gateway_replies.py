@@ -17,8 +17,8 @@ from sidecars.gateway.budget import Budget
 from sidecars.gateway.config import Config
 from sidecars.gateway.question import read
 from sidecars.gateway.secret import Secret
-from tests.openai_server import Answer, OpenAIServer, Request, failure
-from tests.sidecars.gateway.running import CANARY, Place, lines, question
+from tests.worlds.openai_server import Answer, OpenAIServer, Request, failure
+from tests.worlds.running import CANARY, Place, lines, question
 
 EVERYWHERE: dict[str, Any] = {
     "id": CANARY,

@@ -18,7 +18,7 @@ from sidecars.gateway.config import Config, ConfigError, Spent, load
 from sidecars.gateway.question import PARAMETERS, read
 from sidecars.gateway.upstream import retry_after
 from sidecars.http import HttpError
-from tests.sidecars.gateway.running import CANARY, ROOT
+from tests.worlds.running import CANARY, ROOT
 
 GOOD = {"schema_version": 1, "base_url": "https://api.example.com/v1", "models": ["m"]}
 CONFIG = Config("https://api.example.com/v1", ("m",))

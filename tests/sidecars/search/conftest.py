@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_arguments import write
-from search_parts import Asked, Server
 
 from sidecars.search.api import Api
 from sidecars.search.prepared import open_collection
+from tests.worlds.search_arguments import write
+from tests.worlds.search_parts import Asked, Server
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_arguments import argument, bm25, kept_length
 
 from sidecars.search.analysis import tokens
 from sidecars.search.text import TextIndex
+from tests.worlds.search_arguments import argument, bm25, kept_length
 
 
 def test_three_documents_computed_by_hand(asking: Callable[..., Any]) -> None:

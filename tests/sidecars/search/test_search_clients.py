@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from search_arguments import DIMENSIONS, VECTOR_FIELDS
+
+from tests.worlds.search_arguments import DIMENSIONS, VECTOR_FIELDS
 
 INDEX = "claimrev"
 

@@ -10,10 +10,10 @@ from typing import Any
 import httpx2
 import numpy as np
 import pytest
-from search_arguments import ARGUMENTS, VECTOR_FIELDS, write
 
 from sidecars.search.convert import convert
 from sidecars.search.errors import DataError
+from tests.worlds.search_arguments import ARGUMENTS, VECTOR_FIELDS, write
 
 
 def test_out_of_our_own_server(serving: Callable[..., Any], tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from search_arguments import ARGUMENTS, VECTOR_FIELDS, argument, write
-from search_parts import Asked
 
 from sidecars.search.api import Api
 from sidecars.search.errors import DataError
 from sidecars.search.prepared import open_collection, prepare
+from tests.worlds.search_arguments import ARGUMENTS, VECTOR_FIELDS, argument, write
+from tests.worlds.search_parts import Asked
 
 
 def opened(folder: Path) -> tuple[str, list[Any]]:

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_arguments import ARGUMENTS, write
-from search_parts import asked
 
 from sidecars.search.analysis import tokens
 from sidecars.search.queries import Queries
 from sidecars.search.text import TextIndex
+from tests.worlds.search_arguments import ARGUMENTS, write
+from tests.worlds.search_parts import asked
 
 CARS = {"match": {"text": "cars"}}  # 2.2 (three times), 1.1, 1.2
 NIGHT = {"match": {"text": "night"}}  # 1.2, 1.3

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_arguments import write
+
+from tests.worlds.search_arguments import write
 
 
 class OnPath(http.client.HTTPConnection):

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_arguments import ARGUMENTS, VECTOR_FIELDS
 
 from sidecars.search.fields import matches
+from tests.worlds.search_arguments import ARGUMENTS, VECTOR_FIELDS
 
 ALL = {*ARGUMENTS[0], *VECTOR_FIELDS}
 TEXTS = set(ARGUMENTS[0])

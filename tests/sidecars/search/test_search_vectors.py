@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_arguments import ARGUMENTS, argument, write
-from search_parts import asked
 
 from sidecars.search import vectors
 from sidecars.search.errors import DataError
 from sidecars.search.vectors import Matrix, inverse_lengths
+from tests.worlds.search_arguments import ARGUMENTS, argument, write
+from tests.worlds.search_parts import asked
 
 FIELD = "text_embedding_stella"
 VALUES = st.floats(-8, 8, width=16)

@@ -16,9 +16,9 @@ from sidecars.search.errors import DataError
 from sidecars.user.llm import utterance
 from sidecars.user.prompts import load
 from sidecars.user.words import count
-from tests.openai_server import OpenAIServer
-from tests.sidecars.gateway.running import Place, lines, serving
-from tests.sidecars.user.collection import ANSWERS, CLAIM, ROWS, write
+from tests.worlds.collection import ANSWERS, CLAIM, ROWS, write
+from tests.worlds.openai_server import OpenAIServer
+from tests.worlds.running import Place, lines, serving
 
 CHAT = "/user-sim/api/chat"
 OPEN = {"model": "base-user", "options": {"claim": CLAIM, "description": "Because {claim} of smog."}}

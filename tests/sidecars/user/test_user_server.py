@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.sidecars.gateway.running import Running, serving
-from tests.sidecars.user.collection import ANSWERS, CLAIM, write
+from tests.worlds.collection import ANSWERS, CLAIM, write
+from tests.worlds.running import Running, serving
 
 CHAT = "/user-sim/api/chat"
 

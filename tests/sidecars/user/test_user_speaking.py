@@ -15,7 +15,7 @@ from sidecars.user.arguments import OWN_CLAIM, Arguments
 from sidecars.user.dialogue import ANY, LAST, Dialogue
 from sidecars.user.speaker import EARLIER, FRAMES, NO_ANSWER, OPENING, OfflineSpeaker
 from sidecars.user.words import WORD_LIMIT, count, fit, quoted
-from tests.sidecars.user.collection import ANSWERS, CLAIM, ROWS, write
+from tests.worlds.collection import ANSWERS, CLAIM, ROWS, write
 
 
 @pytest.fixture(scope="module")

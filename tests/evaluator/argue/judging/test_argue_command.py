@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judging_play import LOOKUP, NUGGETS, PROMPTS, REPORT, SAMPLES, rows
 
 from evaluator.__main__ import main
 from evaluator.argue.arguments import whole_parser
+from tests.worlds.judging_play import LOOKUP, NUGGETS, PROMPTS, REPORT, SAMPLES, rows
 
 CARELESS = SAMPLES / "sample_report_careless.jsonl"
 OUTPUTS = SAMPLES.parent / "sample-outputs"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from judging_play import BANK, DOCUMENTS, Recording, T, bank, judge, report
 
 from evaluator.argue.asking import Question
 from evaluator.argue.formats.judgments import as_json
@@ -15,6 +14,7 @@ from evaluator.argue.models import DEFAULTS, JudgedReport
 from evaluator.argue.scoring.topic import score_topic
 from evaluator.errors import EvaluatorError
 from evaluator.judges.chat import JudgeError
+from tests.worlds.judging_play import BANK, DOCUMENTS, Recording, T, bank, judge, report
 
 CITED = ("The bridge was opened in 1901.", ["d1"])
 

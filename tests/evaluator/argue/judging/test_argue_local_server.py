@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
-from judging_play import LOOKUP, NUGGETS, REPORT, rows
 
 from evaluator.__main__ import main
 from evaluator.errors import EvaluatorError
 from evaluator.judges.local_server import LocalServer, command, lacking, served_name
+from tests.worlds.judging_play import LOOKUP, NUGGETS, REPORT, rows
 
-SERVER = Path(__file__).parents[3] / "openai_server.py"
+SERVER = Path(__file__).parents[3] / "worlds" / "openai_server.py"
 # A server program as others write it: notes its arguments and its process, and serves on --port.
 PROGRAM = """#!{python}
 import json, os, pathlib, sys

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from judging_play import LOOKUP, NUGGETS, PROMPTS, REPORT, rows
 
 from evaluator.__main__ import main
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.progress import Progress
 from evaluator.argue.prompting import own_prompts
-from tests.openai_server import OpenAIServer, Request
+from tests.worlds.judging_play import LOOKUP, NUGGETS, PROMPTS, REPORT, rows
+from tests.worlds.openai_server import OpenAIServer, Request
 
 T = JudgmentType
 QUESTIONS = 23  # at most, of the sample report; one is asked twice
@@ -216,7 +216,7 @@ def test_what_was_answered_before_an_interruption_is_not_paid_again(
     seen: list[str] = []
 
     def failing(request: Request) -> object:
-        from tests.openai_server import failure
+        from tests.worlds.openai_server import failure
 
         seen.append(request.last)
         return "YES" if len(seen) <= 12 else failure(401, "broken", "no more")

@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from judging_play import LOOKUP, NUGGETS, REPORT, SAMPLES, rows
 
 from evaluator.argue.formats.nugget_formats import load_nuggets
 from evaluator.argue.judge import JudgedReport, ModelProvider, evaluate_report
 from evaluator.argue.scoring.topic import score_topic
 from evaluator.argue.utils import Report
 from evaluator.errors import EvaluatorError
-from tests.openai_server import OpenAIServer
+from tests.worlds.judging_play import LOOKUP, NUGGETS, REPORT, SAMPLES, rows
+from tests.worlds.openai_server import OpenAIServer
 
 # Every call of the example in the documentation of Auto-ARGUE, in its order and with its arguments, told again.
 EXAMPLE = """

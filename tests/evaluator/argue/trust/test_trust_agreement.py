@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trust_play import NUGGETS, SAMPLES, cited, report, uncited, written
 
 from evaluator.__main__ import main
 from evaluator.argue.formats.nugget_formats import load_nuggets
 from evaluator.argue.trust.agreement import agreement, lines, reliability
+from tests.worlds.trust_play import NUGGETS, SAMPLES, cited, report, uncited, written
 
 JUDGE = {"name": "openai", "model": "m", "prompts": "sha256:abc"}
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from trust_play import LOOKUP, NUGGETS, REPORT
 
 import schemas
 from evaluator.__main__ import main
@@ -15,7 +14,8 @@ from evaluator.argue.asking import Question
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.prompting import KEY_OF, own_prompts
 from evaluator.argue.trust.canaries import FAVOURABLE, PLACES, canaries, plant, reliability
-from tests.openai_server import OpenAIServer, Request
+from tests.worlds.openai_server import OpenAIServer, Request
+from tests.worlds.trust_play import LOOKUP, NUGGETS, REPORT
 
 T = JudgmentType
 SYSTEMS = {

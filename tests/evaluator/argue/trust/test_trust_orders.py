@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from trust_play import NUGGETS, cited, report, written
 
 from evaluator.__main__ import main
 from evaluator.argue.trust.correlation import correlation, read_side
 from evaluator.errors import EvaluatorError
+from tests.worlds.trust_play import NUGGETS, cited, report, written
 
 
 def scores(path: Path, values: dict[str, float], measure: str = "f1_macro") -> Path:

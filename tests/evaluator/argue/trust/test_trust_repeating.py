@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trust_play import LOOKUP, NUGGETS, REPORT
 
 from evaluator.__main__ import main
 from evaluator.argue.asking import Question, Verdict
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.trust import probes as putting
 from evaluator.argue.trust.consistency import consistency, repeated
-from tests.openai_server import OpenAIServer
+from tests.worlds.openai_server import OpenAIServer
+from tests.worlds.trust_play import LOOKUP, NUGGETS, REPORT
 
 T = JudgmentType
 

@@ -1,0 +1,153 @@
+"""The numpy way, the pure-Python way and the line loop say the same about every file, at every chunk size."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluator.formats import trec_lines
+from evaluator.formats.ranked import Rules
+from tests.worlds.run_files import Ids, outcome
+
+DOCS = [f"d{i}".encode() for i in range(12)] + [
+    "dé".encode(),
+    b"a-much-longer-id-of-a-document-0001",
+    b"d1.5",
+]
+JUDGED = {
+    b"1": dict.fromkeys(DOCS[:6], 1),
+    b"22": dict.fromkeys(DOCS[3:], 1),
+    b"q-333-long-topic": {b"d0": 1},
+    b"7": {b"no": 1},
+}
+SCORES = [
+    "1",
+    "2",
+    "-3.5",
+    "0.25",
+    "17.000001",
+    "17.0000011",
+    "1e3",
+    "12345678.12345678",
+    "0.1",
+    "+4",
+    ".5",
+    "5.",
+    "16777217",
+    "16777216",
+    "-0.0",
+    "99999999999",
+    "0.12345678901234567",
+]
+ODDITIES = [
+    b"1 Q0 d1 1\n",
+    b"\n",
+    b"   \t\n",
+    b"1 Q0 d1 x 3 tag\n",
+    b"1 Q0 d1 1 nan tag\n",
+    b"1 Q0 d1 1 1_0 tag\n",
+    b"1 Q0 d1 1 1e999 tag\n",
+    b"1 Q0 d1 1 3 other\n",
+    b"1 q0 d1 1 3 tag\n",
+    b"99 Q0 d1 1 3 tag\n",
+    b"1 Q0 unknown 1 3 tag\n",
+    b"1 Q0 d\xff 1 3 tag\n",
+    b"1 Q0 d\x00 1 3 tag\n",
+    b"1\tQ0\td5\t3\t2\ttag\r\n",
+    b"1  Q0 d6   4 1.5 tag \n",
+    b" 1 Q0\td6 4 1.5  tag\r\n",
+    b"1 Q0 d6 4\x0b1.5 tag\n",
+    b"tag Q0 d1 1 1 tag tag\n",
+    b"1 Q0 d7 1 1\rtag\n",
+]
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """A run with ties, gaps and any number of oddities."""
+    lines = []
+    for topic in draw(
+        st.lists(
+            st.sampled_from([b"1", b"22", b"q-333-long-topic", b"7"]), max_size=4, unique=draw(st.booleans())
+        )
+    ):
+        docs = draw(
+            st.lists(st.sampled_from(DOCS), min_size=1, max_size=8, unique=draw(st.integers(0, 9)) > 0)
+        )
+        scores = [draw(st.sampled_from(SCORES)) for _ in docs]
+        if draw(st.integers(0, 4)):
+            scores.sort(key=float, reverse=True)
+        offset = draw(st.sampled_from([0, 1, 1, 1, 5]))
+        lines += [
+            b"%s Q0 %s %d %s tag\n" % (topic, d, i + offset, s.encode())
+            for i, (d, s) in enumerate(zip(docs, scores, strict=True))
+        ]
+    for oddity in draw(st.lists(st.sampled_from(ODDITIES), max_size=2)):
+        lines.insert(draw(st.integers(0, len(lines))), oddity)
+    data = b"".join(lines)
+    spacing = draw(st.integers(0, 6))
+    if spacing == 1:
+        data = data.replace(b" ", b" \t ")
+    elif spacing == 2:
+        data = data.replace(b"\n", b" \r\n")
+    return data[:-1] if draw(st.integers(0, 5)) == 0 else data
+
+
+@settings(max_examples=250, deadline=None)
+@given(files(), st.booleans(), st.booleans(), st.sampled_from([1, 30, 200]), st.sampled_from([0, 3]))
+def test_all_ways_agree(data: bytes, checked: bool, double: bool, chunk: int, first: int) -> None:
+    rules = Rules(
+        topics=frozenset(JUDGED) if checked else None,
+        documents=Ids(*DOCS) if checked else None,
+        max_documents=6 if checked else None,
+        judged=JUDGED,
+        first=first,
+        double=double,
+        suggest=True,
+    )
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder, "run.txt")
+        python = outcome(path, data, rules, fast=False)
+        assert outcome(path, data, rules, fast=False, chunk=chunk) == python
+        assert outcome(path, data, rules, fast=True) == python
+        assert outcome(path, data, rules, fast=True, chunk=chunk) == python
+        patch.setattr(trec_lines.RunReader, "_columns", lambda *_: False)
+        assert outcome(path, data, rules, fast=False) == python
+        assert outcome(path, data, rules, fast=False, chunk=chunk) == python
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        "0.3",
+        "-12.75",
+        "123.4567890123456",
+        "9007199254740993.0",
+        "0.000000000000000001",
+        "1e-5",
+        "7",
+        "-7",
+        "00001.50",
+    ],
+)
+def test_numpy_scores_are_those_of_float(score: str, tmp_path: Path) -> None:
+    from evaluator.formats import trec_fast
+
+    padded = bytes(16) + score.encode() + b" " + bytes(136)
+    import numpy as np
+
+    one = lambda n: np.array([n])  # noqa: E731
+    value = trec_fast._scores(padded, one(16), one(16 + len(score)), one(len(score)))
+    assert value[0] == float(score)
+
+
+def test_numpy_way_is_taken_for_clean_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the comparisons above would compare nothing."""
+    monkeypatch.setattr(trec_lines.RunReader, "slow", lambda *_: pytest.fail("fell back"))
+    data = b"".join(b"%d Q0 d%d %d %.5f tag\n" % (t, d, d, 9 - d / 7) for t in range(5) for d in range(50))
+    for chunk in (100, 5000, None):
+        outcome(tmp_path / "run.txt", data, Rules(judged=JUDGED), fast=True, chunk=chunk)

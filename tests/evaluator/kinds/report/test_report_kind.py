@@ -1,0 +1,325 @@
+"""The kind report: flow, options, limits, missing topics, and that its figures are those of the scoring command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluator.argue.options import ReportOptions
+from evaluator.errors import EvaluatorError
+from evaluator.kinds.report import KIND
+from tests.worlds.report_world import GOOD, NUGGETS, RATIOS, World, report, reports
+
+HUMAN = {"type": "human", "labels": "judgments"}
+
+
+def segment(
+    text: str, *cited: tuple[str, bool, bool, dict[str, list[str]]], required: Any = None
+) -> dict[str, Any]:
+    """A judged sentence: (document, relevant, attested, matched answers by question) for each citation."""
+
+    def judgment(kind: str, doc: str | None = None, **response: Any) -> dict[str, Any]:
+        where = {"doc_id": doc, "sentence": None, "run_id": None, "sent_id": None}
+        return {
+            "judgment_type_id": kind,
+            "response": {"judgment_type_id": kind, **response},
+            "evaluator": "people",
+            "provenance": where,
+        }
+
+    made = []
+    for doc, relevant, attested, matches in cited:
+        found = [{"question_text": q, "matched_answer": a, "importance": None} for q, a in matches.items()]
+        made.append(judgment("CITED_DOCUMENT_RELEVANCE", doc, doc_id=doc, is_relevant=relevant))
+        made.append(judgment("SENTENCE_ANSWERS_QUESTION", doc, matched_nuggets=found))
+        made.append(judgment("SENTENCE_ATTESTED", doc, is_attested=attested))
+    if required is not None:
+        made.append(judgment("REQUIRES_CITATION", requires_citation=required))
+        if required:
+            made.append(judgment("FIRST_INSTANCE", is_first_instance=True))
+    citations = [{"doc_id": doc, "text": "text"} for doc, *_ in cited]
+    return {"segment_type": "sentence", "text": text, "citations": citations, "judgments": made}
+
+
+WHEN, BUILT = "When was the bridge opened?", "What is known about its building?"
+LONG, CREW = "How long does the crossing take?", "How large is the crew?"
+# What people say about the reports below: everything that can happen to a sentence happens once.
+JUDGED = {
+    "1": [
+        segment("Opened in 1901.", ("bridge", True, True, {WHEN: ["1901"]})),
+        segment(
+            "Twelve arches.", ("cost", True, True, {BUILT: ["twelve arches"]}), ("bridge", True, False, {})
+        ),
+        segment("Bees.", ("bees", False, True, {})),
+        segment("It was a great day.", required=True),
+        segment("This is a report.", required=False),
+    ],
+    "2": [segment("Nine minutes.", ("ferry", True, False, {LONG: ["nine minutes"]}))],
+}
+WRITTEN = {
+    topic: [(s["text"], [c["doc_id"] for c in s["citations"]]) for s in segments]
+    for topic, segments in JUDGED.items()
+}
+
+
+def people(world: World, judged: dict[str, Any] | None = None, name: str = "a.jsonl") -> None:
+    folder = world.truths / "judgments"
+    folder.mkdir(exist_ok=True)
+    rows = [
+        {"request_id": topic, "run_id": "someone", "collection_ids": [], "segments": segments}
+        for topic, segments in (JUDGED if judged is None else judged).items()
+    ]
+    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World.make(tmp_path)
+
+
+@pytest.fixture
+def judged(world: World) -> World:
+    people(world)
+    return world
+
+
+def test_figures_are_those_worked_out_by_hand(judged: World) -> None:
+    said = judged.evaluate(reports(WRITTEN), judge=HUMAN)
+    assert said.result["status"] == "valid", said.result
+    # Topic 1: 4 citations, 3 relevant, 3 supporting; 4 sentences count, 2 are right; 2 nuggets, 1 of them (vital).
+    assert said.by_topic("citation_relevance@macro") == {"1": 3 / 4, "2": 1.0, "3": 0.0}
+    assert said.by_topic("citation_support@macro") == {"1": 3 / 4, "2": 0.0, "3": 0.0}
+    assert said.by_topic("sentence_support@macro") == {"1": 2 / 4, "2": 0.0, "3": 0.0}
+    assert said.by_topic("nugget_coverage@macro") == {"1": 1 / 2, "2": 0.0, "3": 0.0}
+    assert said.by_topic("nugget_coverage_weighted@macro") == {"1": 2 / 3, "2": 0.0, "3": 0.0}
+    assert said.value("nugget_coverage@macro") == (1 / 2) / 3
+    assert said.value("nugget_coverage@micro") == 1 / 4
+    assert said.value("nugget_coverage_weighted@micro") == 2 / 6
+    assert said.value("sentence_support@micro") == 2 / 5
+    assert said.value("citation_support@micro") == 3 / 5
+    one = said.result["measures"]["f1@macro"]
+    assert (one["topics"], one["covered"]) == (3, 2) and one["interval"] is not None
+    assert said.result["measures"]["f1@micro"]["interval"] is None
+    assert said.codes == ["F312"]
+    assert "1 of 3 topics have no report and count 0" in said.result["notes"]
+
+
+def test_every_reward_and_penalty_is_explained(judged: World) -> None:
+    said = judged.evaluate(reports(WRITTEN), judge=HUMAN)
+    assert said.effects("1", 1) == ["supported", "nugget"]
+    assert said.effects("1", 2) == ["unsupported", "nugget-part"]
+    assert said.effects("1", 3) == ["supported", "irrelevant", "no-nugget"]
+    assert said.effects("1", 4) == ["missing-citation"]
+    assert said.effects("1", 5) == ["no-citation-needed"]
+    assert said.effects("2", 1) == ["unsupported", "match-unsupported"]
+    assert [(d["topic"], d["answered"]) for d in said.details] == [("1", True), ("2", True), ("3", False)]
+    nuggets = {n["question"]: n for n in said.details[0]["nuggets"]}
+    assert set(nuggets) == {WHEN, BUILT}, "a nugget without attested answers does not count"
+    assert nuggets[WHEN]["correct"] and not nuggets[BUILT]["correct"]
+    assert [a["given"] for a in nuggets[BUILT]["answers"]] == [False, True]
+
+
+def test_the_figures_are_those_of_the_scoring_command(
+    judged: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One computation: the same judgments give the same figures through the task and through evaluator argue score."""
+    from evaluator.__main__ import main
+
+    said = judged.evaluate(reports(WRITTEN), judge=HUMAN)
+    prefix = judged.root / "scored"
+    people(judged)
+    command = [
+        "argue",
+        "score",
+        str(judged.run / "reports.jsonl"),
+        str(judged.truths / "nuggets"),
+        str(prefix),
+    ]
+    stored = judged.truths / "judgments" / "a.jsonl"
+    assert main([*command, "--judgments", str(stored), "--penalize-missing-topics"]) == 0, (
+        capsys.readouterr().err
+    )
+    table = {
+        (topic, metric): float(value)
+        for _, topic, metric, value in (
+            line.split("\t") for line in prefix.with_name("scored.scores.tsv").read_text().splitlines()[1:]
+        )
+    }
+    for name in RATIOS:
+        for join in ("macro", "micro"):
+            assert said.value(f"{name}@{join}") == table["all", f"{name}_{join}"], name
+        assert said.by_topic(f"{name}@macro") == {t: table[t, name] for t in ("1", "2", "3")}, name
+
+
+@pytest.mark.parametrize(("credit", "coverage"), [("citation", 1 / 2), ("sentence", 1 / 2), ("none", 1 / 2)])
+def test_credit_decides_which_matches_count(judged: World, credit: str, coverage: float) -> None:
+    said = judged.evaluate(reports(WRITTEN), judge=HUMAN, credit=credit)
+    assert said.by_topic("nugget_coverage@macro")["1"] == coverage
+    assert said.by_topic("nugget_coverage@macro")["2"] == (1.0 if credit == "none" else 0.0)
+    both = {**JUDGED, "1": [*JUDGED["1"]]}
+    both["1"][1] = segment(
+        "Twelve arches.",
+        ("cost", True, True, {BUILT: ["twelve arches", "two million crowns"]}),
+        ("bridge", True, False, {}),
+    )
+    people(judged, both)
+    said = judged.evaluate(reports(WRITTEN), judge=HUMAN, credit=credit)
+    assert said.by_topic("nugget_coverage@macro")["1"] == (1 / 2 if credit == "sentence" else 1.0)
+
+
+def test_missing_topics_may_be_left_out(judged: World) -> None:
+    said = judged.evaluate(reports(WRITTEN), judge=HUMAN, penalize_missing_topics=False)
+    assert set(said.by_topic("f1@macro")) == {"1", "2"}
+    assert said.value("nugget_coverage@macro") == 1 / 4 and said.value("nugget_coverage@micro") == 1 / 3
+    assert "1 of 3 topics have no report and are left out" in said.result["notes"]
+
+
+def test_a_defect_counts_0_where_missing_topics_are_left_out(world: World) -> None:
+    dear = [("The bridge was opened in 1901.", ["bridge"])] * 50
+    rows = [report("1", dear), report("2", [("The ferry takes nine minutes.", ["ferry"])])]
+    for penalize, topics in ((True, {"1", "2", "3"}), (False, {"1", "2"})):
+        said = world.evaluate(rows, max_questions=20, penalize_missing_topics=penalize)
+        assert "F340" in said.codes and set(said.by_topic("f1@macro")) == topics
+        assert said.by_topic("f1@macro")["1"] == 0.0
+
+
+def test_reports_are_cut_at_the_end_of_a_sentence(world: World) -> None:
+    sentences = [("The bridge was opened in 1901.", ["bridge"]), ("It has twelve arches.", ["cost"])]
+    whole = len(" ".join(text for text, _ in sentences))
+    for limit, kept in ((whole, 2), (whole - 1, 1)):
+        world.requests({"1": {"limit": limit}, "2": {}, "3": {}})
+        said = world.evaluate([report("1", sentences)])
+        (detail,) = (d for d in said.details if d["topic"] == "1")
+        assert (len(detail["sentences"]), detail["cut"]) == (kept, 2 - kept)
+        assert (kept == 2) == ("F317" not in said.codes)
+    assert "1 of 1 reports were cut at their limit before they were judged" in said.result["notes"]
+    said = world.evaluate([report("1", sentences)], truncate=False)
+    assert len(said.details[0]["sentences"]) == 2
+    world.requests({"1": {}, "2": {}, "3": {}})
+    assert len(world.evaluate(limit=6, length="words").details[0]["sentences"]) == 1
+    assert len(world.evaluate(limit=10, length="words").details[0]["sentences"]) == 2
+
+
+def test_tracks_have_rules_of_their_own(world: World) -> None:
+    rows = reports()
+    rows[0]["responses"][0]["citations"] = ["bridge", "cost", "bees", "crew"]
+    plain = world.evaluate(rows)
+    assert plain.result["status"] == "valid" and "F316" not in plain.codes
+    said = world.evaluate(rows, track="ragtime25")
+    # Four citations are a smell there; document ids that look otherwise are an error.
+    assert {"F316", "F318"} <= set(said.codes) and said.result["status"] == "invalid"
+    assert not said.rows and "details.jsonl" not in said.files
+    assert "no track called" in world.refused(track="ragtime1999")
+
+
+def test_the_checker_needs_no_truths(world: World) -> None:
+    import shutil
+
+    shutil.rmtree(world.truths)
+    assert world.check(reports()) == []
+    rows = [report("1", [("A.", ["nowhere"])]), report("4", [("A.", [])]), "{", report("1", [("B.", [])])]
+    assert world.check(rows) == ["F312:None", "F312:None", "F313:1", "F311:2", "F301:3", "F310:4"]
+
+
+def test_invalid_runs_have_no_scores(world: World) -> None:
+    said = world.evaluate([*reports(), report("1", [("Again.", [])])])
+    assert said.result["status"] == "invalid" and said.codes == ["F310"]
+    assert said.rows == [] and said.details == [] and said.result["measures"] == {}
+
+
+def test_reports_that_say_nothing_score_0(world: World) -> None:
+    said = world.evaluate(
+        [report("1", []), report("2", [("  ", [])]), report("3", [("The crew is four.", ["crew"])])]
+    )
+    assert said.result["status"] == "valid" and said.by_topic("sentence_support@macro")["1"] == 0.0
+    assert {"F314"} <= set(said.codes)
+    empty = world.evaluate([])
+    assert empty.result["status"] == "invalid", "a file without any report is no run"
+
+
+def test_strict_and_negation_are_figures_of_their_own(tmp_path: Path) -> None:
+    world = World.make(tmp_path, "nugget_coverage_strict", "f1_strict", "correct_nuggets_strict", "f1_negation",
+                       "negative_assertions")  # fmt: skip
+    rows = reports({**GOOD, "1": [*GOOD["1"], ("The bridge was opened in 1910.", ["bridge"]),
+                                  ("It is not known who designed it.", [])]})  # fmt: skip
+    said = world.evaluate(rows)
+    plain = World.make(tmp_path / "plain").evaluate(rows)
+    for name in RATIOS:
+        assert said.value(f"{name}@macro") == plain.value(f"{name}@macro"), (
+            "comparable figures stay what they are"
+        )
+    assert said.value("nugget_coverage_strict") < said.value("nugget_coverage@macro")
+    assert said.value("correct_nuggets_strict") < 3 and said.value("negative_assertions") == 1
+    assert "wrong-answer" in said.effects("1", 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"judge": {"type": "openai"}}, "judge.model is missing"),
+        ({"judge": {"type": "wise"}}, "judge.type has to be one of"),
+        ({"judges": {}}, "no option judges"),
+        ({"credit": "all", "limit": 0}, "credit has to be"),
+        ({"nuggets": "../inputs"}, "nuggets has to be a file or folder"),
+        ({"collection": []}, "collection has to be"),
+        ({"nuggets": "nowhere"}, "nowhere"),
+        ({"collection": "nowhere.jsonl"}, "nowhere.jsonl"),
+    ],
+)
+def test_wrong_options_are_the_organisers_error(world: World, options: dict[str, Any], words: str) -> None:
+    assert words in world.refused(**options)
+
+
+def test_all_wrong_options_are_said_at_once() -> None:
+    with pytest.raises(EvaluatorError) as caught:
+        ReportOptions({"credit": 1, "limit": True, "strict": "yes", "judge": {"type": "openai", "key": "x"}})
+    said = str(caught.value.why)
+    assert all(w in said for w in ("credit", "limit", "strict", "judge.key", "judge.model"))
+
+
+def test_options_are_those_of_the_schema() -> None:
+    """Two lists that say the same: what one takes, the other does."""
+    import schemas
+    from evaluator.argue import options
+
+    schema = schemas.schema("kinds/report")
+    assert {*schema["properties"]} == {*options._OPTIONS}
+    assert {*schema["properties"]["judge"]["properties"]} == {*options._JUDGE}
+    assert schema["properties"]["credit"]["enum"] == [*options.CREDITS]
+    assert schema["properties"]["judge"]["properties"]["type"]["enum"] == [*options.JUDGES]
+    defaults = {k: p["default"] for k, p in schema["properties"].items() if "default" in p}
+    made = ReportOptions({})
+    names = {"penalize_missing_topics": "penalize", "always_check_all_nuggets": "everything",
+             "negative_assertions": "negation", "documents_in_reports": "carried"}  # fmt: skip
+    for key, value in defaults.items():
+        if key != "length":
+            assert getattr(made, names.get(key, key)) == value, key
+
+
+@pytest.mark.parametrize("name", ["f2", "f1@mean", "sentences@macro", "character_count@micro", ""])
+def test_an_unknown_measure_is_refused_with_those_there_are(tmp_path: Path, name: str) -> None:
+    world = World.make(tmp_path, name)
+    assert "there is no measure" in world.refused()
+    assert "f1_weighted" in KIND.measures
+
+
+def test_nuggets_of_other_topics_do_not_count(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    world.requests({"1": {}})
+    said = world.evaluate([report("1", GOOD["1"])])
+    assert said.result["measures"]["f1@macro"]["topics"] == 1
+    for path in (world.truths / "nuggets").iterdir():
+        path.unlink()
+    people(world)
+    (world.truths / "nuggets" / "nuggets_2.v3.json").write_text(
+        json.dumps({"query_id": "2", "nugget_bank": {}})
+    )
+    assert "nuggets" in world.refused()
+
+
+def test_the_same_evaluation_gives_the_same_bytes(world: World) -> None:
+    assert world.evaluate().files == world.evaluate().files
+    assert {*NUGGETS} == {d["topic"] for d in world.evaluate().details}

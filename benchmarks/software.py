@@ -12,8 +12,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from runner.engines.base import ContainerSpec
-from runner.engines.docker.engine import BASES, DockerEngine
+from runner.engines.base import BuildSpec, ContainerSpec
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.docker.volumes import BASES
 from runner.model import config
 from runner.model.container import ImageRef
 from runner.model.limits import GIB, MIB, Limits
@@ -122,7 +123,7 @@ def main() -> int:
     folder = Path(__file__).with_name("software_image")
     base = next(name for name in BASES if engine.clients.get().images(name))
     image = engine.build(
-        folder, tag="proctor/bench-software", build_args={"BASE_IMAGE": base}, network=True, timeout=1800
+        BuildSpec(folder, tag="proctor/bench-software", args={"BASE_IMAGE": base}, network=True)
     )
     failures = 0
     for name, (command, needs) in PROGRAMS.items():

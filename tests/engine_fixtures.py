@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from runner.engines.docker.engine import BASES, DockerEngine
+from runner.engines.base import BuildSpec
+from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.owner import default_locks, private_folder
+from runner.engines.docker.volumes import BASES
 from runner.model import config
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
@@ -57,7 +59,7 @@ def build_image(
         folder = tmp_path_factory.mktemp("context")
         folder.joinpath("Dockerfile").write_text("\n".join([f"FROM {base_image.id}", *lines]) + "\n")
         with FileLock(private_folder(default_locks()) / "test-build.lock"):
-            return engine.build(folder, tag=tag, timeout=120)
+            return engine.build(BuildSpec(folder, tag=tag, timeout=120))
 
     return build
 

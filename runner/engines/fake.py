@@ -31,7 +31,7 @@ from pathlib import Path
 from runner.engines import collect, tarstream
 from runner.engines.base import BuildSpec, ContainerSpec, EngineInfo, Fill, Owner, Volume
 from runner.engines.roles import Room
-from runner.engines.scripted import FakeHandle, Mounts, Script
+from runner.engines.scripted import FakeBoard, FakeHandle, Mounts, Script
 from runner.engines.turns import Turns
 from runner.model.config import EngineFor
 from runner.model.container import Collected, Exit, ImageRef
@@ -86,7 +86,7 @@ class FakeEngine:
         self._running: dict[str, list[FakeHandle]] = {}
         self._lock = threading.Lock()
         self._count = 0
-        self.board = FakeBoard(self)
+        self.board = FakeBoard(self._call)
         gate = Path(self._folder.name) / "turn.lock"
         self.turns = Turns(self.board, lambda: gate, engine_for)
 
@@ -283,44 +283,6 @@ class FakeEngine:
         for handle in running:
             handle.tell()
         return bool(running)
-
-
-class FakeBoard:
-    """See :class:`runner.engines.turns.Board`: nobody but this process uses the engine."""
-
-    def __init__(self, engine: FakeEngine) -> None:
-        self._engine = engine
-        self._here: dict[str, Visibility] = {}
-        self._mark = False
-
-    def announce(self, visibility: Visibility, attempt_id: str) -> None:
-        """Remember it."""
-        self._here[attempt_id] = visibility
-
-    def withdraw(self, attempt_id: str) -> None:
-        """Forget it."""
-        self._here.pop(attempt_id, None)
-
-    def present(self, visibility: Visibility) -> list[str]:
-        """Attempts of that visibility."""
-        return sorted(name for name, kind in dict(self._here).items() if kind == visibility)
-
-    def mark(self) -> None:
-        """Remember it."""
-        self._engine._call("mark")
-        self._mark = True
-
-    def marked(self) -> bool:
-        """Whether it is remembered."""
-        return self._mark
-
-    def unmark(self) -> None:
-        """Forget it."""
-        self._mark = False
-
-    def evict(self) -> None:
-        """Nothing but a line in ``calls``, or the scripted fault."""
-        self._engine._call("evict")
 
 
 class FakeSession:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from runner.engines.base import ContainerSpec
 from runner.model.container import Exit, Killed, Resources
+from runner.model.task import Visibility
 
 
 class Mounts(dict[str, Path]):
@@ -126,3 +127,41 @@ class FakeHandle:
         """The last bytes that the script said."""
         text = self._mounts.stdout if stream == "stdout" else self._mounts.stderr
         return bytes(text)[-cap:] if cap > 0 else b""
+
+
+class FakeBoard:
+    """See :class:`runner.engines.turns.Board`: nobody but this process uses the engine."""
+
+    def __init__(self, call: Callable[[str], None]) -> None:
+        self._call = call
+        self._here: dict[str, Visibility] = {}
+        self._mark = False
+
+    def announce(self, visibility: Visibility, attempt_id: str) -> None:
+        """Remember it."""
+        self._here[attempt_id] = visibility
+
+    def withdraw(self, attempt_id: str) -> None:
+        """Forget it."""
+        self._here.pop(attempt_id, None)
+
+    def present(self, visibility: Visibility) -> list[str]:
+        """Attempts of that visibility."""
+        return sorted(name for name, kind in dict(self._here).items() if kind == visibility)
+
+    def mark(self) -> None:
+        """Remember it."""
+        self._call("mark")
+        self._mark = True
+
+    def marked(self) -> bool:
+        """Whether it is remembered."""
+        return self._mark
+
+    def unmark(self) -> None:
+        """Forget it."""
+        self._mark = False
+
+    def evict(self) -> None:
+        """Nothing but a line in ``calls``, or the scripted fault."""
+        self._call("evict")

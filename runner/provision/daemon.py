@@ -27,7 +27,7 @@ from runner.model.errors import PlatformError
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _LINKS = Path("/sys/class/net")
-_OTHERS_LINK = "docker0"  # a daemon with "--bridge none" deletes this link, also when it is another daemon's
+OTHERS_LINK = "docker0"  # a daemon with "--bridge none" deletes this link, also when it is another daemon's
 _ADD_BRIDGE, _DELETE_BRIDGE, _SET_FLAGS = (
     0x89A0,
     0x89A1,
@@ -237,7 +237,7 @@ def _unmount(own: OwnEngine) -> None:
 
 def _bridge(own: OwnEngine) -> str:
     """What the daemon gets as its bridge: none, or an idle link of its own where none would harm another daemon."""
-    if not (_LINKS / _OTHERS_LINK).exists():
+    if not (_LINKS / OTHERS_LINK).exists():
         return "none"
     if not (_LINKS / own.bridge).exists():
         _network_call(_ADD_BRIDGE, own.bridge.encode() + b"\0")

@@ -113,9 +113,10 @@ def machine(
     one = build_image("proctor/test-attack-one", f"{FILL} {SHARED}", f"{FILL} {OWN}")
     two = build_image("proctor/test-attack-two", f"{FILL} {SHARED}", "RUN echo two > /two")
     yield Machine(guarded, engine, one, two, volumes)
-    markers = engine._markers()
+    markers = engine.markers()
     for volume in volumes.values():
-        assert engine._drop(volume.name) and engine._drop(markers[volume.name])
+        for name in (volume.name, markers[volume.name]):
+            assert engine.clients.remove_volume(name)
     guarded.close()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from runner.engines.base import BuildSpec
 from runner.model.container import ImageRef
 from tests.worlds.mini import Project, Said, call
 
@@ -85,7 +86,7 @@ def test_an_image_written_from_the_documented_contract(
 ) -> None:
     """Shell and awk; no line of ours runs in it. It agrees with our evaluator on the same run."""
     context = Path(shutil.copytree(SHELL, tmp_path / "context"))
-    image = engine.build(context, build_args={"BASE_IMAGE": base_image.id}, timeout=120)
+    image = engine.build(BuildSpec(context, args={"BASE_IMAGE": base_image.id}, timeout=120))
     measures = [{"id": "p_10", "measure": "P@10", "truths": "qrels.txt"}]
     table = [{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "p_10"}]
     live.write_task("foreign", measures=measures, tables=table, evaluator={"image": image.id})

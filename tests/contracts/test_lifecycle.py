@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import Mount, Volume
+from runner.engines.base import BuildSpec, Mount, Volume
 from runner.engines.docker.engine import DockerEngine
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import MIB
@@ -46,9 +46,9 @@ def drop(world: Any, digests: Sequence[str]) -> None:
     if not world.real:
         world.engine.gc(keep_digests=[d for d in world.engine._data if d[:32] not in mine])
         return
-    ready = {v: m for v, m in world.engine._markers().items() if v.split("-")[2] in mine}
+    ready = {v: m for v, m in world.engine.markers().items() if v.split("-")[2] in mine}
     alone = DockerEngine(world.engine.clients.host)
-    alone._markers = lambda: ready  # type: ignore[method-assign]
+    alone.markers = lambda: ready  # type: ignore[method-assign]
     assert alone.gc(keep_digests=[], dry_run=True) == sorted(ready)
     assert alone.gc(keep_digests=digests) == []
     assert alone.gc(keep_digests=[]) == sorted(ready)
@@ -254,7 +254,7 @@ def test_a_build_that_fails(world: Any, tmp_path: Path) -> None:
     tmp_path.joinpath("Dockerfile").write_text(f"FROM {world.image('copy').id}\nRUN echo the-reason; false\n")
     lines: list[str] = []
     with pytest.raises(RunnerError) as caught:
-        world.engine.build(tmp_path, on_line=lines.append, timeout=60)
+        world.engine.build(BuildSpec(tmp_path, timeout=60), lines.append)
     assert caught.value.code == "E203"
     assert lines
 

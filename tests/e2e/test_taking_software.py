@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.engines.base import BuildSpec
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.fake import FakeEngine
 from runner.model.config import BASES
@@ -75,7 +76,7 @@ def machine(
 def _stolen(world: World, context: Path) -> bool:
     """Whether the engine itself would build it: all these files end with a step that needs the secret."""
     try:
-        built = world.engine.build(context, build_args={"BASE_IMAGE": world.base}, timeout=300)
+        built = world.engine.build(BuildSpec(context, args={"BASE_IMAGE": world.base}, timeout=300))
     except RunnerError as error:
         assert error.code == "E203", error
         return False
@@ -121,7 +122,7 @@ def test_a_base_that_takes_something_when_it_is_built_on(machine: World) -> None
         "trap", f"FROM {machine.base}\nONBUILD COPY --from={machine.kept} /secret /secret\n"
     )
     name = f"proctor/test-trap:{secrets.token_hex(4)}"
-    trap = machine.engine.build(folder, tag=name, timeout=300)
+    trap = machine.engine.build(BuildSpec(folder, tag=name, timeout=300))
     try:
         folder = machine.folder("inherits", f"FROM {name}\n{NEED}")
         assert _stolen(machine, folder), "this attack proves nothing"

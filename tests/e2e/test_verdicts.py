@@ -14,6 +14,7 @@ import pytest
 from filelock import FileLock
 
 from runner.cli import render
+from runner.engines.base import BuildSpec
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.owner import default_locks, private_folder
 from runner.execution.machine import Machine
@@ -43,10 +44,7 @@ def verdicts_image(
         os.utime(path, (0, 0))
     with FileLock(private_folder(default_locks()) / "test-build.lock"):
         return engine.build(
-            context,
-            tag="proctor/test-verdicts",
-            build_args={"BASE_IMAGE": base_image.id},
-            timeout=120,
+            BuildSpec(context, tag="proctor/test-verdicts", args={"BASE_IMAGE": base_image.id}, timeout=120)
         )
 
 

@@ -17,8 +17,6 @@ LONG_MODULES = {
     "evaluator/argue/scoring/topic.py": "the definitions of all scores of reports, side by side",
     "evaluator/kinds/debate.py": "all measures of debates are taken in one pass",
     "evaluator/kinds/report.py": "all measures of reports are taken in one pass",
-    "runner/engines/docker/engine.py": "the whole engine interface on Docker",
-    "runner/engines/fake.py": "the whole engine interface, scripted",
     "runner/kinds/diversity/importer.py": "one release with all its files",
     "runner/records/archive.py": "the archive's writers and checks, which must agree",
     "runner/records/store/apply.py": "one function an event",
@@ -33,8 +31,6 @@ LONG_FUNCTIONS = {
     "evaluator/formats/trec_fast.py:_block": "masks over one block of bytes: no step makes sense alone",
     "runner/cli/commands/labels.py:export": "half of it is the declaration of its options",
     "runner/cli/commands/labels.py:import_": "half of it is the declaration of its options",
-    "runner/doctor/engine.py:limit_checks": "a list of checks with their texts",
-    "runner/engines/docker/engine.py:build": "steps that must be undone in order",
     "runner/records/store/migrations/versions/v0001_first.py:upgrade": "a migration is never changed",
     "schemas/checking.py:_explain": "a branch for each rule of JSON Schema",
 }

@@ -51,7 +51,8 @@ class Clients:
         try:
             kwargs: dict[str, Any] = dict(kwargs_from_env(environment=environment))
             client = docker.APIClient(version=self._version or "auto", timeout=timeout, **kwargs)
-        except (docker.errors.DockerException, ValueError, OSError) as error:
+        # AttributeError: the client's own configuration file holds something else than a mapping.
+        except (docker.errors.DockerException, ValueError, OSError, AttributeError) as error:
             raise self.unreachable(error) from error
         self._version = client.api_version
         self._all.add(client)

@@ -119,27 +119,30 @@ class DockerEngine(DockerVolumes):
 
     def reap(self, *, prefix: str = "", dry_run: bool = False) -> list[str]:
         """Remove what dead processes of this machine left; never what a live process owns. Returns attempt ids."""
-        gone: set[str] = set()
-        for labels in self.clients.labelled(owner=None):
-            attempt, owner = labels.get("proctor.attempt", ""), labels["proctor.owner"]
-            if alive(owner) or not attempt.startswith(prefix):
-                continue
-            if attempt:
-                gone.add(attempt)
-            if dry_run:
-                continue
-            if attempt:
-                self.clients.remove(attempt=attempt, owner=owner)
-            elif not prefix and "proctor.data" in labels:
-                self.clients.remove(filling=None, owner=owner)
-        if not prefix and not dry_run:
-            complete = self.markers()
-            for name, labels in self.clients.volumes(owner=None).items():
-                if "proctor.data" in labels and name not in complete and not alive(labels["proctor.owner"]):
-                    self.clients.remove_volume(name)
-        if self.local and not dry_run:
-            meter.clean_up(self.raw)
-        return sorted(gone)
+        dead = [
+            labels
+            for labels in self.clients.labelled(owner=None)
+            if not alive(labels["proctor.owner"]) and labels.get("proctor.attempt", "").startswith(prefix)
+        ]
+        left = {(labels.get("proctor.attempt", ""), labels["proctor.owner"]) for labels in dead}
+        if not dry_run:
+            for attempt, owner in left:
+                if attempt:
+                    self.clients.remove(attempt=attempt, owner=owner)
+                elif not prefix:
+                    self.clients.remove(filling=None, owner=owner)
+            if not prefix:
+                self._drop_unfinished()
+            if self.local:
+                meter.clean_up(self.raw)
+        return sorted({attempt for attempt, _ in left if attempt})
+
+    def _drop_unfinished(self) -> None:
+        """Remove data volumes that dead processes began to fill."""
+        complete = self.markers()
+        for name, labels in self.clients.volumes(owner=None).items():
+            if "proctor.data" in labels and name not in complete and not alive(labels["proctor.owner"]):
+                self.clients.remove_volume(name)
 
     def follow(self, attempt_id: str) -> Iterator[bytes]:
         """What the software (or the evaluator) of an attempt writes, as it comes, until it ends; raw and hostile."""

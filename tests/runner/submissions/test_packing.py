@@ -2,57 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
-from runner.engines.base import Engine
-from runner.provision import base
+from runner.engines.fake import FakeEngine
+from runner.model.container import Exit
+from runner.provision.base import LOCAL_IMAGE
 from runner.submissions import pack as packing
-from runner.submissions.definition import Build
 from runner.submissions.load import load_submission
 from tests.worlds.definitions import project, write_submission, write_task
-
-
-class _Builder:
-    """An engine that remembers how it was asked to build."""
-
-    def __init__(self) -> None:
-        self.asked: dict[str, Any] = {}
-
-    def build(self, context: Path, **options: Any) -> None:
-        self.asked = options
+from tests.worlds.machines import THING, only_own_packages, without_engine
 
 
 def test_the_first_build_on_a_machine_knows_what_to_carry_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Choosing the base image settles whether builds have a network: it must come before the context is made."""
+    without_engine(monkeypatch, tmp_path)
+    only_own_packages(monkeypatch, tmp_path / "index")
     config = project(tmp_path / "root")
     write_task(config)
-    write_submission(config, "task: toy\nbuild: {context: ., network: true}\n", "mine", "first")
-    order: list[str] = []
-
-    def settle(_config: object) -> str:
-        order.append("base")
-        return "our-base"
-
-    @contextmanager
-    def context(_config: object, build: Build) -> Iterator[Path]:
-        order.append("context")
-        yield build.context
-
-    monkeypatch.setattr(base, "base_image", settle)
-    monkeypatch.setattr(base, "carries_wheels", lambda _config: order == ["base", "context"])
-    monkeypatch.setattr(packing, "build_context", context)
-    builder = _Builder()
-    packing.image_of(config, cast(Engine, builder), load_submission(config, "mine", "first"))
-    assert order == ["base", "context"]
-    assert builder.asked["network"] is False
-    assert builder.asked["build_args"]["BASE_IMAGE"] == "our-base"
+    folder = write_submission(config, "task: toy\nbuild: {context: ., network: true}\n", "mine", "first")
+    (folder / "Dockerfile").write_text("# fake: mine\nFROM scratch\n")
+    (folder / "requirements.txt").write_text("thing==1\n")
+    engine = FakeEngine({"mine": Exit(code=0), LOCAL_IMAGE: Exit(code=0)})
+    engine.labels[LOCAL_IMAGE] = {"proctor.base": "python3,python3-pip,python3-venv,ca-certificates,socat"}
+    packing.image_of(config, engine, load_submission(config, "mine", "first"))
+    ((spec, files),) = engine.built
+    assert spec.args["BASE_IMAGE"] == LOCAL_IMAGE
+    assert f"wheels/{THING}" in files and not spec.network
+    assert sorted(p.name for p in folder.iterdir()) == ["Dockerfile", "requirements.txt", "submission.yaml"]
+    engine.close()
 
 
 def test_files_shared_between_softwares_are_copied_into_the_context(tmp_path: Path) -> None:
@@ -65,7 +46,7 @@ def test_files_shared_between_softwares_are_copied_into_the_context(tmp_path: Pa
     before = sorted(second.iterdir())
     build = load_submission(config, "mine", "second").build
     assert build is not None
-    with packing.build_context(config, build) as context:
+    with packing.build_context(config, FakeEngine({}), build) as context:
         assert (context / "common.py").read_text() == "shared = 1\n"
         assert (context / "Dockerfile").is_file()
     assert sorted(second.iterdir()) == before and not context.exists()

@@ -1,0 +1,125 @@
+"""Which container engine is used, and what is said where there is none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from runner.engines.docker.engine import DockerEngine
+from runner.engines.registry import answers, engine_type
+from runner.model.errors import PlatformError
+from runner.provision import engine as provision
+from tests.worlds.machines import make_config, without_engine
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    without_engine(monkeypatch, tmp_path)
+
+
+@pytest.mark.engine
+def test_the_environment_wins_over_the_default_socket(
+    engine: DockerEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(tmp_path)
+    monkeypatch.setattr(provision, "DEFAULT_SOCKET", engine.clients.address)
+    assert provision.docker_host(config) == engine.clients.address
+    assert provision.open_engine(config).info().name == engine.info().name
+    monkeypatch.setenv("DOCKER_HOST", "unix:///elsewhere.sock")
+    assert provision.docker_host(config) == "unix:///elsewhere.sock"
+
+
+def test_an_address_that_no_engine_has(tmp_path: Path) -> None:
+    assert engine_type("tcp://127.0.0.1:2375") is DockerEngine
+    with pytest.raises(PlatformError) as caught:
+        engine_type("nonsense://x")
+    assert caught.value.code == "E301"
+    for address in ("nonsense://x", f"unix://{tmp_path}/none.sock", "tcp://127.0.0.1:9", ""):
+        assert not answers(address, 1.0)
+
+
+def test_an_engine_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found by the scheme of its address, as an entry point; nothing else has to be said."""
+    about = tmp_path / "else-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: else\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[proctor.engines]\nelse = elsewhere:Engine\n")
+    text = (
+        "class Engine:\n    @staticmethod\n    def answers(address, timeout): return address == 'else://1'\n"
+    )
+    (tmp_path / "elsewhere.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert answers("else://1") and not answers("else://2")
+    monkeypatch.setenv("DOCKER_HOST", "else://1")
+    assert provision.ensure_engine(make_config(tmp_path), print) == "else://1"
+
+
+def test_the_current_docker_context_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = tmp_path / "docker"
+    meta = settings / "contexts" / "meta" / hashlib.sha256(b"lab").hexdigest() / "meta.json"
+    meta.parent.mkdir(parents=True)
+    meta.write_text(json.dumps({"Endpoints": {"docker": {"Host": "unix:///lab.sock"}}}))
+    (settings / "config.json").write_text(json.dumps({"currentContext": "lab"}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(settings))
+    assert provision.docker_host(make_config(tmp_path)) == "unix:///lab.sock"
+    monkeypatch.setenv("DOCKER_CONTEXT", "default")
+    assert provision.docker_host(make_config(tmp_path)) is None
+    monkeypatch.delenv("DOCKER_CONTEXT")
+    (settings / "config.json").write_text("[]")
+    assert provision.docker_host(make_config(tmp_path)) is None
+
+
+def test_no_engine_is_none_and_an_address_that_is_silent_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(tmp_path)
+    assert provision.docker_host(config) is None
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    with pytest.raises(PlatformError) as caught:
+        provision.ensure_engine(config, print)
+    assert caught.value.code == "E301"
+    assert "DOCKER_HOST" in caught.value.fix
+
+
+def test_an_ordinary_user_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(PlatformError) as caught:
+        provision.ensure_engine(make_config(tmp_path), print)
+    assert caught.value.code == "E301"
+    assert "usermod" in caught.value.fix
+    assert not (tmp_path / "engine").exists(), "nothing is left half-done"
+
+
+@pytest.mark.parametrize(
+    ("lacks", "fix"),
+    [({"root"}, "usermod"), ({"dockerd", "installable"}, "docs.docker.com"), ({"cgroups"}, "--privileged"),
+     ({"dockerd"}, ""), ({"installable"}, ""), (set(), "")],
+    ids=str,
+)  # fmt: skip
+def test_where_no_daemon_of_our_own_can_run(lacks: set[str], fix: str) -> None:
+    names = ("root", "dockerd", "installable", "cgroups")
+    found = provision.obstacle(**{name: name not in lacks for name in names})
+    assert (found is not None) == bool(fix)
+    assert found is None or (found[0] and fix in found[1])
+
+
+def test_a_failed_tool_shows_its_last_lines_and_a_slow_one_is_ended() -> None:
+    with pytest.raises(PlatformError, match="failed") as caught:
+        provision.run_tool(["sh", "-c", "echo nope >&2; exit 3"], timeout=10)
+    assert "exit 3" in caught.value.why and "nope" in caught.value.why
+    with pytest.raises(PlatformError, match="took longer"):
+        provision.run_tool(["sleep", "30"], timeout=0.2)
+    with pytest.raises(PlatformError, match="cannot be run"):
+        provision.run_tool(["/no/such/tool"], timeout=1)
+
+
+def test_the_words_of_the_setup_command(capsys: pytest.CaptureFixture[str]) -> None:
+    from runner.provision.__main__ import main
+
+    assert main(["nonsense"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and "usage" in captured.err

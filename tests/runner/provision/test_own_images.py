@@ -1,0 +1,205 @@
+"""Our own images: built when missing or stale, from their own sources, and never pulled."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from runner.engines.base import EngineInfo
+from runner.engines.fake import FakeEngine
+from runner.model.container import Exit, ImageRef
+from runner.model.errors import PlatformError
+from runner.provision import base, images
+from tests.worlds.machines import ROOT, THING, make_config, only_own_packages, without_engine
+
+DOCKERFILE = "ARG B\nFROM ${B} AS evaluator\nFROM ${B} AS sidecars\n"
+SOURCES = ("Dockerfile", "evaluator/requirements.lock", "evaluator/a.py", "schemas/b.json")
+
+
+def own_image(root: Path, name: str = "evaluator", lock: str = "") -> images.OwnImage:
+    """The image of that name in a project of its own."""
+    image = replace(next(i for i in images.IMAGES if i.name == name), root=root)
+    for path in (image.requirements, f"{name}/a.py", "schemas/b.json"):
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text(path)
+    (root / image.requirements).write_text(lock)
+    (root / "Dockerfile").write_text(DOCKERFILE)
+    return image
+
+
+def test_the_source_digest_changes_with_every_source(tmp_path: Path) -> None:
+    image = own_image(tmp_path)
+    seen = {images.source_digest(image)}
+    (tmp_path / "evaluator" / "__pycache__").mkdir()
+    (tmp_path / "evaluator" / "__pycache__" / "a.pyc").write_text("x")
+    (tmp_path / "README.md").write_text("x")
+    assert images.source_digest(image) in seen, "what is not in the image does not make it stale"
+    (tmp_path / "Dockerfile").write_text(DOCKERFILE + "USER x\n")
+    assert images.source_digest(image) in seen, "nor does another image's stage"
+    for name in SOURCES:
+        (tmp_path / name).write_text("FROM changed AS evaluator\n")
+        digest = images.source_digest(image)
+        assert digest not in seen
+        seen.add(digest)
+    (tmp_path / "evaluator" / "a.py").rename(tmp_path / "evaluator" / "c.py")
+    assert images.source_digest(image) not in seen
+
+
+@pytest.mark.parametrize("image", images.IMAGES, ids=lambda image: image.name)
+@pytest.mark.parametrize("word", ["missing", "older"])
+def test_a_missing_or_stale_image_is_refused_and_never_pulled(image: images.OwnImage, word: str) -> None:
+    engine = FakeEngine({images.tag(image): Exit(code=0)} if word == "older" else {})
+    with pytest.raises(PlatformError, match=f"{image.name}.* {word}") as caught:
+        images.images(engine, [image.name])
+    assert caught.value.code == "E304"
+    assert "make setup" in caught.value.fix
+    assert "pull" not in engine.calls
+    engine.close()
+
+
+def test_an_image_needs_only_its_own_stages() -> None:
+    text = """# All about it
+ARG BASE=x
+
+# The common part
+FROM ${BASE} AS common
+RUN one
+
+FROM common AS tools
+RUN two
+# About a
+
+# and more
+FROM common AS a
+COPY --from=tools /x /x
+FROM common AS b
+RUN three
+"""
+    assert (
+        images.stages(text, "b")
+        == text[: text.index("\nFROM common AS tools")] + "FROM common AS b\nRUN three\n"
+    )
+    assert images.stages(text, "a") == text[: text.index("FROM common AS b")]
+    ours = (ROOT / "Dockerfile").read_text()
+    for image in images.IMAGES:
+        kept = images.stages(ours, image.name)
+        assert kept.count("\nFROM ") == 3 and kept.rstrip().count(f" AS {image.name}\n") == 1
+        assert not any(f"COPY {other.name}" in kept for other in images.IMAGES if other is not image)
+
+
+class Meeting(FakeEngine):
+    """Whoever asks about the engine's machine or pulls waits until ``together`` do so at once."""
+
+    together = threading.Barrier(1)
+
+    def info(self) -> EngineInfo:
+        self.together.wait()
+        return super().info()
+
+    def pull(self, image: str, *, silence: float) -> ImageRef:
+        self.together.wait()
+        return super().pull(image, silence=silence)
+
+
+def test_what_is_stale_is_built_with_its_own_files_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packages and the base image are fetched at the same time; each image gets its own, and is built when it has changed."""
+    import hashlib
+
+    without_engine(monkeypatch, tmp_path)
+    wheel = only_own_packages(monkeypatch, tmp_path / "index")
+    lock = f"thing==1 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+    ours = [own_image(tmp_path, image.name, lock) for image in images.IMAGES]
+    engine, config = Meeting({images.tag(i): Exit(code=0) for i in ours}), make_config(tmp_path / "home")
+    engine.registry.add(base.REGISTRY_IMAGE)
+    engine.together = threading.Barrier(1 + len(ours), timeout=60)
+    images.ensure_images(engine, config, wanted=ours)
+    assert {spec.target: (files, spec.network) for spec, files in engine.built} == {
+        "evaluator": (
+            {*SOURCES, f"wheels/{THING}"},
+            False,
+        ),
+        # The registry's image has no socat: Debian's archive is asked for it.
+        "sidecars": (
+            {name.replace("evaluator", "sidecars") for name in SOURCES} | {f"wheels/{THING}"},
+            True,
+        ),
+    }
+    assert all(spec.args == {"BASE_IMAGE": base.REGISTRY_IMAGE} for spec, _ in engine.built)
+    engine.together = threading.Barrier(1)
+    images.ensure_images(engine, config, wanted=ours)
+    assert len(engine.built) == 2, "nothing has changed"
+    (tmp_path / "sidecars" / "a.py").write_text("changed")
+    images.ensure_images(engine, config, wanted=ours)
+    assert [spec.target for spec, _ in engine.built[2:]] == ["sidecars"]
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "others"), [("evaluator", {"yaml", "pytrec_eval", "dotenv"}), ("sidecars", {"yaml"})]
+)
+def test_the_packages_of_our_images_are_those_of_the_project(name: str, others: set[str]) -> None:
+    """Same versions and hashes as in the project's lock file, and everything that the code in the image imports."""
+
+    def pins(path: Path) -> dict[str, frozenset[str]]:
+        found: dict[str, set[str]] = {}
+        for line in path.read_text().splitlines():
+            if line and line[0].isalnum():
+                current = found.setdefault(line.split(" ")[0], set())
+            elif "--hash=" in line:
+                current.add(line.strip(" \\"))
+        return {name: frozenset(hashes) for name, hashes in found.items()}
+
+    whole, part = pins(ROOT / "requirements.lock"), pins(ROOT / name / "requirements.lock")
+    assert part and all(part.values())
+    assert part.items() <= whole.items()
+    assert not {"docker", "typer", "sqlalchemy"} & {pin.split("==")[0] for pin in part}
+
+    locked = {pin.split("==")[0].replace("-", "_") for pin in part} | others
+    ours = {name, "schemas"}
+    for folder in ours:
+        for path in (ROOT / folder).rglob("*.py"):
+            for top in _imported(path):
+                assert top in sys.stdlib_module_names | ours | locked, f"{path}: {top} is not in the image"
+
+
+def _imported(path: Path) -> set[str]:
+    """The packages that a module imports."""
+    names = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module or "")
+    return {name.split(".")[0] for name in names}
+
+
+@pytest.mark.engine
+def test_our_images_are_built_once_and_hold_the_sources() -> None:
+    """On the engine of the set-up: nothing is missing or stale, and asking again is quick."""
+    from runner.model.config import load
+    from runner.provision.engine import open_engine
+
+    config = load(cwd=ROOT)
+    opened = open_engine(config)
+    found = images.ensure_images(opened, config)
+    started = time.monotonic()
+    again = images.ensure_images(opened, config)
+    assert time.monotonic() - started < 1.0
+    assert {name: image.id for name, image in again.items()} == {name: i.id for name, i in found.items()}
+    assert found["sidecars"].entrypoint == () and found["sidecars"].user.split(":")[0] not in (
+        "",
+        "0",
+        "root",
+    )
+    assert found["evaluator"].id.startswith("sha256:")
+    assert found["evaluator"].entrypoint == ("evaluator",)
+    assert found["evaluator"].cmd == ("run", "--request", "/in/request.json")
+    assert found["evaluator"].user.split(":")[0] not in ("", "0", "root")

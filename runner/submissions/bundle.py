@@ -47,13 +47,8 @@ class Bundle:
 
     @property
     def submission_id(self) -> str:
+        """The id under which it is registered: team, software and the beginning of its digest."""
         return f"{self.data['team']}.{self.data['software']}.{self.digest[:8]}"
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.data[name]
-        except KeyError as missing:
-            raise AttributeError(name) from missing
 
 
 def bundle_digest(data: Mapping[str, Any]) -> str:
@@ -78,12 +73,8 @@ def write_bundle(
     import json
 
     if target.exists() and any(target.iterdir()) and not (target / "bundle.json").is_file():
-        raise RunnerError(
-            "E101",
-            f"{target} is not empty",
-            why="It holds something else than a bundle.",
-            fix="name a new folder",
-        )
+        why = "It holds something else than a bundle."
+        raise RunnerError("E101", f"{target} is not empty", why=why, fix="name a new folder")
     with atomic_folder(target, replace=True) as staging:
         for name, source in files.items():
             (staging / name).parent.mkdir(parents=True, exist_ok=True)
@@ -105,25 +96,15 @@ def read_bundle(folder: Path, *, verify: bool = True) -> Bundle:
     Files are listed without following links; with ``verify`` every hash is checked.
     """
     if not folder.is_dir():
-        raise RunnerError(
-            "E205",
-            f"{folder} is not a bundle",
-            why="There is no such folder.",
-            fix="runner pack … --to FOLDER",
-        )
+        raise _no_bundle(folder, "There is no such folder.")
     data = _read_json(folder / "bundle.json", "bundle", folder)
     manifest = _read_json(folder / "manifest.json", "manifest", folder)
     if verify:
         problems = _file_problems(folder, manifest["files"])
         problems += _content_problems(data, manifest["files"])
         if problems:
-            raise RunnerError(
-                "E205",
-                f"{folder} is not a valid bundle",
-                why="Files are missing or were changed after packing.",
-                fix="pack it again with runner pack",
-                problems=problems,
-            )
+            what, why = f"{folder} is not a valid bundle", "Files are missing or were changed after packing."
+            raise RunnerError("E205", what, why=why, fix="pack it again with runner pack", problems=problems)
     return Bundle(folder, data, bundle_digest(data))
 
 
@@ -140,32 +121,24 @@ def read_registered(folder: Path, submission_id: str) -> Bundle:
             if (bundle := Bundle(folder, data, bundle_digest(data))).submission_id == submission_id:
                 return bundle
     read_bundle(folder, verify=False)  # says what is damaged
-    raise RunnerError(
-        "E307",
-        f"the bundle of {submission_id} is not what was registered",
-        why="Its content has another digest than its id says.",
-        fix="restore it from a backup",
-    )
+    what = f"the bundle of {submission_id} is not what was registered"
+    why = "Its content has another digest than its id says."
+    raise RunnerError("E307", what, why=why, fix="restore it from a backup")
 
 
 def _read_json(path: Path, schema: str, folder: Path) -> dict[str, Any]:
     if path.is_symlink() or not path.is_file():
-        raise RunnerError(
-            "E205",
-            f"{folder} is not a bundle",
-            why=f"It has no {path.name}.",
-            fix="runner pack … --to FOLDER",
-        )
+        raise _no_bundle(folder, f"It has no {path.name}.")
     document = schemas.load_json(path, path.name, max_bytes=MAX_BUNDLE_JSON)
     problems = schemas.validate(document, schema)
     if problems:
-        raise RunnerError(
-            "E205",
-            f"{path.name} of the bundle is not valid",
-            fix="pack it again with runner pack",
-            problems=[Problem(p.where, p.what, p.fix) for p in problems],
-        )
+        what = f"{path.name} of the bundle is not valid"
+        raise RunnerError("E205", what, fix="pack it again with runner pack", problems=problems)
     return dict(document.data)
+
+
+def _no_bundle(folder: Path, why: str) -> RunnerError:
+    return RunnerError("E205", f"{folder} is not a bundle", why=why, fix="runner pack … --to FOLDER")
 
 
 def _file_problems(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> list[Problem]:

@@ -40,7 +40,7 @@ def kept_as(task: str, submission_id: str) -> str:
 
 
 def refused(what: str, why: str, fix: str = "", problems: tuple[Problem, ...] = ()) -> RunnerError:
-    """E212."""
+    """The error E212, with the usual fix unless another is given."""
     fix = fix or "build it from files of your own, or name an image of a registry by its digest"
     return RunnerError("E212", what, why=why, fix=fix, problems=problems)
 
@@ -92,7 +92,7 @@ class Origins:
                 "the Dockerfile takes something from images that it may not use",
                 "On a machine that holds other teams' images a build may use its own stages, the base images "
                 f"{', '.join(self.bases)}, and images of a registry by digest.",
-                "mend what is listed",
+                "correct what is listed",
                 tuple(dict.fromkeys(problems)),
             )
 
@@ -100,11 +100,7 @@ class Origins:
         """The image of a bundle that names one of a registry. Raises E204, E205 for another identity, E212."""
         if not _DIGEST.fullmatch(digest) or _repository(digest).split("/")[0] in (KEPT, OURS):
             raise refused("the image of the bundle may not be used", "It is not a name of a registry.")
-        found = self.engine.resolve(digest)
-        if found.id != identity:
-            raise RunnerError(
-                "E205", "the registry holds another image than the bundle says", fix="pack again"
-            )
+        found = resolve_expected(self.engine, digest, identity)
         why = "" if self._listed(digest) else self._not_theirs(digest, found)
         if why:
             raise refused(
@@ -115,7 +111,7 @@ class Origins:
         return found
 
     def _problems(self, source: Source) -> Iterator[tuple[str, str]]:
-        """What is wrong with one image of a Dockerfile, and how to mend it; nothing for a good one."""
+        """What is wrong with one image of a Dockerfile, and how to correct it; nothing for a good one."""
         import schemas
 
         asked = f"{source.how} {schemas.show(source.name, 120)}"
@@ -158,6 +154,14 @@ class Origins:
         if OWN_LABEL in image.labels or any(name.startswith(f"{OURS}/") for name in repositories):
             return "It is an image of the platform."
         return ""
+
+
+def resolve_expected(engine: Engine, digest: str, identity: str) -> ImageRef:
+    """The image that a registry has under a digest. Raises E204, and E205 when it is not the one of that identity."""
+    found = engine.resolve(digest)
+    if found.id != identity:
+        raise RunnerError("E205", "the registry holds another image than the bundle says", fix="pack again")
+    return found
 
 
 def origins(config: Config, engine: Engine, team: str) -> Origins:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import schemas
 from runner.engines.base import Engine
@@ -25,7 +24,7 @@ from runner.records.events import Position
 from runner.records.store.connect import Store
 from runner.records.store.queries import quota, submission, submissions
 from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered, registration
-from runner.submissions.origins import ORGANISERS, RESERVED, kept_as, origins
+from runner.submissions.origins import ORGANISERS, RESERVED, kept_as, origins, resolve_expected
 from schemas.files import scratch_folder
 
 
@@ -108,16 +107,15 @@ def _register(
     if identity in known:
         back = _put_back(config, engine, bundle)
         left = quota(store, task, bundle.data["team"])
-        return Receipt(identity, False, left, _image_id(bundle), store.head(), back)
+        image_id = bundle.data["image"]["id"] if bundle.data["image"] else None
+        return Receipt(identity, False, left, image_id, store.head(), back)
     check_open(task, bundle.data["team"], received, store)
     use = quota(store, task, bundle.data["team"])
     if use.left < 1:
-        raise RunnerError(
-            "E206",
-            f"team {bundle.data['team']} has used its {use.limit} submissions for {task.id}",
-            why=f"{use.used} are settled and {use.open} are still to be run.",
-            fix="withdraw one that has not run yet, or ask the organiser for an extension",
-        )
+        what = f"team {bundle.data['team']} has used its {use.limit} submissions for {task.id}"
+        why = f"{use.used} are settled and {use.open} are still to be run."
+        fix = "withdraw one that has not run yet, or ask the organiser for an extension"
+        raise RunnerError("E206", what, why=why, fix=fix)
     image = _take_in(config, engine, bundle)
     event = {**registration(bundle), "received": stamp(received)}
     store.commit("submission-registered", event, actor=actor)
@@ -136,66 +134,42 @@ def _check_team(config: Config, bundle: Bundle, team: str | None) -> None:
     if team is not None:
         check_name("team", team)
     if team is not None and team != says:
-        raise RunnerError(
-            "E213",
-            f"the bundle is not one of {team}",
-            why=f"It says that it is of the team {says}, whose quota and place in the tables it would take.",
-            fix="ask whoever sent it, or name the right team",
-        )
+        why = f"It says that it is of the team {says}, whose quota and place in the tables it would take."
+        fix = "ask whoever sent it, or name the right team"
+        raise RunnerError("E213", f"the bundle is not one of {team}", why=why, fix=fix)
     if says in RESERVED and not (says == ORGANISERS and packed_here(config, bundle.folder)):
-        raise RunnerError(
-            "E213",
-            f"no team may be called {says}"
-            if says != ORGANISERS
-            else f"{says} are the organiser's, packed here",
-            why="That name stands for the organiser or the platform.",
-            fix="pack it again as another team",
-        )
+        what = f"{says} are the organiser's, packed here"
+        what = what if says == ORGANISERS else f"no team may be called {says}"
+        why = "That name stands for the organiser or the platform."
+        raise RunnerError("E213", what, why=why, fix="pack it again as another team")
 
 
 def _task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
+    """The task of a bundle. Raises E102 when there is none, E207 when the bundle does not fit it."""
     data = bundle.data
     task = tasks.get(data["task"])
     if task is None:
         raise no_such("task", data["task"], why="The bundle was packed for it.", fix="runner task list")
     if not (task.takes_uploads if data["runs"] else task.takes_software):
         wanted, given = ("software", "run files") if data["runs"] else ("run files", "software")
-        raise RunnerError(
-            "E207",
-            f"the task {task.id} takes {wanted}, not {given}",
-            why="What a bundle may hold is decided by the task, however the bundle was made.",
-            fix=f"hand in {wanted}",
-        )
-    unknown = [name for name in data["scenarios"] if name not in task.scenarios]
-    if unknown:
-        raise RunnerError(
-            "E207",
-            f"{task.id} has no scenario {', '.join(unknown)}",
-            why=f"It has {', '.join(task.scenarios)}.",
-            fix="mend scenarios in submission.yaml and pack again",
-        )
+        why = "What a bundle may hold is decided by the task, however the bundle was made."
+        what = f"the task {task.id} takes {wanted}, not {given}"
+        raise RunnerError("E207", what, why=why, fix=f"hand in {wanted}")
     cells = bundle.cells
-    for dataset, scenario in cells or ():
-        if dataset not in task.datasets or scenario not in task.scenarios:
-            raise RunnerError(
-                "E207",
-                f"{task.id} has no dataset {dataset} in a scenario {scenario}",
-                why=f"It has the datasets {', '.join(task.datasets)} and the scenarios {', '.join(task.scenarios)}.",
-                fix="mend submission.yaml and pack again",
-            )
+    named: dict[str, tuple[Iterable[str], Mapping[str, object]]] = {
+        "scenario": ([*data["scenarios"], *(scenario for _, scenario in cells or ())], task.scenarios),
+        "dataset": ((dataset for dataset, _ in cells or ()), task.datasets),
+    }
+    for noun, (names, known) in named.items():
+        for name in names:
+            if name not in known:
+                fix = f"correct {noun}s in submission.yaml and pack again"
+                raise no_such(noun, name, known, of=task.id, fix=fix, code="E207")
     if cells is not None and not data["runs"] and not {Cell(*cell) for cell in cells} & set(counted(task)):
-        raise RunnerError(
-            "E207",
-            f"{data['team']}/{data['software']} would never be run",
-            why=f"No table of {task.id} counts one of its datasets in one of its scenarios.",
-            fix="mend datasets in submission.yaml and pack again",
-        )
+        what = f"{data['team']}/{data['software']} would never be run"
+        why = f"No table of {task.id} counts one of its datasets in one of its scenarios."
+        raise RunnerError("E207", what, why=why, fix="correct datasets in submission.yaml and pack again")
     return task
-
-
-def _image_id(bundle: Bundle) -> str | None:
-    image: dict[str, Any] | None = bundle.data["image"]
-    return image["id"] if image else None
 
 
 def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
@@ -214,12 +188,7 @@ def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
     if image.get("archive"):
         return _loaded(engine, bundle)
     if image.get("repo_digest"):
-        pulled = engine.resolve(image["repo_digest"])
-        if pulled.id != image["id"]:
-            raise RunnerError(
-                "E205", "the registry holds another image than the bundle says", fix="pack again"
-            )
-        return pulled
+        return resolve_expected(engine, image["repo_digest"], image["id"])
     name = f"{bundle.data['team']}/{bundle.data['software']}"
     raise RunnerError(
         "E204",
@@ -250,12 +219,10 @@ def _image(config: Config, engine: Engine, bundle: Bundle, here: bool) -> ImageR
         return take_image(engine, bundle)
     if image.get("repo_digest"):
         return origins(config, engine, bundle.data["team"]).registry(image["repo_digest"], image["id"])
-    raise RunnerError(
-        "E204",
-        f"the image of {bundle.data['team']}/{bundle.data['software']} is not in the bundle",
-        why="A bundle from elsewhere brings its image along, or names one of a registry by its digest.",
-        fix="pack with runner pack … --to FOLDER, which writes the image into the bundle",
-    )
+    what = f"the image of {bundle.data['team']}/{bundle.data['software']} is not in the bundle"
+    why = "A bundle from elsewhere brings its image along, or names one of a registry by its digest."
+    fix = "pack with runner pack … --to FOLDER, which writes the image into the bundle"
+    raise RunnerError("E204", what, why=why, fix=fix)
 
 
 @contextmanager
@@ -267,9 +234,8 @@ def _copied(config: Config, bundle: Bundle) -> Iterator[Bundle]:
         staging.chmod(0o755)
         copied = read_bundle(staging / "bundle")
         if copied.digest != bundle.digest:
-            raise RunnerError(
-                "E205", "the bundle was changed while it was being registered", fix="register it again"
-            )
+            what = "the bundle was changed while it was being registered"
+            raise RunnerError("E205", what, fix="register it again")
         yield copied
 
 
@@ -299,11 +265,8 @@ def _put_back(config: Config, engine: Engine, bundle: Bundle) -> bool:
     except RunnerError:
         return False  # our copy is damaged: nobody can tell whether this is the same
     if registered_then.digest != bundle.digest:
-        raise RunnerError(
-            "E205",
-            "another bundle was registered under this id",
-            fix="register it under another software's name",
-        )
+        what = "another bundle was registered under this id"
+        raise RunnerError("E205", what, fix="register it under another software's name")
     kept = kept_as(bundle.data["task"], bundle.submission_id)
     try:
         engine.keep(engine.resolve(image["id"]), kept)
@@ -327,16 +290,13 @@ def withdraw(
     also of one that was withdrawn before. That needs a reason. Raises E101 without one, and E102.
     """
     entry = submission(store, submission_id)
-    said = schemas.show(reason, 500)
-    if uncharged and not said.strip():
-        raise RunnerError(
-            "E101",
-            "a place in the quota is given back for a reason",
-            why="Whoever reads the event log later must see why this team was not charged.",
-            fix="add --reason TEXT",
-        )
+    shown = schemas.show(reason, 500)
+    if uncharged and not shown.strip():
+        what = "a place in the quota is given back for a reason"
+        why = "Whoever reads the event log later must see why this team was not charged."
+        raise RunnerError("E101", what, why=why, fix="add --reason TEXT")
     if entry.withdrawn is not None and (entry.uncharged or not uncharged):
         return False
     given_back = {"uncharged": True} if uncharged else {}
-    store.commit("submission-withdrawn", {"submission": entry.id, "reason": said, **given_back}, actor=actor)
+    store.commit("submission-withdrawn", {"submission": entry.id, "reason": shown, **given_back}, actor=actor)
     return True

@@ -47,7 +47,7 @@ def pull(
                 if source.url is None:
                     continue
                 try:
-                    results.append(_told(one.id, fetch(source, tell=tell)))
+                    results.append(_told(one.id, fetch(source, on_progress=tell)))
                 except RunnerError as error:  # the other files are still wanted
                     output.show_error(error)
                     worst = max(worst, error.exit_code)

@@ -82,7 +82,7 @@ def pack(
                 "software": name,
                 "submission": bundle.submission_id,
                 "bundle": str(bundle.folder),
-                "check": bundle.check,
+                "check": bundle.data["check"],
             }
         )
     if as_json:

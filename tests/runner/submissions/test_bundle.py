@@ -12,7 +12,7 @@ import pytest
 
 from runner.model.errors import RunnerError
 from runner.records.archive import file_sha256
-from runner.submissions.bundle import Bundle, bundle_digest, read_bundle, write_bundle
+from runner.submissions.bundle import bundle_digest, read_bundle, write_bundle
 from tests.worlds.definitions import told
 
 DATA: dict[str, Any] = {
@@ -63,7 +63,7 @@ def test_what_is_written_can_be_read(bundle: Path) -> None:
 def test_writing_again_replaces_it_and_spares_what_is_not_ours(bundle: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     write_bundle(bundle, {**DATA, "tag": "two"}, {"image.tar": source})
-    assert read_bundle(bundle).tag == "two"
+    assert read_bundle(bundle).data["tag"] == "two"
     assert not (bundle / "submission.yaml").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
@@ -76,7 +76,7 @@ def test_writing_again_replaces_it_and_spares_what_is_not_ours(bundle: Path, tmp
 def test_a_failed_write_leaves_the_old_one(bundle: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_bundle(bundle, {**DATA, "tag": "two"}, {"image.tar": tmp_path / "missing"})
-    assert read_bundle(bundle).tag == "one"
+    assert read_bundle(bundle).data["tag"] == "one"
     assert [p.name for p in bundle.parent.iterdir() if p.name.startswith(".")] == []
 
 
@@ -173,9 +173,7 @@ def test_files_that_a_manifest_smuggles_in_are_refused(bundle: Path) -> None:
     assert [p.where for p in caught.value.problems] == ["payload.bin", "runs/stray.txt"]
 
 
-def test_no_folder_and_no_attribute(tmp_path: Path) -> None:
+def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(RunnerError) as caught:
         read_bundle(tmp_path / "none")
     assert caught.value.code == "E205"
-    with pytest.raises(AttributeError):
-        Bundle(tmp_path, {}, "0" * 64).nothing

@@ -18,6 +18,7 @@ from runner.doctor.tasks import sources_check
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.task import Task
+from runner.tasks import download
 from runner.tasks import fetch as sources
 from runner.tasks import load as tasks
 from runner.tasks.check_data import task_problems
@@ -132,7 +133,7 @@ def test_a_file_is_fetched_checked_and_put_in_its_place(config: Config, server: 
     task = a_task(config, server.url, size=len(BODY), sha256=SHA256, md5=MD5)
     seen: list[tuple[int, int | None]] = []
     [source] = task.datasets["test"].sources
-    found = sources.pull(source, tell=lambda _, done, total: seen.append((done, total)))
+    found = sources.pull(source, on_progress=lambda _, done, total: seen.append((done, total)))
     assert (found.size, found.sha256, found.verified, found.new) == (len(BODY), SHA256, True, True)
     assert found.source.path.read_bytes() == BODY and left(task) == ["data.bin"]
     assert seen[0] == (0, len(BODY)) and seen[-1] == (len(BODY), len(BODY)) and len(seen) > 2
@@ -151,7 +152,7 @@ def test_an_interrupted_download_goes_on_where_it_stopped(config: Config, server
 
 def test_another_process_goes_on_too(config: Config, server: Server) -> None:
     task = a_task(config, server.url, sha256=SHA256)
-    part = sources._part(task.datasets["test"].sources[0])
+    part = sources.part_of(task.datasets["test"].sources[0])
     part.parent.mkdir()
     part.write_bytes(BODY[:1000])
     server.answer = lambda handler, _: ranged(handler)
@@ -161,7 +162,7 @@ def test_another_process_goes_on_too(config: Config, server: Server) -> None:
 
 def test_a_whole_part_needs_no_further_byte(config: Config, server: Server) -> None:
     task = a_task(config, server.url, sha256=SHA256)
-    part = sources._part(task.datasets["test"].sources[0])
+    part = sources.part_of(task.datasets["test"].sources[0])
     part.parent.mkdir()
     part.write_bytes(BODY)
     server.answer = lambda handler, _: ranged(handler)
@@ -171,7 +172,7 @@ def test_a_whole_part_needs_no_further_byte(config: Config, server: Server) -> N
 
 def test_a_beginning_of_another_file_is_thrown_away(config: Config, server: Server) -> None:
     task = a_task(config, server.url, sha256=SHA256)
-    part = sources._part(task.datasets["test"].sources[0])
+    part = sources.part_of(task.datasets["test"].sources[0])
     part.parent.mkdir()
     part.write_bytes(b"x" * 1000)
     server.answer = lambda handler, _: ranged(handler)
@@ -181,7 +182,7 @@ def test_a_beginning_of_another_file_is_thrown_away(config: Config, server: Serv
 
 def test_without_a_hash_nothing_old_is_trusted(config: Config, server: Server) -> None:
     task = a_task(config, server.url)
-    part = sources._part(task.datasets["test"].sources[0])
+    part = sources.part_of(task.datasets["test"].sources[0])
     part.parent.mkdir()
     part.write_bytes(b"x" * 1000)
     [found] = pull(task)
@@ -241,7 +242,7 @@ def test_a_server_that_always_breaks_off(config: Config, server: Server) -> None
     server.answer = lambda handler, n: ranged(handler, 10 if n == 1 else 0)
     text = refused("E407", task)
     assert "10 bytes have arrived" in text and "the connection broke off" in text
-    assert len(server.asked) == sources.TRIES + 1
+    assert len(server.asked) == download.TRIES + 1
     assert left(task) == [".data.bin.part"], "kept, to go on with"
 
 
@@ -268,7 +269,7 @@ def test_what_the_server_says(config: Config, server: Server, status: int) -> No
     task = a_task(config, server.url)
     server.answer = lambda handler, _: send(handler, status, {"Content-Length": "3"}, b"no!")
     assert f"the server says {status}" in refused("E407", task)
-    assert len(server.asked) == (sources.TRIES if status >= 500 else 1)
+    assert len(server.asked) == (download.TRIES if status >= 500 else 1)
     assert left(task) == [".data.bin.part"]
 
 
@@ -290,7 +291,7 @@ def test_a_redirect_loop(config: Config, server: Server) -> None:
         handler, 302, {"Location": "/data.bin", "Content-Length": "0"}, b""
     )
     assert "in circles" in refused("E407", task)
-    assert len(server.asked) == sources.REDIRECTS + 1
+    assert len(server.asked) == download.REDIRECTS + 1
 
 
 def test_a_redirect_to_a_file_of_this_machine(config: Config, server: Server) -> None:
@@ -322,7 +323,7 @@ def test_two_processes_do_not_write_one_file(config: Config, server: Server) -> 
     task = a_task(config, server.url)
     source = task.datasets["test"].sources[0]
     source.path.parent.mkdir()
-    with sources._alone(source):
+    with sources.only_writer(source):
         assert "another process" in refused("E407", task)
     assert pull(task)[0].new
 

@@ -421,9 +421,7 @@ def test_the_architecture_names_every_folder_and_no_other(package: str) -> None:
     named = re.findall(
         r"^\| `([a-z_/]+)/` \|", re.split(r"^(?:Inside|##) ", table, flags=re.MULTILINE)[0], re.MULTILINE
     )
-    packages = [
-        path.parent for path in (ROOT / package).rglob("__init__.py") if "migrations" not in path.parts
-    ]
+    packages = [path.parent for path in (ROOT / package).rglob("__init__.py")]
     folders = {folder.relative_to(ROOT / package).as_posix(): folder for folder in packages}
     del folders["."]
     assert sorted(named) == sorted(

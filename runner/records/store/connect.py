@@ -1,8 +1,8 @@
-"""Open the store: connect, migrate when it is needed, check that it stands where the event log stands, catch up.
+"""Open the store: connect, make it anew when it is needed, check that it stands where the event log stands, catch up.
 
 SQLite in WAL mode by default (``RUNNER_DATABASE`` names another SQLAlchemy URL). A store that is up to date
 opens with one query and one pass over the bytes of the event log, whose SHA-256 it remembers (about a millisecond for
-a thousand events); alembic is imported only when there is something to migrate.
+a thousand events). One that was filled by other rules, or has other tables, is made anew in one transaction.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from runner.records.store.database import (
     database_url,
     errors,
     make_engine,
+    make_tables,
     position_of,
     prefix_of,
     read_recorded,
     remember,
-    revision_of,
     rules_of,
     unusable,
 )
-from runner.records.store.migrations import HEAD
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -90,17 +89,15 @@ class Store:
         return position
 
     def replay(self, known: Position = Position()) -> Position:
-        """Empty the store and fill it again from the first event, in one transaction; returns the position reached.
+        """Make the tables anew and fill them from the first event, in one transaction; returns the position reached.
 
         Raises E307 when the log does not hold the event ``known``, up to which it was known before.
         """
         from runner.records.store.apply import apply
-        from runner.records.store.tables import metadata
 
         position, met = Position(), not known.seq
         with self.write() as connection:
-            for table in reversed(metadata.sorted_tables):
-                connection.execute(table.delete())
+            make_tables(connection)
             for event, behind in self.log.after(Position()):
                 apply(connection, event, self.archive)
                 met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
@@ -168,7 +165,7 @@ class Store:
 
 
 def open_store(config: Config, *, url: str | None = None, accept_loss: bool = False) -> Store:
-    """The store of this data directory, made if it is missing, migrated, checked against the log and caught up.
+    """The store of this data directory, made if it is missing or of another version, checked against the log and caught up.
 
     Raises E306 when the database cannot be used, E307 when log or archive are damaged, or when the log holds less than
     is known to have been there (unless ``accept_loss``).
@@ -182,17 +179,21 @@ def open_store(config: Config, *, url: str | None = None, accept_loss: bool = Fa
     store = Store(make_engine(url), EventLog(config.events), RunArchive(config.archive))
     try:
         with store.read() as connection:
-            revision = revision_of(connection)
-            position, prefix, rules = Position(), None, None
-            if revision is not None:
-                position, prefix, rules = position_of(connection), prefix_of(connection), rules_of(connection)
-        if revision != HEAD:
-            _migrate(store, config)
+            position, prefix, rules = Position(), None, rules_of(connection)
+            if rules is not None:
+                position, prefix = position_of(connection), prefix_of(connection)
+        if rules and rules.isdigit() and int(rules) > int(RULES):
+            raise PlatformError(
+                "the store was written by another version of this program",
+                why=f"It has the number {rules}; this program knows {RULES}.",
+                fix="use the newer program, or runner store rebuild with this one",
+                code="E306",
+            )
         if not accept_loss:
             store.check(position, prefix)
             if not position.seq:
                 check_complete(config, store.log)
-        if revision != HEAD or rules != RULES or accept_loss:
+        if rules != RULES or accept_loss:
             store.replay(Position() if accept_loss else position)
         elif _log_size(config.events) != position.offset:
             store.catch_up()
@@ -260,35 +261,6 @@ def _swap(fresh: Path, target: Path) -> None:
 def _unlink(database: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         database.with_name(database.name + suffix).unlink(missing_ok=True)
-
-
-def _migrate(store: Store, config: Config) -> None:
-    """Bring the tables to their newest shape; the rows are filled in again afterwards, being derived."""
-    from alembic import command
-    from alembic.config import Config as AlembicConfig
-    from alembic.script import ScriptDirectory
-    from filelock import FileLock
-    from sqlalchemy import text
-
-    settings = AlembicConfig()
-    settings.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    _make_folder(config.locks)
-    with FileLock(config.locks / "migrate.lock", timeout=600), store.write() as connection:
-        revision = revision_of(connection)
-        if revision == HEAD:
-            return
-        if revision is not None and revision not in {
-            s.revision for s in ScriptDirectory.from_config(settings).walk_revisions()
-        }:
-            raise PlatformError(
-                "the store was written by another version of this program",
-                why=f"Its tables are at step {revision!r}; this program knows steps up to {HEAD!r}.",
-                fix="use the newer program, or runner store rebuild with this one",
-                code="E306",
-            )
-        settings.attributes["connection"] = connection
-        command.upgrade(settings, "head")
-        connection.execute(text("DELETE FROM meta WHERE key = 'rules'"))
 
 
 def ahead(log: EventLog, position: Position) -> PlatformError:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from runner.model.config import Config
 from runner.model.errors import PlatformError
 from runner.records.events import Position
-from runner.records.store.migrations import HEAD
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-# The rules by which events become rows. When they change without a new shape of the tables, count up: a
-# store that was filled by other rules is filled anew when it is opened.
-RULES = "4"
+# The shape of the tables and the rules by which events become rows. Count up when either changes: a store of another number
+# is made anew when it is opened.
+RULES = "10"
 BUSY_SECONDS = 30
 
 
@@ -51,11 +50,11 @@ def read_recorded(config: Config) -> Recorded:
     engine = make_engine(url)
     try:
         with errors(), engine.connect() as connection, connection.begin():
-            revision = revision_of(connection)
-            if revision is None:
+            rules = rules_of(connection)
+            if rules is None:
                 return Recorded("none")
-            usable = revision == HEAD and rules_of(connection) == RULES
-            return Recorded("usable" if usable else "other", position_of(connection), prefix_of(connection))
+            state: Literal["usable", "other"] = "usable" if rules == RULES else "other"
+            return Recorded(state, position_of(connection), prefix_of(connection))
     except (PlatformError, ValueError, TypeError) as error:
         return Recorded("unusable", why=error.why if isinstance(error, PlatformError) else str(error))
     finally:
@@ -89,13 +88,17 @@ def make_engine(url: str) -> Engine:
     return engine
 
 
-def revision_of(connection: Connection) -> str | None:
-    """The step of the database's tables; None for an empty database."""
-    from sqlalchemy import inspect, text
+def make_tables(connection: Connection) -> None:
+    """Make the tables anew and empty, in the transaction of ``connection``; tables that are not the store's stay."""
+    from sqlalchemy import MetaData
 
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    from runner.records.store.tables import metadata
+
+    ours = {*metadata.tables, "alembic_version"}  # the last one is of earlier versions
+    found = MetaData()
+    found.reflect(connection, only=lambda name, _: name in ours)
+    found.drop_all(connection)
+    metadata.create_all(connection)
 
 
 def position_of(connection: Connection) -> Position:
@@ -105,8 +108,10 @@ def position_of(connection: Connection) -> Position:
 
 
 def rules_of(connection: Connection) -> str | None:
-    """The rules by which the store was filled."""
-    return _remembered(connection, "rules")
+    """The rules by which the store was filled (see :data:`RULES`); empty when it does not say, None without a store."""
+    from sqlalchemy import inspect
+
+    return (_remembered(connection, "rules") or "") if inspect(connection).has_table("meta") else None
 
 
 def prefix_of(connection: Connection) -> str | None:

@@ -1,1 +1,0 @@
-"""The steps from one shape of the database to the next, oldest first."""

@@ -17,7 +17,7 @@ from runner.model.config import Config
 from runner.model.mapping import ids, rows
 from runner.model.problems import Pointer, Problems
 from runner.model.task import Workflow
-from runner.tasks import check_services
+from runner.tasks.check_services import check_inside, check_services
 from runner.tasks.data_files import inside, within
 from runner.tasks.tables import check_tables
 
@@ -26,7 +26,7 @@ Raw = Mapping[str, Any]
 
 def check_definition(config: Config, folder: Path, problems: Problems) -> None:
     """Note everything that is wrong with the definition of the task in ``folder``; its data files are not opened."""
-    doc, data = problems.doc, schemas.usable(problems.doc, "task")
+    data = schemas.usable(problems.doc, "task")
     if data.get("id", folder.name) != folder.name:
         what = f'id is "{data["id"]}", but the folder is "{schemas.show(folder.name)}"'
         problems.add(("id",), what, "give both the same name")
@@ -44,10 +44,9 @@ def check_definition(config: Config, folder: Path, problems: Problems) -> None:
     _check_references(data, problems)
     check_tables(data, problems)
     check_dates(data, problems)
-    for place, what, fix in check_services.problems(doc.data, folder):
-        problems.add(place, what, fix)
+    check_services(folder, data, problems)
     for i, row in rows(data, "models"):
-        _check_inside(folder, ("models", i, "path"), row.get("path"), problems)
+        check_inside(folder, ("models", i, "path"), row.get("path"), problems)
 
 
 def _once(problems: Problems, where: str, named: Iterable[tuple[Pointer, str]], fix: str) -> None:
@@ -70,18 +69,11 @@ def _check_kind(data: Raw, problems: Problems) -> None:
         problems.known(("kind",), "kind", kind, known, fix=fix)
 
 
-def _check_inside(folder: Path, at: Pointer, path: str | None, problems: Problems) -> None:
-    """A path that leaves the task's folder, by name or by a link."""
-    if path is not None and inside(folder, path) is None:
-        what = f'{at[-1]} is "{schemas.show(path)}", which is not inside the task\'s folder'
-        problems.add(at, what, "name a folder inside it, without .. and without links that leave it")
-
-
 def _check_folders(config: Config, folder: Path, data: Raw, i: int, problems: Problems) -> None:
     """The folders of a dataset: inside the task's, and its truths where nobody who takes part finds them."""
     row, at = data["datasets"][i], ("datasets", i)
     for key in ("inputs", "truths"):
-        _check_inside(folder, (*at, key), row.get(key), problems)
+        check_inside(folder, (*at, key), row.get(key), problems)
     truths = truths_folder(config, folder, data, row)
     if truths is None or inputs_folder(config, folder, row) is None:
         return

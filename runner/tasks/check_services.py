@@ -1,4 +1,4 @@
-"""What the schema cannot say about ``interaction``, ``services`` and stages in a task.yaml."""
+"""What the schema cannot say about ``interaction``, ``services`` and stages in a task.yaml, and about services' data."""
 
 from __future__ import annotations
 
@@ -10,197 +10,146 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.model.service import INPUT_OF, OUTPUT_OF, SERVICES
+from runner.model.mapping import rows
+from runner.model.problems import Pointer, Problems
+from runner.model.service import INPUT_OF, OUTPUT_OF
 from runner.tasks.data_files import inside, within
 from schemas.endpoint import address_problems
 
-Found = tuple[tuple[str | int, ...], str, str]  # place, what, fix
+Raw = Mapping[str, Any]
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 ARGUMENTS = ("arguments.jsonl", "arguments.jsonl.gz")
 MAX_DIMENSIONS = 4096
 
 
-def problems(data: Mapping[str, Any], folder: Path) -> Iterator[Found]:
-    """Everything wrong with workflows, interaction, services and stages of a definition; tolerant of its form."""
-    workflows = _workflows(data)
-    yield from _interaction(data, workflows)
-    services = _mapping(data.get("services"))
-    yield from _used(data, services, workflows)
+def check_services(folder: Path, data: Raw, problems: Problems) -> None:
+    """Note what is wrong with workflows, interaction, services and stages of a definition.
+
+    ``data`` is the definition as :func:`schemas.usable` leaves it.
+    """
+    services = data.get("services", {})
+    if "interactive" in data.get("workflow", "batch"):
+        _check_interaction(data, problems)
+    elif "interaction" in problems.doc.data:
+        what = "interaction is for servers, but the workflow is not interactive"
+        problems.add(("interaction",), what, "write workflow: interactive, or remove interaction")
+    _check_use(data, problems)
+    if "search" in services:
+        _check_search(services["search"], data.get("interaction", {}), problems)
+    if "gateway" in services:
+        _check_gateway(services["gateway"], services.get("user", {}), problems)
     for name, row in services.items():
-        if isinstance(row, dict) and name in SERVICES:
-            yield from _folders(name, row, folder)
-    yield from _search(_mapping(services.get("search")), _mapping(data.get("interaction")))
-    yield from _gateway(_mapping(services.get("gateway")))
-    yield from _models(services)
-    yield from _stages(data, services, folder)
+        check_inside(folder, ("services", name, "data"), row.get("data"), problems)
+        prompts = row.get("llm", {}).get("prompts")
+        check_inside(folder, ("services", name, "llm", "prompts"), prompts, problems)
+        if "data" in row:
+            _check_apart(folder, data, name, row["data"], problems)
+    for i, row in rows(data, "datasets"):
+        _check_stage(data, row, ("datasets", i), problems)
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+def check_inside(folder: Path, at: Pointer, path: str | None, problems: Problems) -> None:
+    """Note a path that leaves the task's folder, by name or by a link."""
+    if path is not None and inside(folder, path) is None:
+        what = f'{at[-1]} is "{schemas.show(path)}", which is not inside the task\'s folder'
+        problems.add(at, what, "name a folder inside it, without .. and without links that leave it")
 
 
-def _workflows(data: Mapping[str, Any]) -> list[str]:
-    given = data.get("workflow", "batch")
-    return [w for w in (given if isinstance(given, list) else [given]) if isinstance(w, str)]
+def _check_interaction(data: Raw, problems: Problems) -> None:
+    """How servers are talked to."""
+    at, mode = ("interaction", "mode"), data.get("interaction", {}).get("mode")
+    if "interaction" not in problems.doc.data:
+        what = "interactive software needs to be told how it is talked to"
+        problems.add(("workflow",), what, "add interaction: {mode: …}")
+    elif data.get("limits", {}).get("loopback") is False:
+        what = "a server is talked to through its loopback, which this takes away"
+        problems.add(("limits", "loopback"), what, "remove loopback: false")
+    if mode is not None and data.get("output", "run.txt") != (output := OUTPUT_OF[mode]):
+        place = ("output",) if "output" in data else at
+        problems.add(place, f"the driver of mode {mode} writes {output}", f"write output: {output}")
+    if mode == "debate" and "batch" in data["workflow"]:
+        what = "a debate needs somebody to talk to: there is no batch form of it"
+        problems.add(("workflow",), what, "write workflow: interactive")
+    if mode == "debate" and "user" not in data.get("services", {}):
+        problems.add(at, "a debate needs a simulated user", "add services: {user: {data: …}}")
 
 
-def _interaction(data: Mapping[str, Any], workflows: Collection[str]) -> Iterator[Found]:
-    interaction = data.get("interaction")
-    if "interactive" not in workflows:
-        if interaction is not None:
-            yield (
-                ("interaction",),
-                "interaction is for servers, but the workflow is not interactive",
-                "write workflow: interactive, or remove interaction",
-            )
-        return
-    if interaction is None:
-        yield (
-            ("workflow",),
-            "interactive software needs to be told how it is talked to",
-            "add interaction: {mode: …}",
-        )
-        return
-    if _mapping(data.get("limits")).get("loopback") is False:
-        yield (
-            ("limits", "loopback"),
-            "a server is talked to through its loopback, which this takes away",
-            "remove loopback: false",
-        )
-    mode = str(_mapping(interaction).get("mode"))
-    if mode not in OUTPUT_OF:
-        return
-    at: tuple[str | int, ...]
-    wanted, output = OUTPUT_OF[mode], data.get("output", "run.txt")
-    if output != wanted:
-        at = ("output",) if "output" in data else ("interaction", "mode")
-        yield at, f"the driver of mode {mode} writes {wanted}", f"write output: {wanted}"
-    if mode == "debate" and "batch" in workflows:
-        yield (
-            ("workflow",),
-            "a debate needs somebody to talk to: there is no batch form of it",
-            "write workflow: interactive",
-        )
-    if mode == "debate" and "user" not in _mapping(data.get("services")):
-        at = ("interaction", "mode")
-        yield at, "a debate needs a simulated user", "add services: {user: {data: …}}"
-
-
-def _used(
-    data: Mapping[str, Any], services: Mapping[str, Any], workflows: Collection[str]
-) -> Iterator[Found]:
+def _check_use(data: Raw, problems: Problems) -> None:
     """Services that nobody would ever reach, and the gateway where it is asked for and is not there."""
-    mode = _mapping(data.get("interaction")).get("mode")
-    evaluator = _mapping(data.get("evaluator")).get("gateway") is True
-    llm = "llm" in _mapping(services.get("user"))
-    if "search" in services and "interactive" not in workflows:
-        yield ("services", "search"), "only interactive software can reach an index", "remove it"
-    if "user" in services and ("interactive" not in workflows or mode == "judge"):
-        yield ("services", "user"), "the simulated user is for mode debate only", "remove it"
-    if "gateway" in services and not evaluator and not llm:
-        yield (
-            ("services", "gateway"),
-            "nothing uses the gateway",
-            "write evaluator: {gateway: true} or services.user.llm, or remove it",
-        )
-    for wants, at in ((evaluator, ("evaluator", "gateway")), (llm, ("services", "user", "llm"))):
-        if wants and "gateway" not in services:
-            yield at, "there is no gateway to ask models through", "add services: {gateway: …}"
+    services, interactive = data.get("services", {}), "interactive" in data.get("workflow", "batch")
+    judges = data.get("interaction", {}).get("mode") == "judge"
+    asking = {
+        ("evaluator", "gateway"): data.get("evaluator", {}).get("gateway") is True,
+        ("services", "user", "llm"): "llm" in services.get("user", {}),
+    }
+    if "search" in services and not interactive:
+        problems.add(("services", "search"), "only interactive software can reach an index", "remove it")
+    if "user" in services and (judges or not interactive):
+        problems.add(("services", "user"), "the simulated user is for mode debate only", "remove it")
+    if "gateway" in services and not any(asking.values()):
+        fix = "write evaluator: {gateway: true} or services.user.llm, or remove it"
+        problems.add(("services", "gateway"), "nothing uses the gateway", fix)
+    for at, asks in asking.items():
+        if asks and "gateway" not in services:
+            problems.add(at, "there is no gateway to ask models through", "add services: {gateway: …}")
 
 
-def _folders(name: str, row: Mapping[str, Any], folder: Path) -> Iterator[Found]:
-    places = [(("data",), row.get("data")), (("llm", "prompts"), _mapping(row.get("llm")).get("prompts"))]
-    for at, path in places:
-        if isinstance(path, str) and inside(folder, path) is None:
-            yield (
-                ("services", name, *at),
-                f'{at[-1]} is "{schemas.show(path)}", which is not inside the task\'s folder',
-                "name a folder inside it, without .. and without links that leave it",
-            )
-
-
-def _search(row: Mapping[str, Any], interaction: Mapping[str, Any]) -> Iterator[Found]:
-    if not row:
-        return
+def _check_search(row: Raw, interaction: Raw, problems: Problems) -> None:
     at = ("services", "search")
     if "image" in row and "data" in row:
-        yield (*at, "data"), "another server brings its own data", "remove data, or image"
+        problems.add((*at, "data"), "another server brings its own data", "remove data, or image")
     if "image" not in row and "data" not in row:
-        yield at, "the index needs the arguments that are in it", "add data: FOLDER with arguments.jsonl"
+        what = "the index needs the arguments that are in it"
+        problems.add(at, what, "add data: FOLDER with arguments.jsonl")
     for key in ("server_port", "command", "health", "env", "writable"):
         if key in row and "image" not in row:
-            yield (*at, key), f"{key} is for another server than ours", "remove it, or name its image"
+            what = f"{key} is for another server than ours"
+            problems.add((*at, key), what, "remove it, or name its image")
     if row.get("port", 9200) == interaction.get("port", 8080):
-        yield (*at, "port"), "the software's own port is the same", "give one of them another number"
+        what = "the software's own port is the same"
+        problems.add((*at, "port"), what, "give one of them another number")
 
 
-def _gateway(row: Mapping[str, Any]) -> Iterator[Found]:
-    """Nothing here repeats what was written: it may be a key that was put in the wrong place."""
-    at = ("services", "gateway")
-    url, key = row.get("base_url"), row.get("key")
-    if isinstance(url, str):
-        for problem in address_problems(url):
-            fix = "write https://, host and path only; the key belongs into key:"
-            yield (*at, "base_url"), f"base_url {problem}", fix
-    if isinstance(key, str) and not _VARIABLE.fullmatch(key):
-        yield (
-            (*at, "key"),
-            "key is not the name of an environment variable",
+def _check_gateway(row: Raw, user: Raw, problems: Problems) -> None:
+    """Nothing here repeats an address or a key: it may be a secret that was put in the wrong place."""
+    at, models, model = ("services", "gateway"), row.get("models", []), user.get("llm", {}).get("model")
+    for problem in address_problems(row["base_url"]) if "base_url" in row else ():
+        fix = "write https://, host and path only; the key belongs into key:"
+        problems.add((*at, "base_url"), f"base_url {problem}", fix)
+    if "key" in row and not _VARIABLE.fullmatch(row["key"]):
+        fix = (
             "name a variable such as OPENAI_API_KEY, and put the key itself into the runner's environment; "
-            "if this was the key, it has been in a file: replace it",
+            "if this was the key, it has been in a file: replace it"
         )
+        problems.add((*at, "key"), "key is not the name of an environment variable", fix)
     if "cost" in row and "price" not in row:
-        yield (
-            (*at, "cost"),
-            "what calls cost cannot be known without prices",
-            "add price: {input: …, output: …}",
-        )
+        what = "what calls cost cannot be known without prices"
+        problems.add((*at, "cost"), what, "add price: {input: …, output: …}")
+    if models and model is not None and model not in models:
+        near = schemas.closest(model, filter(None, models)).strip()
+        what = f'the gateway does not allow "{schemas.show(model)}"'
+        problems.add(("services", "user", "llm", "model"), what, near or "add it to gateway.models")
 
 
-def _models(services: Mapping[str, Any]) -> Iterator[Found]:
-    """A model of the user that the gateway does not allow."""
-    allowed = _mapping(services.get("gateway")).get("models")
-    model = _mapping(_mapping(services.get("user")).get("llm")).get("model")
-    if isinstance(allowed, list) and isinstance(model, str) and model not in allowed:
-        near = schemas.closest(model, [m for m in allowed if isinstance(m, str)]).strip()
-        at = ("services", "user", "llm", "model")
-        yield at, f'the gateway does not allow "{schemas.show(model)}"', near or "add it to gateway.models"
+def _check_stage(data: Raw, row: Raw, at: tuple[str | int, ...], problems: Problems) -> None:
+    """A dataset that is made from runs."""
+    source = row.get("from", {})
+    if "id" in data and (source.get("task"), source.get("dataset")) == (data["id"], row.get("id")):
+        problems.add((*at, "from"), "a dataset cannot be made from its own runs", "name another one")
+    for key in ("inputs", "sources"):
+        if source and key in row:
+            what = f"inputs that are made from runs have no {key} of their own"
+            problems.add((*at, key), what, f"remove {key}, or from")
 
 
-def _stages(data: Mapping[str, Any], services: Mapping[str, Any], folder: Path) -> Iterator[Found]:
-    """Datasets made from runs, and truths or inputs that lie in a service's data."""
-    rows = data.get("datasets")
-    for i, row in enumerate(rows if isinstance(rows, list) else ()):
-        if not isinstance(row, dict):
-            continue
-        source = row.get("from")
-        if isinstance(source, dict):
-            if (source.get("task"), source.get("dataset")) == (data.get("id"), row.get("id")):
-                yield (
-                    ("datasets", i, "from"),
-                    "a dataset cannot be made from its own runs",
-                    "name another one",
-                )
-            for key in ("inputs", "sources"):
-                if key in row:
-                    yield (
-                        ("datasets", i, key),
-                        f"inputs that are made from runs have no {key} of their own",
-                        f"remove {key}, or from",
-                    )
-        truths = row.get("truths")
-        place = inside(folder, truths) if isinstance(truths, str) else None
-        if place is None and isinstance(row.get("id"), str):
-            place = folder / "datasets" / row["id"] / "truths"
-        for name, service in services.items():
-            path = _mapping(service).get("data")
-            base = inside(folder, path) if isinstance(path, str) else None
-            if base is not None and place is not None and (within(place, base) or within(base, place)):
-                yield (
-                    ("services", name, "data"),
-                    f'the truths of "{schemas.show(row.get("id"))}" and the data of {name} lie in one another',
-                    "give them folders beside each other",
-                )
+def _check_apart(folder: Path, data: Raw, name: str, path: str, problems: Problems) -> None:
+    """Truths that lie in a service's data, or the other way round."""
+    base = inside(folder, path)
+    for _, row in rows(data, "datasets"):
+        truths = inside(folder, row.get("truths", f"datasets/{row.get('id')}/truths"))
+        if base is not None and truths is not None and (within(truths, base) or within(base, truths)):
+            what = f'the truths of "{row.get("id")}" and the data of {name} lie in one another'
+            problems.add(("services", name, "data"), what, "give them folders beside each other")
 
 
 def data_problem(name: str, files: Collection[str]) -> str:
@@ -221,10 +170,8 @@ def vector_problems(name: str, files: Mapping[str, Path]) -> Iterator[tuple[str,
     try:
         count = _lines(files[arguments])
     except (OSError, EOFError, zlib.error) as error:
-        yield (
-            f"{arguments} of {name} cannot be read: {schemas.show(str(error), 200)}",
-            "make or fetch the file again",
-        )
+        what = f"{arguments} of {name} cannot be read: {schemas.show(str(error), 200)}"
+        yield what, "make or fetch the file again"
         return
     for file, path in vectors.items():
         for wrong, fix in _matrix(path, arguments, count):
@@ -236,32 +183,22 @@ def _matrix(path: Path, arguments: str, count: int) -> Iterator[tuple[str, str]]
 
     again = f"write it with numpy.save: one row an argument, in the order of {arguments}"
     try:
-        rows = open_memmap(path, mode="r")  # type: ignore[no-untyped-call]
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        TypeError,
-        ArithmeticError,
-        LookupError,
-    ) as error:  # numpy says no more
+        matrix = open_memmap(path, mode="r")  # type: ignore[no-untyped-call]
+    except (OSError, EOFError, ValueError, TypeError, ArithmeticError, LookupError) as error:
+        # numpy says no more
         yield f"not a whole .npy file ({schemas.show(str(error), 200)})", again
         return
-    if rows.dtype.str not in ("<f2", "<f4"):
-        yield (
-            f"its numbers are {schemas.show(str(rows.dtype), 40)}, not float16 or float32",
-            "convert them: vectors.astype(numpy.float16)",
-        )
-    if rows.ndim != 2 or not rows.flags.c_contiguous:
-        yield (
-            f"it has the shape {schemas.show(str(rows.shape), 80)}, not rows of vectors one after another",
-            again,
-        )
+    if matrix.dtype.str not in ("<f2", "<f4"):
+        what = f"its numbers are {schemas.show(str(matrix.dtype), 40)}, not float16 or float32"
+        yield what, "convert them: vectors.astype(numpy.float16)"
+    if matrix.ndim != 2 or not matrix.flags.c_contiguous:
+        shape = schemas.show(str(matrix.shape), 80)
+        yield f"it has the shape {shape}, not rows of vectors one after another", again
         return
-    if not 1 <= rows.shape[1] <= MAX_DIMENSIONS:
-        yield f"its vectors have {rows.shape[1]} dimensions; 1 to {MAX_DIMENSIONS} are possible", again
-    if rows.shape[0] != count:
-        yield f"{rows.shape[0]} rows, but {arguments} holds {count} arguments", again
+    if not 1 <= matrix.shape[1] <= MAX_DIMENSIONS:
+        yield f"its vectors have {matrix.shape[1]} dimensions; 1 to {MAX_DIMENSIONS} are possible", again
+    if matrix.shape[0] != count:
+        yield f"{matrix.shape[0]} rows, but {arguments} holds {count} arguments", again
 
 
 def _lines(path: Path) -> int:

@@ -171,6 +171,7 @@ def test_a_foreign_index(config: Config) -> None:
         ("services.user.data", None, 'lacks the key "data"'),
         ("services.user.data", "../elsewhere", "not inside the task's folder"),
         ("services.search.data", None, "needs the arguments that are in it"),
+        ("services.search", {}, "needs the arguments that are in it"),
         ("services.search.data", "/etc", "a relative path"),
         ("services.search.port", 8080, "the software's own port is the same"),
         ("services.search.server_port", 9300, "another server than ours"),

@@ -6,10 +6,7 @@ answer. Everything in it was written by participants, so it is escaped, and the 
 
 from __future__ import annotations
 
-import base64
 import csv
-import hashlib
-import html
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +17,8 @@ import schemas
 from runner.annotation.assign import Item
 from runner.model.errors import Problem
 from runner.tasks.transcripts import refuse
+from runner.views.pages import render
+from runner.views.text import printable
 from schemas.debates import CRITERIA
 
 QUESTIONS: Mapping[str, tuple[str, str]] = {
@@ -44,163 +43,18 @@ _VALUES: Mapping[str, int | None] = {
 }
 
 
-def page(form: str, annotator: str, mine: Sequence[Item]) -> str:
+def page(form: str, annotator: str, items: Sequence[Item]) -> str:
     """The page of one annotator."""
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src '{_hash(_SCRIPT)}'",
-            f"style-src '{_hash(_STYLE)}'",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
+    return render(
+        "runner.annotation/sheet.html",
+        style="runner.annotation/sheet.css",
+        script="runner.annotation/sheet.js",
+        form=form,
+        annotator=annotator,
+        items=items,
+        questions=QUESTIONS,
+        max_comment=MAX_COMMENT,
     )
-    debates = "\n".join(_debate(n, item) for n, item in enumerate(mine, 1))
-    return f"""<!doctype html>
-<html lang="en" data-form="{html.escape(form)}" data-annotator="{html.escape(annotator)}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Judging debates: {html.escape(annotator)}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<header>
-<h1>Judging debates</h1>
-<p>{len(mine)} dialogues between a user and a debating system. After each answer of the system, four questions. Judge the
-answer by the dialogue up to it and by its arguments. Choose “don't know” where you cannot decide. Your choices are kept
-in this browser; save the file at the end (or in between), and send it back.</p>
-<p id="state" role="status"></p>
-<p><button type="button" id="save">Save answers as a file</button></p>
-</header>
-<main>
-{debates}
-</main>
-<script>{_SCRIPT}</script>
-</body>
-</html>
-"""
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _debate(number: int, item: Item) -> str:
-    turns = "\n".join(_turn(item.id, n, turn) for n, turn in enumerate(item.debate.turns, 1))
-    return f'<article data-item="{html.escape(item.id)}">\n<h2>Dialogue {number}</h2>\n{turns}\n</article>'
-
-
-def _turn(item: str, number: int, turn: Any) -> str:
-    lines = [
-        f'<section class="turn" data-turn="{number}">',
-        f'<p class="user"><b>User</b> {_text(turn.user)}</p>',
-    ]
-    if turn.failed:
-        lines.append('<p class="none">The system gave no answer.</p>')
-    else:
-        lines.append(f'<p class="system"><b>System</b> {_text(turn.answer)}</p>')
-        shown = "".join(
-            f"<li>{_text(a.text) if a.text is not None else '<i>no text</i>'}</li>" for a in turn.arguments
-        )
-        count = len(turn.arguments)
-        lines.append(
-            f'<div class="arguments"><b>Its arguments ({count})</b><ol>{shown}</ol></div>'
-            if count
-            else '<div class="arguments"><b>It lists no arguments.</b></div>'
-        )
-        lines += [_question(f"{item}-{number}", c) for c in CRITERIA]
-        lines.append(
-            f'<label>Comment <textarea name="{html.escape(item)}-{number}-comment" maxlength="{MAX_COMMENT}"></textarea></label>'
-        )
-    return "\n".join([*lines, "</section>"])
-
-
-def _question(place: str, criterion: str) -> str:
-    title, text = QUESTIONS[criterion]
-    name = html.escape(f"{place}-{criterion}")
-    choices = "".join(
-        f'<label><input type="radio" name="{name}" value="{value}" data-criterion="{criterion}"> {word}</label>'
-        for value, word in (("1", "yes"), ("0", "no"), ("?", "don't know"))
-    )
-    return f"<fieldset><legend><b>{title}.</b> {html.escape(text)}</legend>{choices}</fieldset>"
-
-
-def _text(text: str) -> str:
-    """Text for a page: escaped, and what is not printable shown as its number."""
-    return html.escape("".join(c if c.isprintable() or c == "\n" else schemas.show(c) for c in text))
-
-
-_STYLE = """
-:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}
-body{max-width:46rem;margin:auto;padding:1rem}
-article{border-top:3px solid;margin-top:2rem}
-.turn{margin:1rem 0;padding-bottom:1rem;border-bottom:1px solid #8888}
-.user,.system,.arguments li{white-space:pre-wrap;overflow-wrap:anywhere}
-.system{border-left:4px solid #2a7;padding-left:.7rem}
-.user{border-left:4px solid #888;padding-left:.7rem}
-.arguments{font-size:.9rem}
-fieldset{border:1px solid #8888;margin:.5rem 0}
-fieldset label{margin-right:1.2rem}
-textarea{width:100%;min-height:2.5rem}
-[hidden]{display:none}
-"""
-
-_SCRIPT = """
-"use strict";
-const root = document.documentElement, form = root.dataset.form, annotator = root.dataset.annotator;
-const place = "labels-" + form + "-" + annotator;
-const inputs = () => document.querySelectorAll("input[type=radio], textarea");
-function kept() { try { return JSON.parse(localStorage.getItem(place) || "{}"); } catch (e) { return {}; } }
-function keep() {
-  const all = {};
-  for (const one of inputs()) if (one.type !== "radio" || one.checked) if (one.value) all[one.name] = one.value;
-  try { localStorage.setItem(place, JSON.stringify(all)); } catch (e) { /* not kept: the file still is */ }
-}
-function done(turn) {
-  return [...turn.querySelectorAll("fieldset")].every(f => f.querySelector("input:checked"));
-}
-function show() {
-  let open = 0, judged = 0;
-  for (const debate of document.querySelectorAll("article")) {
-    let before = true;
-    for (const turn of debate.querySelectorAll(".turn")) {
-      turn.hidden = !before;
-      const asked = turn.querySelector("fieldset") !== null;
-      if (asked) { if (done(turn)) judged += 1; else { open += 1; before = false; } }
-    }
-  }
-  document.getElementById("state").textContent = judged + " answers judged, " + open + " to go.";
-}
-function answers() {
-  const found = [];
-  for (const debate of document.querySelectorAll("article")) for (const turn of debate.querySelectorAll(".turn")) {
-    const row = {item: debate.dataset.item, turn: Number(turn.dataset.turn)};
-    let any = false;
-    for (const one of turn.querySelectorAll("input:checked")) {
-      row[one.dataset.criterion] = one.value === "?" ? null : Number(one.value);
-      any = true;
-    }
-    const said = turn.querySelector("textarea");
-    if (said && said.value.trim()) { row.comment = said.value; any = true; }
-    if (any) found.push(row);
-  }
-  return {schema_version: 1, form: form, annotator: annotator, answers: found};
-}
-document.getElementById("save").addEventListener("click", () => {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([JSON.stringify(answers(), null, 1)], {type: "application/json"}));
-  link.download = "answers-" + annotator + "-" + form + ".json";
-  link.click();
-});
-const before = kept();
-for (const one of inputs()) if (one.name in before) {
-  if (one.type === "radio") one.checked = one.value === before[one.name]; else one.value = before[one.name];
-}
-document.addEventListener("input", () => { keep(); show(); });
-show();
-"""
 
 
 def _rows(form: str, annotator: str, mine: Sequence[Item]) -> Iterator[dict[str, Any]]:
@@ -235,9 +89,7 @@ def _cell(value: Any) -> Any:
     """A cell that no spreadsheet takes for a formula, or cuts without a word."""
     if not isinstance(value, str):
         return value
-    safe = "".join(c if c.isprintable() or c == "\n" else schemas.show(c) for c in value[:MAX_CELL])[
-        :MAX_CELL
-    ]
+    safe = printable(value[:MAX_CELL])[:MAX_CELL]
     if len(value) > MAX_CELL:
         safe += f"\n[cut here, of {len(value):,} characters: the page and the JSON Lines have them all]"
     return f"'{safe}" if safe.lstrip()[:1] in ("=", "+", "-", "@") or safe[:1] in ("\t", "\r") else safe

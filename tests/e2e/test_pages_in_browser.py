@@ -19,13 +19,13 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from runner.kinds.debate import presenter as debating
+from runner.kinds.report import presenter as reporting
 from runner.provision.engine import can_install, install
 from runner.views.audience import ORGANISER
+from runner.views.pages import policy
 from runner.views.redact import redact_run
-from runner.views.show import debates as debating
-from runner.views.show import reports as reporting
-from runner.views.show.page import page
-from runner.views.show.style import policy
+from runner.views.show.page import STYLE, page
 from tests.worlds import records
 from tests.worlds.records import World
 from tests.worlds.shown import HOSTILE, INDEX, debate, debated, judged_line, record, reported, task
@@ -78,7 +78,7 @@ def hostile_page(tmp_path: Path, kind: str, words: str = HOSTILE) -> str:
         line["sentences"][0]["text"] = words
         found = reported(World.make(tmp_path), [line])
         place = records.task().datasets["dev"]
-        return page(redact_run(found, ORGANISER, place), None, reporting.read(found, ORGANISER, place))
+        return page(redact_run(found, ORGANISER, place), reporting.read(found, None, ORGANISER, place))
     made = task(tmp_path, index=INDEX)
     lines = [debate("c1", words, (words, words, [{"id": words[:150], "text": words}]), (words, "", []))]
     found = debated(World.make(tmp_path), made, lines, [record(1, 1), record(1, 2, ("status", words))])
@@ -107,7 +107,7 @@ def test_the_policy_alone_would_stop_a_script_that_slipped_through(browser: str,
 def test_the_same_words_run_where_nothing_stops_them(browser: str, tmp_path: Path) -> None:
     # Otherwise the tests above would prove nothing about this browser.
     text = f"<!doctype html><title>alpha.x.</title><main>{HOSTILE}</main>".replace("\x00", "")
-    assert policy() not in text
+    assert policy(STYLE) not in text
     assert "<title>pwned" in dom(browser, tmp_path, text)
 
 

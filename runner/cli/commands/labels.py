@@ -48,7 +48,7 @@ def export(
     from runner.annotation.sheets import page, sheet_csv, sheet_jsonl
     from runner.model.errors import RunnerError
     from runner.records.archive import write_json
-    from runner.views.show.texts import plural
+    from runner.views.text import plural
 
     where = context.config()
     loaded = context.load_task(where, task)
@@ -124,7 +124,7 @@ def import_(
     from runner.annotation import files as labelfiles
     from runner.model.errors import RunnerError
     from runner.model.names import check_name
-    from runner.views.show.texts import plural
+    from runner.views.text import plural
 
     where = context.config()
     loaded = context.load_task(where, task)
@@ -256,7 +256,7 @@ def _answers(
 
 
 def _tell(found: dict[str, Any]) -> None:
-    from runner.views.show.texts import plural
+    from runner.views.text import plural
 
     for criterion, one in found.items():
         if one["doubled"]:

@@ -59,11 +59,11 @@ def runs(
     """List runs with what became of them."""
     from typing import get_args
 
-    from runner.cli import render
     from runner.execution.plan import Selection
     from runner.model.errors import no_such
     from runner.model.outcome import Name
     from runner.views.listing import listed_runs
+    from runner.views.show.presentation import memory_of, time_of
 
     where, audience = context.config(), context.audience(as_)
     if outcome not in (None, *get_args(Name)):
@@ -89,8 +89,8 @@ def runs(
                     v["task"],
                     v["outcome"]["name"] + (" (stale)" if v["stale"] else ""),
                     v["outcome"]["verdict"] or "",
-                    render.time_of(v),
-                    render.memory_of(v) if v["attempts"] or v["steps"] else "",
+                    time_of(v),
+                    memory_of(v) if v["attempts"] or v["steps"] else "",
                     v["outcome"]["reason"]
                     or " ".join(v["stale"])
                     or ("" if v["outcome"]["name"] == "scored" else v["outcome"]["says"]),
@@ -129,7 +129,7 @@ def show(
     """Show one run: outcome, why, whose fault, what next, findings, resources, files; its debates or reports."""
     from runner.cli import render
     from runner.views.redact import redact_run
-    from runner.views.show.inside import inside
+    from runner.views.show.contents import inside
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:

@@ -218,7 +218,7 @@ def _tried(
     from runner.cli import render
     from runner.execution import trial as local
     from runner.tasks.check_data import check_task
-    from runner.views.show.inside import inside
+    from runner.views.show.contents import inside
 
     task = context.load_task(where, submission.task)
     if submission.run:

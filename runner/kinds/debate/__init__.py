@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runner.kinds.debate.importer import import_release
+from runner.kinds.debate.presenter import read
 from runner.model.kinds import KindSpec
 from runner.model.task import Task
 
@@ -16,6 +17,7 @@ def judge_doubt(task: Task) -> str:
 
 
 SPEC = KindSpec(
+    presenter=read,
     importer=import_release,
     annotation="runs",
     judge_doubt=judge_doubt,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runner.kinds.report.judge import judge_doubt
+from runner.kinds.report.presenter import read
 from runner.model.kinds import KindSpec
 
-SPEC = KindSpec(judge_doubt=judge_doubt, model_judges=lambda _measure: True)
+SPEC = KindSpec(presenter=read, judge_doubt=judge_doubt, model_judges=lambda _measure: True)

@@ -34,7 +34,7 @@ from runner.views.leaderboard.export import FORMATS, export, to_prototext
 from runner.views.leaderboard.formats.trec import to_trec
 from runner.views.leaderboard.table import build
 from runner.views.redact import RunView, details, log_lines, redact_row, redact_run
-from runner.views.show.inside import inside
+from runner.views.show.contents import inside
 from runner.views.show.page import page
 from schemas.details import Detail, noted, read
 from tests.worlds import records
@@ -261,7 +261,7 @@ def doors(world: World, task: Task, id: str, folder: Path) -> dict[str, str]:
         if view is not None and within is not None:
             ask("debates", within.data)
             ask("debate lines", lambda w=within: "\n".join(w.lines()))
-            ask("page", lambda w=within, v=view: page(v, w.debates, w.reports))
+            ask("page", lambda w=within, v=view: page(v, w.contents))
             ask("prototext", lambda v=view: to_prototext(v))
         for stream in ("stdout", "stderr"):
             ask(stream, lambda a=audience, s=stream: list(log_lines(detail, a, place, s)))

@@ -15,16 +15,15 @@ from typer.testing import CliRunner, Result
 
 from runner.cli.app import app
 from runner.cli.main import load_commands
+from runner.kinds.debate import presenter as debating
+from runner.kinds.report import presenter as reporting
 from runner.model.errors import RunnerError
 from runner.views.audience import ORGANISER, Audience, may_take
 from runner.views.export import export_run
+from runner.views.pages import asset, policy
 from runner.views.redact import RunView, log_lines, redact_run, sidecar_logs
-from runner.views.show import debates as debating
-from runner.views.show import reports as reporting
-from runner.views.show import text as render
-from runner.views.show.inside import Inside
-from runner.views.show.page import page
-from runner.views.show.style import STYLE, policy
+from runner.views.show.contents import Inside
+from runner.views.show.page import STYLE, page
 from tests.worlds import records
 from tests.worlds.definitions import definition
 from tests.worlds.records import World
@@ -73,7 +72,7 @@ def debates_page(tmp_path: Path, dataset: str = "dev", audience: Audience = ORGA
 def reports_page(tmp_path: Path) -> str:
     found = reported(World.make(tmp_path), [judged_line()])
     place = records.task().datasets["dev"]
-    return page(redact_run(found, ORGANISER, place), None, reporting.read(found, ORGANISER, place))
+    return page(redact_run(found, ORGANISER, place), reporting.read(found, None, ORGANISER, place))
 
 
 @pytest.mark.parametrize("make", [debates_page, reports_page])
@@ -90,8 +89,9 @@ def test_a_page_is_well_formed_and_holds_nothing_that_acts(
     assert len(names) == len(set(names)) and {link[1:] for link in links} <= {*names}
     assert "<script>document.title='pwned'</script>" in read.text  # as words
     assert [c for c in text if not c.isprintable() and c != "\n"] == []
-    assert policy() in [value for _, value in read.attributes]
-    assert "unsafe" not in policy() and "script-src" not in policy() and "default-src 'none'" in policy()
+    assert policy(STYLE) in [value for _, value in read.attributes]
+    assert "unsafe" not in policy(STYLE) and "script-src" not in policy(STYLE)
+    assert "default-src 'none'" in policy(STYLE)
 
 
 def test_a_page_of_debates_says_it_all(tmp_path: Path) -> None:
@@ -144,11 +144,11 @@ def test_a_report_stands_below_its_request(tmp_path: Path) -> None:
     place = replace(records.task().datasets["dev"], inputs=tmp_path, topics="requests.jsonl")
     rows = [{"request_id": "t1", "title": "Flight", "problem_statement": f"Who? {HOSTILE}"}, 5, {"x": 1}]
     (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
-    reports = reporting.read(found, ORGANISER, place)
-    told = Read(page(redact_run(found, ORGANISER, place), None, reports)).text
+    reports = reporting.read(found, None, ORGANISER, place)
+    told = Read(page(redact_run(found, ORGANISER, place), reports)).text
     assert "Topic t1: Flight" in told and "Who? <script>" in told
-    assert reports is not None and reports.reports is not None
-    assert "request | Flight: Who? " in "\n".join(render.reports(reports, {1}))
+    assert reports is not None
+    assert "request | Flight: Who? " in "\n".join(reports.lines({1}))
 
 
 def view_of(tmp_path: Path) -> RunView:
@@ -160,14 +160,14 @@ def many(tmp_path: Path, count: int) -> Inside:
     made = task(tmp_path)
     lines = [debate(f"c{n}", f"Claim {n}", ("u", "word " * 200, [])) for n in range(1, count + 1)]
     found = debated(World.make(tmp_path), made, lines)
-    return Inside(found.run.id, debating.read(found, made, ORGANISER, made.datasets["dev"]))
+    return Inside(found.run.id, ORGANISER, debating.read(found, made, ORGANISER, made.datasets["dev"]))
 
 
 def test_a_page_of_many_debates_ends_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = many(tmp_path, 300)
     monkeypatch.setattr("runner.views.show.page.MAX_INSIDE", 100_000)
     view = view_of(tmp_path)
-    text = page(view, run.debates)
+    text = page(view, run.contents)
     shown = re.findall(r'<section class="one" id="d(\d+)"', text)
     assert 20 < len(shown) < 200 and len(text) < 200_000
     assert f"the first {len(shown)} of 300 debates" in text
@@ -175,7 +175,7 @@ def test_a_page_of_many_debates_ends_and_says_where(tmp_path: Path, monkeypatch:
     assert {*re.findall(r'href="#d(\d+)"', text)} == {*shown} and "Claim 300" in text  # named, not linked
     lines = list(run.lines())
     assert len(lines) < 300 and "  … and 100 more, which --json lists" in lines
-    one = page(view, run.debates, None, {7})
+    one = page(view, run.contents, {7})
     assert (
         re.findall(r'<section class="one" id="d(\d+)"', one) == ["7"] and "1 of the 300 debates were" in one
     )
@@ -184,7 +184,7 @@ def test_a_page_of_many_debates_ends_and_says_where(tmp_path: Path, monkeypatch:
 def test_words_on_every_ground_can_be_read() -> None:
     light, dark = (
         dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+);", block))
-        for block in re.findall(r":root \{([^}]+)\}", STYLE)
+        for block in re.findall(r":root \{([^}]+)\}", asset(STYLE))
     )
     assert light.keys() == dark.keys()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from runner.views.leaderboard.formats import parts
@@ -11,50 +12,48 @@ from runner.views.leaderboard.rows import LeaderboardTable
 def to_latex(table: LeaderboardTable) -> str:
     """A ``table`` for the booktabs package. The best mean of each measure is bold; the caption says how sure
     that is."""
-    columns = table.columns
-    best = {c.id: parts.best_of(table, c) for c in columns}
-    kinds = ["Kind"] if any(parts.kind_of(row) for row in table.rows) else []
-    judges = ["Judge"] if any(row.judge for row in table.rows) else []
-    heads = ["", "Software", "Tag", *kinds, *(parts.head_of(c) for c in columns), "Answered", *judges]
+    from runner.views.leaderboard import frames
+
+    ranked = frames.leaderboard(table).head(len(table.rows))  # the rows of the table come first
+    names, kinds = [parts.name_of(row) for row in table.rows], [parts.kind_of(row) for row in table.rows]
+    judges = [row.judge for row in table.rows]
+    columns = [("", "r", ranked["rank"].map(str)), ("Software", "l", map(_tex, names))]
+    columns += [("Tag", "l", ranked["tag"].map(_tex))]
+    columns += [("Kind", "l", map(_tex, kinds))] if any(kinds) else []
+    for column in table.columns:
+        means = ranked[frames.measure_column(column.id)]
+        best = means.min() if column.direction == "lower" else means.max()
+        cells = [_tex(parts.figure(None if math.isnan(mean) else mean, column)) for mean in means]
+        cells = [f"\\textbf{{{c}}}" if mean == best else c for c, mean in zip(cells, means, strict=True)]
+        if column.id == table.rank_by:
+            cells = [c + _TEX_MARKS[parts.mark_of(row)] for c, row in zip(cells, table.rows, strict=True)]
+        columns.append((parts.head_of(column), "r", cells))
+    columns += [
+        ("Answered", "r", ranked["covered"].astype("string") + "/" + ranked["topics"].astype("string"))
+    ]
+    columns += [("Judge", "l", map(_tex, judges))] if any(judges) else []
+    note = "Bold: highest mean (lowest where lower is better), whatever the test says." if table.rows else ""
     lines = [
         "% needs \\usepackage{booktabs}",
         "\\begin{table}",
         "  \\centering",
-        f"  \\caption{{{' '.join(_tex(x) for x in [parts.caption(table), *parts.legend(table), parts.bold_note(table)] if x)}}}",
+        f"  \\caption{{{' '.join(_tex(x) for x in [parts.caption(table), *parts.legend(table), note] if x)}}}",
         f"  \\label{{tab:{table.task}-{re.sub(r'[^A-Za-z0-9-]', '-', table.table)}}}",
-        f"  \\begin{{tabular}}{{rll{'l' * len(kinds)}{'r' * (len(columns) + 1)}{'l' * len(judges)}}}",
+        f"  \\begin{{tabular}}{{{''.join(align for _, align, _ in columns)}}}",
         "    \\toprule",
-        "    " + " & ".join(_tex(h) for h in heads) + " \\\\",
+        "    " + " & ".join(_tex(head) for head, _, _ in columns) + " \\\\",
         "    \\midrule",
-    ]
-    for row in table.rows:
-        cells = [
-            str(row.rank),
-            _tex(parts.name_of(row)),
-            _tex(row.tag),
-            *(_tex(parts.kind_of(row)) for _ in kinds),
-        ]
-        for c in columns:
-            cell = _tex(parts.score_of(row, c))
-            value = row.values.get(c.id)
-            if value is not None and value.mean == best[c.id]:
-                cell = f"\\textbf{{{cell}}}"
-            if c.id == table.rank_by and parts.mark_of(row):
-                cell += _TEX_MARKS[parts.mark_of(row)]
-            cells.append(cell)
-        lines.append(
-            "    "
-            + " & ".join([*cells, parts.coverage_of(row), *(_tex(row.judge) for _ in judges)])
-            + " \\\\"
-        )
-    lines += ["    \\bottomrule", "  \\end{tabular}", "\\end{table}"]
-    lines += [
-        f"% not ranked: {_tex(parts.software_of(u))} ({u.outcome}): {_tex(u.reason)}" for u in table.unranked
+        *(f"    {' & '.join(cells)} \\\\" for cells in zip(*(c for _, _, c in columns), strict=True)),
+        *("    \\bottomrule", "  \\end{tabular}", "\\end{table}"),
+        *(
+            f"% not ranked: {_tex(parts.software_of(u))} ({u.outcome}): {_tex(u.reason)}"
+            for u in table.unranked
+        ),
     ]
     return "\n".join(lines) + "\n"
 
 
-_TEX_MARKS = {"†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"}
+_TEX_MARKS = {"": "", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"}
 _TEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from runner.views.leaderboard.formats import parts
 from runner.views.leaderboard.rows import LeaderboardTable
@@ -10,25 +11,20 @@ from runner.views.leaderboard.rows import LeaderboardTable
 
 def to_markdown(table: LeaderboardTable) -> str:
     """GitHub-flavoured Markdown."""
-    heads, rows = parts.head_cells(table), [parts.row_cells(table, r) for r in table.rows]
+    heads, rows = parts.shown_cells(table)
     lines = [_md(parts.caption(table)), ""]
     if rows:
-        used = parts.used_columns(heads, rows)
-        lines.append("| " + " | ".join(_md(heads[i]) for i in used) + " |")
-        lines.append("|" + "|".join(":--" if heads[i] in parts.LEFT else "--:" for i in used) + "|")
-        lines += ["| " + " | ".join(_md(row[i]) for i in used) + " |" for row in rows]
-        lines.append("")
+        lines += [*_table(heads, [":--" if head in parts.LEFT else "--:" for head in heads], rows), ""]
     lines += [f"- {_md(line)}" for line in parts.legend(table)]
     if table.unranked:
-        lines += [
-            "",
-            "Not ranked:",
-            "",
-            "| software | tag | outcome | blame | why |",
-            "|:--|:--|:--|:--|:--|",
-        ]
-        lines += ["| " + " | ".join(_md(cell) for cell in cells) + " |" for cells in parts.below_cells(table)]
+        below = _table(parts.BELOW, [":--"] * len(parts.BELOW), parts.below_cells(table))
+        lines += ["", "Not ranked:", "", *below]
     return "\n".join(lines) + "\n"
+
+
+def _table(heads: Sequence[str], aligns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(map(_md, cells)) + " |" for cells in (heads, *rows)]
+    return [lines[0], f"|{'|'.join(aligns)}|", *lines[1:]]
 
 
 def _md(value: str) -> str:

@@ -10,6 +10,7 @@ from runner.views.leaderboard.choosing import cell_name
 from runner.views.leaderboard.comparing import CORRECTION
 from runner.views.leaderboard.rows import Column, LeaderboardTable, Row, Unranked
 from runner.views.leaderboard.significance import ALPHA, flips
+from runner.views.text import memory, seconds
 
 BELOW = ("software", "tag", "outcome", "blame", "why")
 UNRANKED_HEAD = (
@@ -21,24 +22,19 @@ def head_of(column: Column) -> str:
     return f"{column.measure} ↓" if column.direction == "lower" else column.measure
 
 
-def score_of(row: Row, column: Column) -> str:
-    value = row.values.get(column.id)
-    return "–" if value is None else _number(value.mean, column)
-
-
-def _number(value: float, column: Column) -> str:
-    """A figure with four decimals; a count with those that it needs: 78, and 77.5 as a mean over cells."""
-    text = f"{value:.4f}"
-    return text.rstrip("0").rstrip(".") if column.whole else text
+def figure(value: float | None, column: Column) -> str:
+    """A mean with four decimals; a count with those that it needs: 78, and 77.5 as a mean over cells. Without a value "–"."""
+    if value is None:
+        return "–"
+    return f"{value:.4f}".rstrip("0").rstrip(".") if column.whole else f"{value:.4f}"
 
 
 def interval_of(row: Row, column: Column) -> str:
+    """The 95 % interval of a row on a measure; empty where there is none."""
     value = row.values.get(column.id)
-    return (
-        ""
-        if value is None or value.low is None or value.high is None
-        else f"[{_number(value.low, column)}, {_number(value.high, column)}]"
-    )
+    if value is None or value.low is None or value.high is None:
+        return ""
+    return f"[{figure(value.low, column)}, {figure(value.high, column)}]"
 
 
 def p_value(row: Row) -> str:
@@ -49,20 +45,6 @@ def p_value(row: Row) -> str:
 
 def mark_of(row: Row) -> str:
     return row.comparison.mark if row.comparison else ""
-
-
-def time_of(row: Row) -> str:
-    return row.time_step if row.wall_seconds is None else f"{row.wall_seconds:.1f} s"
-
-
-def memory_of(row: Row) -> str:
-    if row.memory_peak is None:
-        return row.memory_step
-    return f"{'≈' if row.memory_source == 'sampled' else ''}{row.memory_peak / 2**20:.0f} MiB"
-
-
-def coverage_of(row: Row) -> str:
-    return f"{row.covered}/{row.topics}"
 
 
 def software_of(row: Row | Unranked) -> str:
@@ -167,41 +149,26 @@ def explained(table: LeaderboardTable, left_out: Sequence[str]) -> list[str]:
     return lines
 
 
-def row_cells(table: LeaderboardTable, row: Row) -> list[str]:
-    """One row as people read it: the order of :func:`head_cells`."""
-    scores = [score_of(row, c) + (mark_of(row) if c.id == table.rank_by else "") for c in table.columns]
-    ranking = next(c for c in table.columns if c.id == table.rank_by)
-    return [
-        str(row.rank),
-        name_of(row),
-        row.tag,
-        kind_of(row),
-        scores[0],
-        interval_of(row, ranking),
-        p_value(row),
-        *scores[1:],
-        coverage_of(row),
-        row.judge,
-        time_of(row),
-        memory_of(row),
+def cells_by_head(table: LeaderboardTable) -> tuple[list[str], list[list[str]]]:
+    """Heads, and one list of texts a row, as people read them."""
+    ranking, *others = table.columns
+    assert ranking.id == table.rank_by
+    heads = ["rank", "software", "tag", "kind", head_of(ranking), "95 %", "p", *map(head_of, others)]
+    return [*heads, "answered", "judge", "time", "memory"], [
+        _cells(row, ranking, others) for row in table.rows
     ]
 
 
-def head_cells(table: LeaderboardTable) -> list[str]:
-    names = [head_of(c) for c in table.columns]
+def _cells(row: Row, ranking: Column, others: Sequence[Column]) -> list[str]:
+    means = {name: value.mean for name, value in row.values.items()}
     return [
-        "rank",
-        "software",
-        "tag",
-        "kind",
-        names[0],
-        "95 %",
-        "p",
-        *names[1:],
-        "answered",
-        "judge",
-        "time",
-        "memory",
+        *(str(row.rank), name_of(row), row.tag, kind_of(row)),
+        figure(means.get(ranking.id), ranking) + mark_of(row),
+        *(interval_of(row, ranking), p_value(row)),
+        *(figure(means.get(column.id), column) for column in others),
+        *(f"{row.covered}/{row.topics}", row.judge),
+        seconds(row.wall_seconds) or row.time_step,
+        memory(row.memory_peak, row.memory_source) or row.memory_step,
     ]
 
 
@@ -209,20 +176,13 @@ LEFT = {"software", "tag", "kind", "judge"}
 INTERVALS = "In brackets: 95 % interval over topics."
 
 
-def used_columns(heads: list[str], rows: list[list[str]]) -> list[int]:
-    """The columns that are worth their space: all but those that are empty in every row."""
-    return [i for i in range(len(heads)) if not rows or any(row[i] for row in rows)]
+def shown_cells(table: LeaderboardTable) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows as :func:`cells_by_head`, without the columns that are empty in every row."""
+    heads, rows = cells_by_head(table)
+    used = [i for i in range(len(heads)) if not rows or any(row[i] for row in rows)]
+    return [heads[i] for i in used], [[row[i] for i in used] for row in rows]
 
 
 def below_cells(table: LeaderboardTable) -> list[list[str]]:
     """The rows of the unranked table: the order of :data:`BELOW`."""
     return [[software_of(u), u.tag, u.outcome, u.blame, u.reason] for u in table.unranked]
-
-
-def best_of(table: LeaderboardTable, column: Column) -> float | None:
-    means = [r.values[column.id].mean for r in table.rows if column.id in r.values]
-    return (min if column.direction == "lower" else max)(means, default=None)
-
-
-def bold_note(table: LeaderboardTable) -> str:
-    return "Bold: highest mean (lowest where lower is better), whatever the test says." if table.rows else ""

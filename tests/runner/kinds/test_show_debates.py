@@ -6,6 +6,7 @@ import json
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,12 +14,12 @@ from hypothesis import strategies as st
 
 from evaluator.formats.dialogue import read_served
 from evaluator.measures import debate as measures
+from runner.kinds.debate import presenter as debating
+from runner.kinds.debate.arguments import same_text, served_ids
 from runner.model.errors import RunnerError
 from runner.views.audience import ORGANISER, PUBLIC, Audience
-from runner.views.show import debates as debating
-from runner.views.show.arguments import _served, same_text
-from runner.views.show.inside import Inside, inside
-from runner.views.show.texts import chosen, shown
+from runner.views.show.contents import Inside, inside, numbers
+from runner.views.text import shown
 from tests.worlds.records import World
 from tests.worlds.shown import HOSTILE, INDEX, debate, debated, record, task
 
@@ -52,15 +53,21 @@ def shown_run(tmp_path: Path, dataset: str = "dev", audience: Audience = ORGANIS
     return inside(found, made, audience, made.datasets[dataset])
 
 
+def debates_of(run: Inside) -> Any:
+    """The debates that are shown of a run."""
+    found = run.contents
+    assert isinstance(found, debating.Debates) and found.pieces is not None
+    return found
+
+
 def text_of(one: Inside, debate: str | None = None) -> str:
     return "\n".join(one.choose(debate, None).lines())
 
 
 def test_a_debate_is_shown_with_all_that_is_known(tmp_path: Path) -> None:
-    found = shown_run(tmp_path).debates
-    assert found is not None and found.debates is not None
+    found = debates_of(shown_run(tmp_path))
     assert found.counts == {"debates": 3, "turns": 3, "answered": 2, "failed": 1, "failures": {"timeout": 1}}
-    first = found.debates[0]
+    first = found.pieces[0]
     assert (first.id, first.claim, first.answered, first.scores) == (
         "c1",
         "Insects\nare good",
@@ -76,7 +83,7 @@ def test_a_debate_is_shown_with_all_that_is_known(tmp_path: Path) -> None:
         ("9.9", False, None, True),
     ]
     assert (two.failed, two.failure, two.target) == (True, "timeout", 1)
-    assert found.debates[1].turns == ()
+    assert found.pieces[1].turns == ()
     assert found.notes == ()
 
 
@@ -85,10 +92,9 @@ def test_records_that_a_participant_wrote_are_no_records(tmp_path: Path) -> None
     made = task(tmp_path, index=INDEX)
     forged = [record(1, 1, ("timeout", "made up")), *(record(1, n, ("status", "x")) for n in range(2, 99))]
     found = debated(World.make(tmp_path), made, LINES, forged, served=["1.1", "9.9"], workflow="batch")
-    debates = inside(found, made, ORGANISER, made.datasets["dev"]).debates
-    assert debates is not None and debates.debates is not None
-    assert debates.counts["failures"] == {} and debates.debates[0].turns[0].system_ms != 1234.0
-    assert {a.served for a in debates.debates[0].turns[0].arguments} == {None}
+    debates = debates_of(inside(found, made, ORGANISER, made.datasets["dev"]))
+    assert debates.counts["failures"] == {} and debates.pieces[0].turns[0].system_ms != 1234.0
+    assert {a.served for a in debates.pieces[0].turns[0].arguments} == {None}
     assert "Nobody noted what the index returned to this run." in debates.notes
 
 
@@ -186,8 +192,8 @@ def test_without_the_index_of_the_evaluation_texts_are_not_compared(tmp_path: Pa
     found = debated(World.make(tmp_path), made, LINES, served=["1.1"])
     changed = task(tmp_path, index={**INDEX, "1.1": "Another text."})  # since the evaluation
     shown_ = debating.read(found, changed, ORGANISER, made.datasets["dev"])
-    assert shown_ is not None and shown_.debates is not None
-    assert [(a.found, a.altered, a.served) for a in shown_.debates[0].turns[0].arguments] == [
+    assert shown_ is not None and shown_.pieces is not None
+    assert [(a.found, a.altered, a.served) for a in shown_.pieces[0].turns[0].arguments] == [
         (None, None, True),
         (None, None, False),
         (None, None, False),
@@ -202,9 +208,9 @@ def test_damaged_and_foreign_lines_are_left_out_and_said(tmp_path: Path) -> None
     path = found.attempt.output / "simulations.jsonl"  # type: ignore[union-attr]
     path.write_text("{broken\n" + path.read_text() + '{"simulation": {"userTurns": [1, null, {}]}}\n')
     run = inside(found, made, ORGANISER, made.datasets["dev"])
-    assert run.debates is not None and run.debates.debates is not None
-    assert [d.id for d in run.debates.debates] == ["c1", "c3", "3"]
-    assert "simulations.jsonl:1: the line is not JSON" in run.debates.notes[0]
+    debates = debates_of(run)
+    assert [d.id for d in debates.pieces] == ["c1", "c3", "3"]
+    assert "simulations.jsonl:1: the line is not JSON" in debates.notes[0]
     assert "\n".join(run.choose("all", None).lines())
 
 
@@ -240,7 +246,7 @@ def test_classes_of_failures_and_the_record_of_the_index_are_the_platforms(tmp_p
         path.write_text(path.read_text() + more)
         theirs = read_served(path)
         assert theirs is not None
-        assert _served(found) == (theirs.ids, theirs.cut), more
+        assert served_ids(found) == (theirs.ids, theirs.cut), more
 
 
 @given(st.text(max_size=300), st.integers(2, 50))
@@ -255,7 +261,7 @@ def test_shown_texts_are_bounded_and_hold_nothing_but_lines(text: str, limit: in
     [("1", {1}), ("2-4", {2, 3, 4}), ("1,3", {1, 3}), (" all ", {1, 2, 3, 4, 5}), ("5-5, 1", {1, 5})],
 )
 def test_debates_are_chosen_by_number(text: str, wanted: set[int]) -> None:
-    assert chosen(text, 5) == wanted
+    assert numbers(text, 5) == wanted
 
 
 @pytest.mark.parametrize(
@@ -263,5 +269,5 @@ def test_debates_are_chosen_by_number(text: str, wanted: set[int]) -> None:
 )  # fmt: skip
 def test_other_choices_are_refused(text: str, code: str) -> None:
     with pytest.raises(RunnerError) as caught:
-        chosen(text, 5)
+        numbers(text, 5)
     assert caught.value.code == code and "\x1b" not in caught.value.what

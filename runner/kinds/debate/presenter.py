@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import schemas.debates
+from runner.kinds.debate.arguments import Index, compare, look_up, ours
+from runner.kinds.debate.debates import Argument, Debate, Debates, Turn
 from runner.tasks.transcripts import json_lines
 from runner.views.audience import Audience, escape, not_for, permissions_for, sees_inside
-from runner.views.show.arguments import Index, look_up, marks, ours
-from runner.views.show.texts import MAX_ID, number, shown, whole
+from runner.views.text import MAX_ID, number, shown, whole
 from schemas.debates import CRITERIA
 from schemas.words import count_words
 
@@ -32,80 +32,6 @@ FAILURES = (
 SAID = ("answered", "within-word-limit", "words", "latency")
 
 
-@dataclass(frozen=True)
-class Argument:
-    """One argument of an answer. ``found`` in the index, ``altered``, ``served`` to this run: None if nobody can say."""
-
-    id: str
-    text: str | None
-    found: bool | None = None
-    altered: bool | None = None
-    served: bool | None = None
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One turn. ``target``: number of the answer that the user attacks. Times in milliseconds. ``failure``: its class.
-
-    ``listed`` is how many arguments came with the answer, ``arguments`` are the first of them. ``scores``: by measure.
-    """
-
-    number: int
-    user: str
-    answer: str
-    failed: bool
-    failure: str = ""
-    detail: str = ""
-    target: int | None = None
-    words: int = 0
-    system_ms: float | None = None
-    user_ms: float | None = None
-    listed: int = 0
-    arguments: tuple[Argument, ...] = ()
-    scores: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def telling(self) -> Mapping[str, float]:
-        """Its scores, where they tell more than that a failed answer counts 0."""
-        return {} if self.failed and not any(self.scores.values()) else self.scores
-
-
-@dataclass(frozen=True)
-class Debate:
-    """One debate. ``number`` counts from 1 in the order of the file; ``scores`` are those of the whole debate."""
-
-    number: int
-    id: str
-    claim: str
-    turns: tuple[Turn, ...]
-    scores: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def answered(self) -> int:
-        """How many turns have an answer."""
-        return sum(not turn.failed for turn in self.turns)
-
-
-@dataclass(frozen=True)
-class Debates:
-    """The debates of a run, for one audience. ``debates`` is None when it may not see them.
-
-    ``counts`` (empty when it may not see these either): ``debates``, ``turns``, ``answered``, ``failed`` and ``failures`` (by class). ``notes``: what could not be
-    compared or read. ``criteria``: which measures are one of the four criteria, and what to call them.
-    """
-
-    audience: Audience
-    counts: Mapping[str, Any]
-    debates: tuple[Debate, ...] | None
-    notes: tuple[str, ...] = ()
-    criteria: Mapping[str, str] = field(default_factory=dict)
-
-    def data(self) -> dict[str, Any]:
-        """The same as JSON data."""
-        debates = None if self.debates is None else [asdict(one) for one in self.debates]
-        return {"counts": dict(self.counts), "debates": debates, "notes": list(self.notes)}
-
-
 def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Dataset) -> Debates | None:
     """The debates of a run; None when there is no file of them. Raises E103 for those who may not know of the run.
 
@@ -116,7 +42,7 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
     if not may.run:
         raise not_for(audience, f"run {found.run.id}")
     if not may.free_text:
-        return Debates(audience, {}, None)
+        return Debates(audience, None)
     path = _run_file(found)
     if path is None:
         return None
@@ -125,7 +51,7 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
     raw = _Raw.read(path, problems)
     counts = _counts(raw, records)
     if not sees_inside(audience, found.run.submission.team, dataset, found.published):
-        return Debates(audience, counts, None)
+        return Debates(audience, None, counts=counts)
     notes = [f"{escape(p.where, 200)}: {escape(p.what, 200)}" for p in problems[:5]]
     cited = {a.id for one in raw for t in one.turns for a in t.arguments[:MAX_ARGUMENTS] if a.id}
     index = look_up(found, task, cited)
@@ -139,7 +65,7 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
         notes.append("The record of what the index returned ends too early.")
     topics = _Topics(found, task, dataset)
     debates = tuple(_debate(n, one, records, index, topics) for n, one in enumerate(raw, 1))
-    return Debates(audience, counts, debates, tuple(notes), _criteria(task))
+    return Debates(audience, debates, tuple(notes), counts, _criteria(task))
 
 
 def _criteria(task: Task | None) -> dict[str, str]:
@@ -297,4 +223,4 @@ def _turns(
 
 def _argument(one: schemas.debates.Argument, index: Index) -> Argument:
     text = None if one.text is None else shown(one.text)
-    return Argument(escape(one.id, MAX_ID), text, **marks(index, one.id, one.text))
+    return Argument(escape(one.id, MAX_ID), text, **compare(index, one.id, one.text))

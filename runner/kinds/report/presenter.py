@@ -7,134 +7,25 @@ Another evaluator may write other things there: what has another form is left ou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from runner.kinds.report.reports import EFFECTS, Effect, Judgment, Nugget, Report, Reports, Sentence
 from runner.tasks.transcripts import json_lines
 from runner.views.audience import Audience, escape, not_for, permissions_for, sees_inside
 from runner.views.redact import details
-from runner.views.show.texts import MAX_ID, number, shown, whole
+from runner.views.text import MAX_ID, number, shown, whole
 
 if TYPE_CHECKING:
-    from runner.model.task import Dataset
+    from runner.model.task import Dataset, Task
     from runner.records.store.queries import RunDetail
 
 MAX_TOPICS = 10_000
 MAX_SENTENCES = 2000  # of one report that are shown
 MAX_ITEMS = 200  # of one sentence or nugget, of each kind
 MAX_DOCUMENT_ID = 2 * MAX_ID
-KINDS = ("reward", "penalty", "none")
 
 
-@dataclass(frozen=True)
-class Effect:
-    """What one citation or sentence was worth. ``kind``: reward, penalty or none; ``text``: why, in words."""
-
-    kind: str
-    code: str
-    text: str
-    doc_id: str = ""
-    question: str = ""
-    answers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Judgment:
-    """One answer of the judge: what was asked (``type``), about which document, and what was said."""
-
-    type: str
-    doc_id: str
-    said: str
-    evaluator: str = ""
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """One sentence of a report with its citations, judgments and effects. ``number`` counts from 1."""
-
-    number: int
-    text: str
-    citations: tuple[str, ...]
-    judgments: tuple[Judgment, ...]
-    effects: tuple[Effect, ...]
-
-    @property
-    def nuggets(self) -> tuple[str, ...]:
-        """The questions of the nuggets that it was rewarded for, each once."""
-        return tuple(dict.fromkeys(e.question for e in self.effects if e.kind == "reward" and e.question))
-
-    def judged(self, document: str, type: str) -> bool | None:
-        """What the judge said of a cited document; None when it was not asked, or not by yes or no."""
-        said = (j.said for j in self.judgments if j.type == type and j.doc_id == document)
-        return {"yes": True, "no": False}.get(next(said, ""))
-
-
-@dataclass(frozen=True)
-class Nugget:
-    """One nugget: its question, whether the report has it, its answers with whether they were given, and where."""
-
-    question: str
-    aggregator: str
-    importance: str
-    correct: bool
-    answers: tuple[tuple[str, bool], ...]
-    sentences: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Report:
-    """The report on one topic. ``number`` counts from 1; ``answered`` is whether there is one.
-
-    ``cut``: how many sentences were beyond the limit and were not judged. ``left_out``: how many were judged, but are
-    not kept in the details. ``truncated``: the evaluator could not keep what it has to say about it. ``title`` and
-    ``request``: what was asked for, as the dataset has it.
-    """
-
-    number: int
-    topic: str
-    answered: bool
-    measures: Mapping[str, float]
-    sentences: tuple[Sentence, ...]
-    nuggets: tuple[Nugget, ...]
-    cut: int = 0
-    left_out: int = 0
-    truncated: bool = False
-    title: str = ""
-    request: str = ""
-
-    @property
-    def penalties(self) -> int:
-        """How many effects are penalties."""
-        return sum(e.kind == "penalty" for s in self.sentences for e in s.effects)
-
-    @property
-    def rewards(self) -> int:
-        """How many effects are rewards."""
-        return sum(e.kind == "reward" for s in self.sentences for e in s.effects)
-
-    @property
-    def correct(self) -> int:
-        """How many nuggets it has."""
-        return sum(n.correct for n in self.nuggets)
-
-
-@dataclass(frozen=True)
-class Reports:
-    """The reports of a run for one audience. ``reports`` is None when it may not see them."""
-
-    audience: Audience
-    reports: tuple[Report, ...] | None
-    notes: tuple[str, ...] = field(default=())
-
-    def data(self) -> dict[str, Any]:
-        """The same as JSON data."""
-        return {
-            "reports": None if self.reports is None else [asdict(one) for one in self.reports],
-            "notes": list(self.notes),
-        }
-
-
-def read(found: RunDetail, audience: Audience, dataset: Dataset) -> Reports | None:
+def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Dataset) -> Reports | None:
     """The reports of a run; None when its evaluation has no details. Raises E103 for those who may not know of it.
 
     On a blinded dataset only the organiser sees them: they hold the nuggets.
@@ -145,16 +36,16 @@ def read(found: RunDetail, audience: Audience, dataset: Dataset) -> Reports | No
         return Reports(audience, None)
     if found.evaluation is None or not (found.evaluation.path / "details.jsonl").is_file():
         return None
-    made: list[Report] = []
+    reports: list[Report] = []
     left_out = 0
     requests = _requests(dataset)
     for row in details(found, audience, dataset):
-        if len(made) < MAX_TOPICS and _is_report(row):
-            made.append(_report(len(made) + 1, row, requests))
+        if len(reports) < MAX_TOPICS and _is_report(row):
+            reports.append(_report(len(reports) + 1, row, requests))
         else:
             left_out += 1
     notes = (f"{left_out:,} lines of the details are no report and are not shown.",) if left_out else ()
-    return Reports(audience, tuple(made), notes)
+    return Reports(audience, tuple(reports), notes)
 
 
 def _is_report(row: Mapping[str, Any]) -> bool:
@@ -217,7 +108,7 @@ def _sentence(n: int, row: Mapping[str, Any]) -> Sentence:
 def _effect(row: Mapping[str, Any]) -> Effect:
     kind = row.get("kind")
     return Effect(
-        kind if kind in KINDS else "none",
+        kind if kind in EFFECTS else "none",
         _text(row.get("code"), 60),
         _text(row.get("text")),
         _text(row.get("doc_id"), MAX_DOCUMENT_ID),

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from runner.kinds.report import presenter as reporting
 from runner.model.errors import RunnerError
 from runner.views.audience import ORGANISER, PUBLIC, Audience
-from runner.views.show import reports as reporting
-from runner.views.show.inside import Inside
+from runner.views.show.contents import Inside
 from tests.worlds import records
 from tests.worlds.records import World
 from tests.worlds.shown import judged_line, reported
@@ -23,8 +23,8 @@ def shown_run(
     tmp_path: Path, details: list[Any], dataset: str = "dev", audience: Audience = ORGANISER
 ) -> Inside:
     found = reported(World.make(tmp_path), details, dataset=dataset)
-    read = reporting.read(found, audience, records.task().datasets[dataset])
-    return Inside(found.run.id, reports=read)
+    read = reporting.read(found, None, audience, records.task().datasets[dataset])
+    return Inside(found.run.id, audience, read)
 
 
 def test_every_sentence_is_shown_with_what_it_was_worth(tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_details_of_another_form_are_survived(tmp_path: Path) -> None:
     found = reported(World.make(tmp_path), run_lines)
     path = found.evaluation.path / "details.jsonl"  # type: ignore[union-attr]
     path.write_text(path.read_text() + text_line + "\n")
-    read = reporting.read(found, ORGANISER, records.task().datasets["dev"])
-    run = Inside(found.run.id, reports=read).choose(None, "all")
+    read = reporting.read(found, None, ORGANISER, records.task().datasets["dev"])
+    run = Inside(found.run.id, ORGANISER, read).choose(None, "all")
     text = "\n".join(run.lines())
     assert "topic big: too much for the evaluation's details" in text
     assert "3 lines of the details are no report" in text
@@ -109,4 +109,4 @@ def test_an_evaluation_without_details_shows_nothing(tmp_path: Path) -> None:
     from runner.records.store import queries
 
     found = queries.detail(world.store, f"{world.scored('alpha', 'x')}.test")
-    assert reporting.read(found, ORGANISER, records.task().datasets["test"]) is None
+    assert reporting.read(found, None, ORGANISER, records.task().datasets["test"]) is None

@@ -44,7 +44,7 @@ def _normal(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def marks(index: Index, name: str, text: str | None) -> dict[str, bool | None]:
+def compare(index: Index, name: str, text: str | None) -> dict[str, bool | None]:
     """``found`` in the index, ``altered`` against its text, ``served`` to this run; None where nobody can say."""
     known = None if index.texts is None else index.texts.get(name)
     return {
@@ -58,7 +58,7 @@ def marks(index: Index, name: str, text: str | None) -> dict[str, bool | None]:
 
 def look_up(found: RunDetail, task: Task | None, wanted: Collection[str]) -> Index:
     """What the run's arguments (the ids ``wanted``) are to be compared with."""
-    served, cut = _served(found)
+    served, cut = served_ids(found)
     return Index(_texts(found, task, wanted) if wanted else None, served, cut)
 
 
@@ -67,7 +67,8 @@ def ours(found: RunDetail) -> bool:
     return found.lock.get("workflow") == "interactive"
 
 
-def _served(found: RunDetail) -> tuple[frozenset[str] | None, bool]:
+def served_ids(found: RunDetail) -> tuple[frozenset[str] | None, bool]:
+    """The ids that the index returned to a run (None: nobody noted that), and whether that record ends too early."""
     path = None if found.attempt is None else found.attempt.output / "served.jsonl"
     if path is None or not path.is_file() or not ours(found):
         return None, False

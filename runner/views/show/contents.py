@@ -1,0 +1,229 @@
+"""What is inside a run, such as debates or reports, for one audience: a part of it chosen; as text, JSON or on a page.
+
+A kind of task whose runs can be looked into makes a subclass of :class:`Contents`, with a template beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
+
+from runner.model.errors import RunnerError, no_such
+from runner.model.kinds import Content, kind_spec
+from runner.views.audience import Audience, escape, not_for
+from runner.views.pages import macros
+from runner.views.redact import RunView
+from schemas.files import atomic_file
+
+if TYPE_CHECKING:
+    from runner.model.task import Dataset, Task
+    from runner.records.store.queries import RunDetail
+
+LISTED = 200  # lines of an overview on a terminal
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+
+
+class Piece(Protocol):
+    """One debate or report: ``number`` counts from 1 in the order of the file, ``name`` is the topic."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+
+
+PieceType = TypeVar("PieceType", bound=Piece)
+
+
+@dataclass(frozen=True)
+class Contents(Generic[PieceType]):
+    """What is inside a run for one audience, as :class:`runner.model.kinds.Content` has it: ``pieces``, or None when it may not see them.
+
+    ``notes``: what could not be compared or read. A subclass names its pieces (``noun``, such as ``debate``), what of a
+    blinded dataset is not shown (``closed``), what it says of a single piece on a terminal, and the template of a page,
+    which has the macros ``heading(contents)``, ``overview(contents, pieces, linked)`` and ``piece(contents, piece)``.
+    """
+
+    audience: Audience
+    pieces: tuple[PieceType, ...] | None
+    notes: tuple[str, ...] = ()
+    noun: ClassVar[str]
+    closed: ClassVar[str]
+    template: ClassVar[str]
+    choice: ClassVar[str] = "--topic ID shows another one (or all)"
+
+    @property
+    def key(self) -> str:
+        """What several pieces are called: their key in JSON."""
+        return f"{self.noun}s"
+
+    def heading(self) -> Iterator[str]:
+        """The first lines on a terminal."""
+        yield "" if self.pieces is None else f"\n{self.key}: {len(self.pieces):,}"
+
+    def line(self, piece: PieceType) -> str:
+        """A piece in one line of the overview."""
+        raise NotImplementedError
+
+    def full(self, piece: PieceType) -> Iterator[str]:
+        """A piece in full, as lines for a terminal."""
+        raise NotImplementedError
+
+    def others(self, rest: Sequence[PieceType]) -> tuple[str, str]:
+        """The options of ``runner show`` for pieces that had no space on a page, and what these write."""
+        return "--topic ID", "another one"
+
+    def facts(self) -> dict[str, Any]:
+        """What JSON has beside pieces and notes."""
+        return {}
+
+    def topics(self) -> list[str] | None:
+        """The topic of each piece, in order; None when the audience may not see them."""
+        return None if self.pieces is None else [one.name for one in self.pieces]
+
+    def data(self) -> dict[str, Any]:
+        """JSON data, with the pieces under :attr:`key`."""
+        pieces = None if self.pieces is None else [asdict(cast(Any, p)) for p in self.pieces]
+        return {**self.facts(), self.key: pieces, "notes": list(self.notes)}
+
+    def chosen(self, wanted: Collection[int] | None) -> list[PieceType]:
+        """The pieces with these numbers (None: all)."""
+        return [one for one in self.pieces or () if wanted is None or one.number in wanted]
+
+    def lines(self, wanted: Collection[int]) -> Iterator[str]:
+        """Lines for a terminal: an overview, then the pieces with the numbers ``wanted`` in full."""
+        yield from self.heading()
+        if self.pieces is None:
+            yield f"not shown to {self.audience}: {self.closed} of a blinded dataset"
+            return
+        yield from (f"note: {note}" for note in self.notes)
+        some = len(wanted) < len(self.pieces)
+        if some:
+            yield from map(self.line, self.pieces[:LISTED])
+            if len(self.pieces) > LISTED:
+                yield f"  … and {len(self.pieces) - LISTED:,} more, which --json lists"
+        for one in self.chosen(wanted):
+            yield from self.full(one)
+        if some:
+            yield f"\n{self.choice}; --html FILE writes a page of all"
+
+    def sections(self, wanted: Collection[int] | None, most: int) -> Iterator[str]:
+        """Parts of an HTML page: the pieces ``wanted`` (None: all) as far as ``most`` characters reach, and what is missing."""
+        made = macros(self.template)
+        pieces = self.chosen(wanted)
+        bodies: list[str] = []
+        for one in pieces:
+            body = made.piece(self, one)
+            if bodies and len(body) > most:
+                break
+            most -= len(body)
+            bodies.append(body)
+        yield macros("runner.views.show/macros.html").contents(self, made, pieces, bodies)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What is inside ``run`` for one audience (``contents`` is None: nothing), and the numbers of the pieces to be shown in full.
+
+    ``wanted`` None: the first in text, all of them in JSON and on a page.
+    """
+
+    run: str
+    audience: Audience
+    contents: Content | None = None
+    wanted: frozenset[int] | None = None
+
+    def choose(self, debate: str | None, topic: str | None) -> Inside:
+        """The same with a choice of debates (``3``, ``2-5``, ``all``) or of one topic (or ``all``).
+
+        Raises E101 for a choice that this run cannot have, E102 when there is nothing under that name, and E103 when
+        the audience may not see it.
+        """
+        if debate is None and topic is None:
+            return self
+        if debate is not None and (self.contents is None or self.contents.key != "debates"):
+            raise RunnerError("E102", f"{self.run} has no debates", fix="leave --debate out")
+        if debate is not None and topic is not None:
+            raise RunnerError("E101", "--debate and --topic both choose", fix="give one of them")
+        if self.contents is None:
+            raise RunnerError("E102", f"{self.run} has neither debates nor reports", fix="leave --topic out")
+        topics = self.contents.topics()
+        if topics is None:
+            raise not_for(self.audience, "what is inside a run on a blinded dataset")
+        if debate is not None or topic == "all":
+            return replace(self, wanted=numbers(debate or "all", len(topics)))
+        wanted = frozenset(n for n, name in enumerate(topics, 1) if name == topic)
+        if not wanted:
+            names = ", ".join(topics[:20])
+            raise RunnerError(
+                "E102",
+                f"{self.run} has nothing on the topic {escape(topic or '', 60)}",
+                fix=f"name one of {names}" if names else "runner show tells how far the run is",
+            )
+        return replace(self, wanted=wanted)
+
+    def lines(self) -> Iterator[str]:
+        """What a terminal shows: an overview, and what was chosen (else the first) in full."""
+        if self.contents is not None:
+            yield from self.contents.lines(frozenset({1}) if self.wanted is None else self.wanted)
+
+    def data(self) -> dict[str, Any]:
+        """JSON data under the key ``debates`` or ``reports``, without what was not chosen; empty when there is neither."""
+        if self.contents is None:
+            return {}
+        key, data = self.contents.key, self.contents.data()
+        if self.wanted is not None and data[key] is not None:
+            data[key] = [one for one in data[key] if one["number"] in self.wanted]
+        return {key: data}
+
+    def write_page(self, target: Path, view: RunView) -> None:
+        """Write the run as one HTML page, as a whole or not at all, readable by its owner only. Raises E101.
+
+        What was chosen is on it, else everything as far as a page goes. It replaces a file that is there.
+        """
+        from runner.views.show.page import page
+
+        body = page(view, self.contents, self.wanted)
+        try:
+            with atomic_file(target, mode=0o600) as file:
+                file.write(body.encode())
+        except OSError as error:
+            raise RunnerError(
+                "E101",
+                f"{escape(str(target), 200)} cannot be written",
+                why=str(error.strerror),
+                fix="name a file in a folder that is there and can be written to",
+            ) from error
+
+
+def numbers(text: str, of: int) -> frozenset[int]:
+    """The numbers named by ``3``, ``2-5``, ``1,4`` or ``all``, of those from 1 to ``of``. Raises E101 and E102."""
+    if text.strip() == "all":
+        return frozenset(range(1, of + 1))
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            raise RunnerError(
+                "E101",
+                f"{escape(text, 60)} is no choice of debates",
+                why="They are named by their numbers.",
+                fix="write --debate 3, 2-5, 1,4 or all",
+            )
+        first = int(match[1])
+        last = int(match[2]) if match[2] else first
+        found |= set(range(max(first, 1), min(last, of) + 1))
+        if not 1 <= first <= last <= of:
+            why = f"The run has {of:,}." if of else "The run has none."
+            fix = f"name one from 1 to {of}" if of else "runner show tells how far the run is"
+            raise no_such("debate", part.strip(), why=why, fix=fix, limit=30)
+    return frozenset(found)
+
+
+def inside(found: RunDetail, task: Task | None, audience: Audience, dataset: Dataset) -> Inside:
+    """What is inside a run, by the presenter of its kind. Raises E103 for those who may not know of the run."""
+    present = None if task is None else kind_spec(task.kind).presenter
+    return Inside(found.run.id, audience, present(found, task, audience, dataset) if present else None)

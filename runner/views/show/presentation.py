@@ -1,0 +1,155 @@
+"""One presentation of a run: the texts that a terminal and a page show of a view."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runner.views.redact import RunView
+from runner.views.text import memory, seconds
+
+LINES_PER_CODE = 3
+BLAME = {"participant": "the software's", "platform": "ours: it costs the team nothing"}
+SCORE_HEADS = ("measure", "computed", "mean", "95 % interval", "topics answered")
+FINDING_HEADS = ("code", "severity", "count", "what")
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """What is shown of a run. Rows have the columns of :data:`SCORE_HEADS` and :data:`FINDING_HEADS`.
+
+    ``facts`` are texts by name, empty where nothing is known; ``pending`` says why measures have no value; ``judge`` says
+    who judged, ``lines`` are single findings, ``hidden`` says what this audience may not see.
+    """
+
+    view: RunView
+    facts: Mapping[str, str]
+    scores: tuple[tuple[str, ...], ...]
+    pending: Mapping[str, str]
+    judge: str
+    findings: tuple[tuple[str, ...], ...]
+    lines: tuple[str, ...]
+    logs: Mapping[str, tuple[str, ...]]
+    hidden: str
+
+    def without_value(self) -> Iterator[str]:
+        """Why measures have no value: one line a reason, with their names."""
+        for why in dict.fromkeys(self.pending.values()):
+            names = ", ".join(name for name, reason in self.pending.items() if reason == why)
+            yield f"no value ({why}): {names}"
+
+    def some_lines(self) -> Iterator[str]:
+        """The first :data:`LINES_PER_CODE` findings of each code, and how many more there are."""
+        seen: Counter[str] = Counter()
+        for line, found in zip(self.lines, self.view["findings"]["lines"], strict=True):
+            seen[found["code"]] += 1
+            if seen[found["code"]] <= LINES_PER_CODE:
+                yield line
+        left = sum(max(0, count - LINES_PER_CODE) for count in seen.values())
+        if left:
+            yield f"… and {left} more of the same kinds; --json shows them"
+
+
+def present(view: RunView) -> Presentation:
+    """The texts of a view."""
+    return Presentation(
+        view,
+        _facts(view),
+        tuple(_score(name, score) for name, score in view["scores"].items()),
+        view["pending"],
+        _judge(view["judge"]),
+        tuple(
+            (code, f["severity"], str(f["amount"]) if f["count"] is None else f"{f['count']:,}", f["title"])
+            for code, f in view["findings"]["codes"].items()
+        ),
+        tuple(finding(line) for line in view["findings"]["lines"]),
+        {stream: tuple(lines) for stream, lines in view["log"].items() if lines},
+        ", ".join(view["hidden"]),
+    )
+
+
+def time_of(view: RunView) -> str:
+    """How long a run took: in seconds, or the step where its audience gets no more."""
+    steps = view["steps"]
+    return seconds(view["resources"]["wall_seconds"]) if steps is None else steps["time"] or ""
+
+
+def memory_of(view: RunView) -> str:
+    """How much memory a run used at most, or the step where its audience gets no more."""
+    steps, used = view["steps"], view["resources"]
+    if steps is not None:
+        return steps["memory"] or ""
+    return memory(used["memory_peak"], used["memory_source"]) or "not measured"
+
+
+def finding(line: Mapping[str, Any]) -> str:
+    """One finding in one line: place, code, severity, what, and how to correct it."""
+    place = line.get("file", "") + (f":{line['line']}" if line.get("line") else "")
+    message = line["message"].rstrip(".")
+    fix = f" Fix: {line['fix']}" if line.get("fix") else ""
+    return f"{place}: {line['code']} {line['severity']}: {message}.{fix}"
+
+
+def _facts(view: RunView) -> dict[str, str]:
+    outcome, verdict, used = view["outcome"], view["verdict"] or {}, view["resources"]
+    steps = view["steps"] or {}
+    ended = f"{verdict['name']} – {verdict['says']} {verdict['detail']}".strip() if verdict else ""
+    attempt = f"  (attempt {view['attempt']} of {view['attempts']})" if view["attempt"] else ""
+    return {
+        "run": f"{view['run']}{attempt}",
+        "task": view["task"],
+        "dataset": view["dataset"],
+        "team": view["team"],
+        "software": view["software"],
+        "started": view["started"] or "",
+        "outcome": f"{outcome['name']} – {outcome['says']}" if outcome["says"] else outcome["name"],
+        "why": outcome["reason"] or verdict.get("detail", ""),
+        "whose fault": BLAME.get(outcome["blame"], ""),
+        "what next": outcome["next"],
+        "verdict": ended,
+        "warnings": "; ".join(verdict.get("warnings", ())),
+        "time": time_of(view),
+        "processor": seconds(used["cpu_seconds"]),
+        "memory": memory_of(view) if used["wall_seconds"] is not None or steps else "",
+        "size": steps.get("size") or "",
+        "run tag": view["run_tag"] or "",
+        "exceptions": _exceptions(view["exceptions"]),
+        "files": _files(view["output"]),
+        "image": view["image"] or "",
+        "lock": (view["lock_digest"] or "")[:16],
+        "description": view["description"],
+    }
+
+
+def _exceptions(granted: Mapping[str, Any]) -> str:
+    parts = [f"writable {', '.join(granted['writable'])}"] if granted.get("writable") else []
+    return "; ".join(parts + (["root in a user namespace"] if granted.get("root") else []))
+
+
+def _files(found: Mapping[str, Any] | None) -> str:
+    if not found:
+        return ""
+    listed = [f"{entry['name']} ({entry['size']:,} bytes)" for entry in found["files"]]
+    refused = found["refused"] if isinstance(found["refused"], int) else len(found["refused"])
+    return ", ".join(listed + ([f"{refused} not taken"] if refused else []))
+
+
+def _score(name: str, score: Mapping[str, Any]) -> tuple[str, ...]:
+    interval = score["interval"]
+    bounds = f"[{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
+    topics = f"{score['covered']} of {score['topics']}"
+    return name, score.get("measure") or "", f"{score['value']:.4f}", bounds, topics
+
+
+def _judge(judge: Mapping[str, Any] | None) -> str:
+    """Who judged, and how reliable that is; empty where nobody did."""
+    if not judge:
+        return ""
+    facts = [str(judge["name"])]
+    facts += [f"model {judge['model']}"] if judge.get("model") else []
+    facts += [f"prompts {judge['prompts'].removeprefix('sha256:')[:12]}"] if judge.get("prompts") else []
+    known = judge.get("reliability") or {}
+    facts += [f"{name} {value:.4g}" for name, value in known.items()] or ["no measured reliability"]
+    return ", ".join(facts) + (f". {judge['note']}" if judge.get("note") else "")

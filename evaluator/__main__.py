@@ -1,14 +1,15 @@
-"""The command line: ``evaluator run`` (in the container), ``trec``, ``perspective``, ``check`` and ``codes`` (for people)."""
+"""The command line: ``evaluator run`` (in the container), ``local``, ``check``, ``codes``, and the commands of the kinds."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 
-from evaluator import __version__, process
+from evaluator import __version__, process, registry
 from evaluator.process import FINE
 from schemas.interrupts import heard
 
@@ -39,13 +40,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parsed(words: list[str]) -> argparse.Namespace:
-    """The arguments. What follows ``argue`` is that command's own: its options may stand before its files."""
-    own = next((i for i, word in enumerate(words) if word != "--debug"), len(words))
-    if words[own : own + 1] != ["argue"]:
-        return _parser().parse_args(words)
-    from evaluator.argue.cli import call
-
-    return argparse.Namespace(debug=own > 0, call=lambda _: call(words[own + 1 :]))
+    """The arguments. A kind's command that reads its words itself is given all that follow it."""
+    at = next((i for i, word in enumerate(words) if word != "--debug"), len(words))
+    name = words[at] if at < len(words) else ""
+    if name in _OWN:
+        return _parser([]).parse_args(words)
+    modules = [module for kind in registry.names() if (module := registry.part(kind, "command"))]
+    for module in modules:
+        if read := getattr(module, "READ_THEMSELVES", {}).get(name):
+            return argparse.Namespace(debug=at > 0, call=lambda _: read(words[at + 1 :]))
+    return _parser(modules).parse_args(words)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -60,20 +64,14 @@ def _local(args: argparse.Namespace) -> int:
     return local(None if args.request else os.environ.get("EVALUATOR_REQUEST_JSON"), args.request)
 
 
-def _trec(args: argparse.Namespace) -> int:
-    from evaluator.commands.runs import trec
-
-    return trec(args)
-
-
 def _check(args: argparse.Namespace) -> int:
-    from evaluator.commands.runs import check
+    from evaluator.commands.check import check
 
     return check(args)
 
 
 def _codes(args: argparse.Namespace) -> int:
-    from evaluator.findings import CODES
+    from evaluator.codes import CODES
 
     if args.json:
         import json
@@ -85,7 +83,19 @@ def _codes(args: argparse.Namespace) -> int:
     return FINE
 
 
-def _parser() -> argparse.ArgumentParser:
+_OWN: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
+    "run": (_run, "what the container does: read a request, write the result files"),
+    "local": (_local, "evaluate one run and print findings and scores (docker compose up)"),
+    "check": (
+        _check,
+        "say everything that is wrong with a run: a TREC run, or of the kind that a request names",
+    ),
+    "codes": (_codes, "list everything that can be found wrong"),
+}
+
+
+def _parser(modules: Iterable[ModuleType]) -> argparse.ArgumentParser:
+    """The command line with the commands of the kinds in ``modules``."""
     parser = argparse.ArgumentParser(
         prog="evaluator",
         description="Check and score runs.",
@@ -97,52 +107,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    run = commands.add_parser("run", help="what the container does: read a request, write the result files")
-    run.add_argument(
-        "--request",
-        type=Path,
-        default=Path(os.environ.get("EVALUATOR_REQUEST", "/in/request.json")),
-        metavar="FILE",
-    )
-    run.set_defaults(call=_run)
-
-    local = commands.add_parser(
-        "local", help="evaluate one run and print findings and scores (docker compose up)"
-    )
-    local.add_argument("--request", type=Path, metavar="FILE", help="default: $EVALUATOR_REQUEST_JSON")
-    local.set_defaults(call=_local)
-
-    trec = commands.add_parser("trec", help="score TREC runs, like trec_eval and ir_measures")
-    trec.add_argument("qrels", type=Path, metavar="QRELS")
-    trec.add_argument("runs", type=Path, nargs="+", metavar="RUN")
-    trec.add_argument(
-        "-m",
-        "--measure",
-        action="append",
-        default=[],
-        metavar="M",
-        help="an ir-measures string; repeatable (default nDCG@10, AP)",
-    )
-    trec.add_argument("-q", "--by-topic", action="store_true", help="also print values by topic")
-    trec.add_argument("--format", choices=("table", "json", "trec_eval"), default="table")
-    trec.add_argument(
-        "--precision",
-        choices=("float32", "double"),
-        default="float32",
-        help="how scores are compared (trec_eval 9 and ir_measures: float32)",
-    )
-    trec.add_argument(
-        "--cross-check",
-        action="store_true",
-        help="also let ir_measures score the file; fail, and name the measure, if it differs",
-    )
-    trec.set_defaults(call=_trec)
-
-    check = commands.add_parser(
-        "check",
-        help="say everything that is wrong with a run: a TREC run, or of the kind that a request names",
-    )
+    own = {}
+    for name, (call, text) in _OWN.items():
+        own[name] = commands.add_parser(name, help=text)
+        own[name].set_defaults(call=call)
+    default = Path(os.environ.get("EVALUATOR_REQUEST", "/in/request.json"))
+    own["run"].add_argument("--request", type=Path, default=default, metavar="FILE")
+    own["local"].add_argument("--request", type=Path, metavar="FILE", help="default: $EVALUATOR_REQUEST_JSON")
+    check = own["check"]
     check.add_argument("run", type=Path, metavar="RUN")
     check.add_argument("--topics", type=Path, metavar="FILE", help="topics that may be answered")
     check.add_argument("--corpus", type=Path, metavar="FILE", help="documents that may be listed")
@@ -156,29 +128,9 @@ def _parser() -> argparse.ArgumentParser:
         help="take kind, inputs, severities and limits from a request",
     )
     check.add_argument("--json", action="store_true")
-    check.set_defaults(call=_check)
-
-    from evaluator.commands.perspective import add_command
-
-    add_command(commands)
-
-    from evaluator.commands.meta import add_commands as add_meta
-
-    add_meta(commands)
-
-    from evaluator.commands.debate import add_command as add_debate
-
-    add_debate(commands)
-
-    from evaluator.argue.cli import add_command as add_argue
-    from evaluator.argue.formats.convert_lookup import add_command as add_convert
-
-    add_argue(commands)
-    add_convert(commands)
-
-    codes = commands.add_parser("codes", help="list everything that can be found wrong")
-    codes.add_argument("--json", action="store_true")
-    codes.set_defaults(call=_codes)
+    own["codes"].add_argument("--json", action="store_true")
+    for module in modules:
+        module.add_commands(commands)
     return parser
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "proctor.kinds"
 OPTIONS = "options.schema.json"
@@ -20,15 +21,17 @@ OPTIONS = "options.schema.json"
 
 @cache
 def external_kinds() -> Mapping[str, EntryPoint]:
-    """The kinds of installed packages by name. Of two packages with a kind of one name the first by value is taken."""
-    return {
-        point.name: point for point in sorted(entry_points(group=GROUP), key=lambda p: p.value, reverse=True)
-    }
+    """The kinds of installed packages by name, with their entry points. Of two packages with a kind of one name the first by value is taken."""
+    from importlib.metadata import entry_points  # importing it takes longer than all of ours
+
+    points = sorted(entry_points(group=GROUP), key=lambda point: point.value, reverse=True)
+    return {point.name: point for point in points}
 
 
 def options_schema(kind: str) -> dict[str, Any]:
     """The JSON Schema of the options of a kind of :func:`external_kinds`. Raises OSError when its package has none."""
-    schema: dict[str, Any] = json.loads(
-        files(external_kinds()[kind].value).joinpath(OPTIONS).read_text("utf-8")
-    )
+    from importlib.resources import files
+
+    path = files(external_kinds()[kind].value).joinpath(OPTIONS)
+    schema: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return schema

@@ -1,1 +1,1 @@
-"""The commands of ``evaluator``, one module for those of a kind: what is printed, and what is written where."""
+"""The commands of ``evaluator`` that are for every kind; a kind's own are in its folder."""

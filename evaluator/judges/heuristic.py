@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 
 from evaluator.measures.debate import Facts, content_words
+from evaluator.measures.examination import Examined
 from evaluator.measures.readability import sentences
 
 NAME = "heuristic"
@@ -40,4 +41,18 @@ def judge(answer: str, user: str, opening: str, facts: Facts, limit: int) -> Map
             bool(content & (content_words(user) | content_words(opening))) and not _CONCEDES.search(answer)
         ),
         "manner": float(facts.words <= limit and facts.words / count <= LONG_SENTENCE and not facts.repeated),
+    }
+
+
+def judge_all(examined: Examined, limit: int) -> dict[tuple[int, int], Mapping[str, float]]:
+    """:func:`judge` of every answer, by its place (debate, turn). ``limit`` is the number of words it may have."""
+    return {
+        answer.place: judge(
+            answer.text,
+            answer.user,
+            answer.before[0][0] if answer.before else answer.user,
+            examined.facts[answer.place[0]][answer.place[1] - 1],
+            limit,
+        )
+        for answer in examined.answers
     }

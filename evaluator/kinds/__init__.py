@@ -1,1 +1,1 @@
-"""The kinds of tasks: one module a kind, found by its name (:mod:`evaluator.kinds.base`)."""
+"""The kinds of tasks, a folder each: ``kind`` (what evaluates), ``codes`` (findings), ``command`` (commands of its own)."""

@@ -1,12 +1,11 @@
-"""What a kind of task is: one module in this package with an object ``KIND``, and one schema of its options."""
+"""What a kind of task is: a folder of this package with a module ``kind`` and an object ``KIND`` in it."""
 
 from __future__ import annotations
 
-import importlib
-import re
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from evaluator import registry
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
 from evaluator.request import Request
@@ -14,18 +13,24 @@ from evaluator.scores import Sink
 
 
 class Kind(Protocol):
-    """A family of tasks with one output format.
-
-    ``measures`` says in words which measures the kind knows. ``evaluate`` reads the run once and puts findings,
-    scores and aggregates into the sink. It raises :class:`EvaluatorError` if the organiser's files are wrong,
-    and nothing for anything a participant can write.
-    """
+    """A family of tasks with one output format. ``measures`` says in words which measures the kind knows."""
 
     name: str
     measures: str
 
     def evaluate(self, run: Path, inputs: Path, truths: Path, request: Request, sink: Sink) -> None:
-        """Judge the run file ``run`` by the files in the folders ``inputs`` and ``truths``."""
+        """Read a run once and put findings, scores and aggregates into the sink.
+
+        Args:
+            run: The run file: whatever a participant wrote.
+            inputs: The folder of what the software saw.
+            truths: The folder of the judgments.
+            request: What to compute, and the task's options.
+            sink: Takes what is found out.
+
+        Raises:
+            EvaluatorError: The organiser's files or the request are wrong; nothing that a participant wrote raises.
+        """
         ...
 
 
@@ -34,10 +39,16 @@ class Checker(Protocol):
     """What a kind may offer besides: everything that is wrong with a run file, found without truths."""
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
-        """Put into ``log`` what is wrong with ``run``: the same findings that ``evaluate`` makes.
+        """Note what is wrong with a run: the same findings that ``evaluate`` makes.
 
-        Only the folder ``inputs`` is read. Raises :class:`EvaluatorError` if the organiser's files or the request are
-        wrong, and nothing for anything a participant can write. Sets ``log.answered`` and ``log.tag``.
+        Args:
+            run: The run file.
+            inputs: The only folder that is read.
+            request: The rules of the task.
+            log: Takes the findings; its ``answered`` and ``tag`` are set.
+
+        Raises:
+            EvaluatorError: The organiser's files or the request are wrong; nothing that a participant wrote raises.
         """
         ...
 
@@ -55,21 +66,12 @@ def checker(kind: Kind) -> Checker:
 
 
 def find(name: str) -> Kind:
-    """Return the kind called ``name``: ``KIND`` of the module of that name. Raises :class:`EvaluatorError`."""
-    module = name.replace("-", "_")
-    if re.fullmatch(r"[a-z][a-z0-9_]{0,39}", module) and module != "base":
-        try:
-            kind: Kind = importlib.import_module(f"evaluator.kinds.{module}").KIND
-        except ModuleNotFoundError as error:
-            if error.name != f"evaluator.kinds.{module}":
-                raise
-        else:
-            return kind
-    known = ", ".join(names())
-    raise EvaluatorError(f"there is no kind of task called {name[:40]!r}", f"this evaluator knows {known}")
-
-
-def names() -> list[str]:
-    """The names of all kinds, sorted."""
-    modules = {p.stem for p in Path(__file__).parent.glob("[a-z]*.py")}
-    return sorted(m.replace("_", "-") for m in modules - {"base"})
+    """Return the kind called ``name``. Raises :class:`EvaluatorError` when there is none."""
+    module = registry.part(name, "kind")
+    if module is None:
+        known = ", ".join(registry.names())
+        raise EvaluatorError(
+            f"there is no kind of task called {name[:40]!r}", f"this evaluator knows {known}"
+        )
+    kind: Kind = module.KIND
+    return kind

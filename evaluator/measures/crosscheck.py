@@ -18,7 +18,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from evaluator.findings import CODES, Log
+from evaluator.findings import Log
 from evaluator.formats.files import read_all
 from evaluator.formats.qrels import Qrels
 from evaluator.measures import foreign
@@ -43,7 +43,8 @@ def incomparable(log: Log, *, double: bool) -> str:
     """Why a run that was scored cannot be checked against its file, as a kind of detail; empty if it can."""
     if double:
         return "unchecked-double"
-    passed = {code for code in CODES if code.startswith("F0") and log.severity[code] == "ignore"}
+    ignored = (code for code, severity in log.severity.items() if severity == "ignore")
+    passed = {code for code in ignored if code.startswith("F0")}
     if log.defects or not (set(log.counts) | passed) <= HARMLESS:
         return "unchecked-findings"
     return ""

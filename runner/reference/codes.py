@@ -31,7 +31,7 @@ def findings() -> str:
     """The page about what the evaluator can find wrong with a run file."""
     rows = [
         f'| <a id="{c["code"].lower()}"></a>{c["code"]} | {c["severity"]} | {cell(c["title"])} | {cell(c["fix"])} | {cell(c["otherwise"])} |'
-        for c in ask("from evaluator.findings import CODES; found = [c._asdict() for c in CODES.values()]")
+        for c in ask("from evaluator.codes import CODES; found = [c._asdict() for c in CODES.values()]")
     ]
     return "\n".join(
         [

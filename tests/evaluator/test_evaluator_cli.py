@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.__main__ import main
-from evaluator.findings import CODES
+from evaluator.codes import CODES
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "trec_eval"
 QRELS, RUN = str(GOLDEN / "qrels.test"), str(GOLDEN / "results.test")
@@ -20,7 +20,6 @@ HEAVY = (
     "ir_measures",
     "pytrec_eval",
     "docker",
-    "jsonschema",
     "yaml",
     "typer",
     "sqlalchemy",

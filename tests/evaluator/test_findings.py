@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from evaluator.findings import CODES, Log, nearest, plain, show
+from evaluator.codes import CODES
+from evaluator.findings import Log, nearest, plain, show
 from evaluator.formats import blocks
 from evaluator.formats.ranked import Rules
 from evaluator.formats.trec import scan

@@ -169,8 +169,8 @@ def test_options(room: Room) -> None:
     [
         ({"kind": "nothing"}, "no kind of task"),
         ({"kind": "base"}, "no kind of task"),
-        ({"options": {"colour": 1}}, "no option"),
-        ({"options": {"max_documents": 0}}, "positive integer"),
+        ({"options": {"colour": 1}}, 'unknown key "colour"'),
+        ({"options": {"max_documents": 0}}, '"max_documents" must be at least 1'),
         ({"topics": "no-such-file"}, "cannot be read"),
         ({"corpus": "no-such-file"}, "cannot be read"),
         ({"measures": [{"id": "x", "measure": "Nonsense@3", "truths": "qrels.txt"}]}, "no measure"),

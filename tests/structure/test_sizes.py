@@ -15,15 +15,12 @@ MODULE, FUNCTION = 400, 60
 
 LONG_MODULES = {
     "evaluator/argue/scoring/topic.py": "the definitions of all scores of reports, side by side",
-    "evaluator/kinds/debate.py": "all measures of debates are taken in one pass",
-    "evaluator/kinds/report.py": "all measures of reports are taken in one pass",
     "runner/kinds/diversity/importer.py": "one release with all its files",
     "runner/records/archive.py": "the archive's writers and checks, which must agree",
     "runner/records/store/apply.py": "one function an event",
     "runner/records/store/queries.py": "all questions to the store share their conditions",
 }
 LONG_FUNCTIONS = {
-    "evaluator/__main__.py:_parser": "the options of a command line, one after the other",
     "evaluator/argue/cli.py:annotate": "the steps of one command",
     "evaluator/argue/cli.py:score": "the steps of one command",
     "evaluator/formats/blocks.py:cut": "masks over one block of bytes: no step makes sense alone",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.__main__ import main as evaluator
-from evaluator.findings import CODES
+from evaluator.codes import CODES
 from runner.model import config
 from runner.model.verdict import TABLE
 from runner.submissions.load import find_submissions

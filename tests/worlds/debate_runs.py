@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.findings import Log
-from evaluator.kinds.debate import KIND
+from evaluator.kinds.debate.kind import KIND
 from evaluator.request import Request, parse
 from evaluator.scores import Sink
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from evaluator.commands.runs import run_request
 from evaluator.findings import Log
-from evaluator.kinds.report import KIND
+from evaluator.kinds.report.kind import KIND
 from evaluator.request import load
 
 DOCUMENTS = {
@@ -110,6 +110,11 @@ class Said:
         return [e["code"] for e in one["sentences"][sentence - 1]["effects"]]
 
 
+def _id(measure: str) -> str:
+    """An id for a measure; in what :meth:`World.evaluate` returns it is called by its name again."""
+    return measure.replace("@", ".")[-40:].lstrip("_")
+
+
 @dataclass
 class World:
     """The dataset in a folder. Files may be changed before :meth:`evaluate`."""
@@ -154,17 +159,19 @@ class World:
         output = self.root / f"out-{self.count}"
         output.mkdir()
         paths = {"run": self.run, "inputs": self.inputs, "truths": self.truths, "output": output}
-        paths |= {k: more.pop(k) for k in ("gateway",) if more.get(k)}
+        if (gateway := more.pop("gateway", None)) is not None:
+            paths["gateway"] = gateway
         data = {
             "schema_version": 1,
             "kind": "report",
             "task": "small",
             "dataset": "test",
+            "visibility": "blinded",
             "paths": {k: str(v) for k, v in paths.items()},
             "run_file": "reports.jsonl",
             "topics": "requests.jsonl",
             "corpus": "documents.jsonl",
-            "measures": [{"id": m, "measure": m, "truths": "nuggets"} for m in self.measures],
+            "measures": [{"id": _id(m), "measure": m, "truths": "nuggets"} for m in self.measures],
             "options": dict(options),
             **more,
         }
@@ -181,11 +188,18 @@ class World:
         assert run_request(path) == 0
         made = {p.name: p.read_bytes() for p in path.parent.iterdir() if p.name != "request.json"}
 
-        def rows(name: str) -> list[dict[str, Any]]:
-            return [*map(json.loads, made.get(name, b"").splitlines())]
+        names = {_id(m): m for m in self.measures}
 
+        def rows(name: str) -> list[dict[str, Any]]:
+            found = [*map(json.loads, made.get(name, b"").splitlines())]
+            return [{**r, "measure": names[r["measure"]]} if "measure" in r else r for r in found]
+
+        result = json.loads(made["result.json"])
+        for part in (result, result.get("judge", {})):
+            for key in {"measures", "pending", "canaries"} & part.keys():
+                part[key] = {names[i]: value for i, value in part[key].items()}
         return Said(
-            json.loads(made["result.json"]),
+            result,
             rows("scores.jsonl"),
             rows("findings.jsonl"),
             rows("details.jsonl"),

@@ -18,7 +18,7 @@ from evaluator.argue.formats.citations import (
 )
 from evaluator.argue.formats.lines import parse
 from evaluator.argue.models import Document, Sentence
-from evaluator.findings import CODES
+from evaluator.codes import CODES
 from schemas.jsonl import kind_of
 
 MAX_SENTENCES = 5_000

@@ -27,8 +27,9 @@ from evaluator.argue.formats.report import as_json, parse_report
 from evaluator.argue.formats.requests import character_count, limit_of
 from evaluator.argue.formats.tracks import CATEGORIES, names
 from evaluator.argue.models import Sentence
+from evaluator.codes import CODES
 from evaluator.errors import EvaluatorError
-from evaluator.findings import CODES, Log
+from evaluator.findings import Log
 from tests.worlds.argue_making import DATA, lines, report, said
 
 

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from evaluator.codes import CODES
 from evaluator.commands.runs import run_request
-from evaluator.findings import CODES, SEVERITIES, Log
+from evaluator.findings import SEVERITIES, Log
 from evaluator.formats import blocks
 from evaluator.formats.predictions import Rules as Lists
 from evaluator.formats.predictions import read_predictions

@@ -11,7 +11,8 @@ import pytest
 import schemas
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
-from evaluator.kinds.debate import KIND, parse_measure
+from evaluator.kinds.debate.kind import KIND
+from evaluator.kinds.debate.measures import parse_measure
 from evaluator.measures.debate import NAMES
 from schemas.debates import parse, transcript_digest
 from tests.worlds.debate_runs import INDEX, REAL, World, debate, key, turn, write

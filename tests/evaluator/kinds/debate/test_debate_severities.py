@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evaluator.findings import CODES, SEVERITIES
+from evaluator.codes import CODES
+from evaluator.findings import SEVERITIES
 from tests.worlds.debate_runs import World, debate, turn
 
 GOOD = turn("Night buses do not run.", "1.1")

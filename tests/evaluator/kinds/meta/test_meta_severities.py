@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evaluator.findings import CODES, SEVERITIES
+from evaluator.codes import CODES
+from evaluator.findings import SEVERITIES
 from tests.evaluator.kinds.meta.test_meta_kind import Room
 from tests.worlds.judged import debate, everything, judgments, write
 

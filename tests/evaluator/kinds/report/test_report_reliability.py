@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from evaluator.argue.judges.lexical import LexicalJudge
-from evaluator.argue.options import ReportOptions
 from evaluator.argue.trust.figures import put_reliability, read_reliability
 from evaluator.errors import EvaluatorError
+from evaluator.kinds.options import checked_options
 from tests.worlds.report_world import World
 
 OPTIONS = {"type": "lexical", "reliability": "judge.json"}
@@ -62,4 +62,4 @@ def test_a_missing_file_and_a_path_outside(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError):
         read_reliability(tmp_path / "none.json", {"model": "m"})
     with pytest.raises(EvaluatorError, match="options of the kind report"):
-        ReportOptions({"judge": {"type": "lexical", "reliability": "../judge.json"}})
+        checked_options("report", {"judge": {"type": "lexical", "reliability": "../judge.json"}})

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evaluator.findings import CODES, SEVERITIES
+from evaluator.codes import CODES
+from evaluator.findings import SEVERITIES
 from tests.worlds.report_world import GOOD, World, lines, report, reports
 
 ONE, TWO, THREE = reports()

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # other commands build these parsers too, and need none of these
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from evaluator.findings import Log
-    from evaluator.formats.dialogue import Held, Read
-    from evaluator.judges.criteria import Judgments
+    from evaluator.formats.dialogue import Held
     from evaluator.measures.examination import Examined
 
 PRINTED = 30
@@ -25,7 +24,7 @@ Beside FILE, turns.jsonl and served.jsonl are used if they are there.
 """
 
 
-def add_command(commands: Any) -> None:
+def add_commands(commands: Any) -> None:
     """Add the commands to argparse's ``commands``."""
     parser = commands.add_parser(
         "debate",
@@ -75,7 +74,11 @@ def debate(args: argparse.Namespace) -> int:
         read_turns,
         unplaced,
     )
+    from evaluator.formats.labels import read_labels
+    from evaluator.judges.heuristic import judge_all
+    from evaluator.kinds.debate.sources import people
     from evaluator.measures.examination import Rules, cited_ids, examine, turns_of
+    from schemas.debates import transcript_digest
 
     log = Log(str(args.file))
     reads = read_debates(args.file, log)
@@ -89,14 +92,19 @@ def debate(args: argparse.Namespace) -> int:
     )
     records = read_turns(_there(args.turns) or beside / "turns.jsonl", log)
     examined = examine(held, records, rules, log)
-    people = _people(args.labels, held, reads) if args.labels else None
+    judged_by: dict[str, Mapping[tuple[int, int], Mapping[str, float]]] = {
+        "heuristic": judge_all(examined, rules.word_limit)
+    }
+    if args.labels:
+        labels = read_labels(args.labels, run=transcript_digest([read.debate for read in reads]))
+        judged_by["human"] = people(labels, held, reads).values
     values = _values(held, examined, rules.word_limit, args.index is not None)
-    judged = _judged(held, examined, rules.word_limit, people)
+    judged = _shares(judged_by, examined)
     if args.json:
         _print_json(log, rules.turns, values, judged)
     else:
         if args.transcript:
-            from evaluator.commands.transcript import lines
+            from evaluator.kinds.debate.transcript import lines
 
             print("\n".join(lines(held, examined, records, rules)) + "\n", flush=True)
         print(log.printed(PRINTED), end="", file=sys.stderr)
@@ -112,20 +120,6 @@ def _there(path: Path | None) -> Path | None:
     if path is not None and not path.is_file():
         raise EvaluatorError(f"there is no file {path}", usage=True)
     return path
-
-
-def _people(path: Path, held: Sequence[Held], reads: Sequence[Read]) -> Judgments:
-    from evaluator.formats.labels import read_labels
-    from evaluator.judges.criteria import human
-    from schemas.debates import transcript_digest
-
-    digest = transcript_digest([r.debate for r in reads])
-    places = {h.read.place: n for n, h in enumerate(held) if h.read is not None}
-    transcripts: dict[str, list[int]] = {}
-    for n, h in enumerate(held):
-        if h.read is not None and h.read.debate.turns:
-            transcripts.setdefault(transcript_digest([h.read.debate]), []).append(n)
-    return human(read_labels(path, run=digest), digest, places, transcripts)
 
 
 Values = dict[str, tuple[float | None, list[float | None]]]  # measure -> over all, by debate
@@ -152,27 +146,13 @@ def _values(held: Sequence[Held], examined: Examined, limit: int, index: bool) -
     return found
 
 
-def _judged(
-    held: Sequence[Held], examined: Examined, limit: int, people: Judgments | None
+def _shares(
+    sources: Mapping[str, Mapping[tuple[int, int], Mapping[str, float]]], examined: Examined
 ) -> dict[str, dict[str, float | None]]:
-    from evaluator.judges.heuristic import judge
+    """By source the share of turns that are a yes, by criterion and as their mean; None where nobody has judged."""
     from schemas.debates import CRITERIA
 
     counted: dict[str, dict[str, float | None]] = {}
-    sources: dict[str, Any] = {
-        "heuristic": {
-            a.place: judge(
-                a.text,
-                a.user,
-                a.before[0][0] if a.before else a.user,
-                examined.facts[a.place[0]][a.place[1] - 1],
-                limit,
-            )
-            for a in examined.answers
-        }
-    }
-    if people is not None:
-        sources["human"] = people.values
     answers = {a.place for a in examined.answers}
     failed = len(examined.all) - len(answers)
     for source, by_place in sources.items():
@@ -226,11 +206,11 @@ def _print_json(log: Log, turns: int, values: Values, judged: dict[str, dict[str
 
     data = {
         "schema_version": 1,
-        "status": "invalid" if log.invalid else "valid",
+        "status": log.status,
         "turns": turns,
         "measures": {name: {"value": v, "by_debate": rows} for name, (v, rows) in values.items()},
         "criteria": judged,
-        "findings": log.as_json() | {"kept": [f.as_json() for f in log.sorted()]},
+        "findings": log.with_kept(),
     }
     print(json.dumps(data, indent=2, ensure_ascii=False))
 

@@ -13,13 +13,11 @@ from evaluator.formats.qrels import Qrels, read_qrels
 from evaluator.formats.ranked import Rules, Scan
 from evaluator.formats.topics import read_topics
 from evaluator.formats.trec import scan
+from evaluator.kinds.options import checked_options
 from evaluator.measures.interval import intervals
 from evaluator.measures.ir import Measure, Values, aggregate, evaluate, first_wanted, require
 from evaluator.request import Request
 from evaluator.scores import Sink
-
-MAX_DOCUMENTS = 1000
-_OPTIONS: dict[str, type] = {"max_documents": int, "interval": bool, "cross_check": bool}
 
 
 class AdHoc:
@@ -30,26 +28,23 @@ class AdHoc:
 
     def evaluate(self, run: Path, inputs: Path, truths: Path, request: Request, sink: Sink) -> None:
         """Check and score the run; see :class:`evaluator.kinds.base.Kind`."""
-        options = _options(request.options)
+        options = checked_options(self.name, request.options)
         measures = {m.id: Measure(m.measure) for m in request.measures}
         require(measures.values())
         names = {m.id: m.truths for m in request.measures}
         qrels = {name: read_qrels(truths / name, name) for name in dict.fromkeys(names.values())}
-        topics = read_topics(inputs / request.topics, request.topics) if request.topics else None
-        rules = Rules(
-            topics=None if topics is None else frozenset(topics),
-            documents=read_corpus(inputs / request.corpus, request.corpus) if request.corpus else None,
-            max_documents=options.get("max_documents", MAX_DOCUMENTS),
+        log = sink.findings
+        read = _scan(
+            run,
+            inputs,
+            request,
+            options["max_documents"],
+            log,
             judged=wanted(qrels.values()),
             first=first_wanted(measures.values()),
-            double=request.double,
-            suggest=request.public,
         )
-        log = sink.findings
-        read = scan(run, rules, log, max_bytes=request.max_bytes)
         if read.tag is not None:
             sink.run_tag = read.tag.decode("utf-8", "backslashreplace")
-        _missing(read, topics, log)
         report_unmatched(read, qrels.values(), log)
         if log.invalid:
             return
@@ -61,59 +56,39 @@ class AdHoc:
             computed = evaluate(mine, judgements, read.topics, name_topics=request.public)
             values.update({i: computed[measures[i].text] for i in measures if names[i] == name})
             _note_subtopics(mine, judgements, sink)
-            _cross_check(mine, judgements, run, computed, request, sink)
-        _report(measures, values, read, sink, interval=options.get("interval", True))
+            _cross_check(options.get("cross_check"), mine, judgements, run, computed, request, sink)
+        _report(measures, values, read, sink, interval=options["interval"])
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
         """Check the run alone; see :class:`evaluator.kinds.base.Checker`."""
-        check_run(
-            run,
-            log,
-            topics=inputs / request.topics if request.topics else None,
-            corpus=inputs / request.corpus if request.corpus else None,
-            max_documents=_options(request.options).get("max_documents", MAX_DOCUMENTS),
-            double=request.double,
-            suggest=request.public,
-            max_bytes=request.max_bytes,
-        )
+        most = checked_options(self.name, request.options)["max_documents"]
+        read = _scan(run, inputs, request, most, log)
+        log.answered, log.tag = len(read.topics), read.tag
 
 
 KIND = AdHoc()
 
 
-def check_run(
-    run: Path,
-    log: Log,
-    *,
-    topics: Path | None = None,
-    corpus: Path | None = None,
-    max_documents: int | None = None,
-    double: bool = False,
-    suggest: bool = True,
-    max_bytes: int | None = None,
-) -> None:
-    """Put into ``log`` what is wrong with a run, as far as the given files and limits can tell.
+def _scan(run: Path, inputs: Path, request: Request, most: int, log: Log, **wanted: Any) -> Scan:
+    """Read the run by the topics and documents in ``inputs``, at most ``most`` documents a topic.
 
-    Raises :class:`EvaluatorError` if topics or corpus are wrong.
+    ``wanted`` is what is kept of it, see :class:`Rules`. Topics without documents are findings, unless nothing could be
+    read at all.
     """
-    ids = read_topics(topics) if topics else None
+    topics = read_topics(inputs / request.topics, request.topics) if request.topics else None
     rules = Rules(
-        topics=None if ids is None else frozenset(ids),
-        documents=read_corpus(corpus) if corpus else None,
-        max_documents=max_documents,
-        double=double,
-        suggest=suggest,
+        topics=None if topics is None else frozenset(topics),
+        documents=read_corpus(inputs / request.corpus, request.corpus) if request.corpus else None,
+        max_documents=most,
+        double=request.double,
+        suggest=request.public,
+        **wanted,
     )
-    read = scan(run, rules, log, max_bytes=max_bytes)
-    _missing(read, ids, log)
-    log.answered, log.tag = len(read.topics), read.tag
-
-
-def _missing(read: Scan, topics: Iterable[bytes] | None, log: Log) -> None:
-    """Report the topics without documents, unless nothing could be read at all."""
+    read = scan(run, rules, log, max_bytes=request.max_bytes)
     for topic in topics or ():
         if read.topics and topic not in read.topics:
             log.add("F018", None, f"the run has no document for topic {show(topic)}", topic)
+    return read
 
 
 def report_unmatched(read: Scan, truths: Collection[Qrels], log: Log) -> None:
@@ -143,24 +118,6 @@ def wanted(truths: Iterable[Qrels]) -> dict[bytes, Collection[bytes]]:
     return out
 
 
-def _options(options: Mapping[str, Any]) -> dict[str, Any]:
-    for key, value in options.items():
-        kind = _OPTIONS.get(key)
-        if kind is None:
-            raise EvaluatorError(
-                f"the kind adhoc has no option {key[:40]!r}", f"it has {', '.join(_OPTIONS)}"
-            )
-        legal = isinstance(value, bool) if kind is bool else _positive(value)
-        if not legal:
-            expected = "a positive integer" if kind is int else "true or false"
-            raise EvaluatorError(f"the option {key} has to be {expected}")
-    return dict(options)
-
-
-def _positive(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
 def _note_subtopics(measures: list[Measure], qrels: Qrels, sink: Sink) -> None:
     """Say so beside the scores if a measure of subtopics has truths that know one subtopic only."""
     others = {m.text: m.foreign for m in measures if not m.own}
@@ -172,6 +129,7 @@ def _note_subtopics(measures: list[Measure], qrels: Qrels, sink: Sink) -> None:
 
 
 def _cross_check(
+    asked: bool | None,
     measures: list[Measure],
     qrels: Qrels,
     run: Path,
@@ -179,11 +137,10 @@ def _cross_check(
     request: Request,
     sink: Sink,
 ) -> None:
-    """Compare with ir_measures: all measures if the task asks for it, else those of ir_measures for small runs.
+    """Compare with ir_measures: all measures if the task asks for it, else (None) those of ir_measures for small runs.
 
     Raises :class:`EvaluatorError` for a difference; a run that cannot be compared gets a note.
     """
-    asked = request.options.get("cross_check")
     chosen = measures if asked else [m for m in measures if not m.own]
     if asked is False or not chosen:
         return

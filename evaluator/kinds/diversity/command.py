@@ -24,6 +24,7 @@ CUTOFFS = (4, 8, 16, 20)  # of the official files
 SPLITS = ("train", "dev", "test")
 MAX_CANDIDATES = 1000
 PRINTED = 50
+_TRUE, _FALSE = ("true", "yes", "1", "on"), ("false", "no", "0", "off")
 EPILOG = """scenarios:
   baseline   baseline queries
   explicit   perspective queries (the script's "--scenario perspective")
@@ -39,23 +40,13 @@ Explicit and implicit go to the same folder, so the second overwrites the first;
 
 
 def _boolean(text: str) -> bool:
-    words = {
-        "true": True,
-        "yes": True,
-        "1": True,
-        "on": True,
-        "false": False,
-        "no": False,
-        "0": False,
-        "off": False,
-    }
-    try:
-        return words[text.strip().lower()]
-    except KeyError:
-        raise argparse.ArgumentTypeError("say True or False") from None
+    word = text.strip().lower()
+    if word not in _TRUE + _FALSE:
+        raise argparse.ArgumentTypeError("say True or False")
+    return word in _TRUE
 
 
-def add_command(commands: Any) -> None:
+def add_commands(commands: Any) -> None:
     """Add the command to argparse's ``commands``."""
     parser = commands.add_parser(
         "perspective",
@@ -268,21 +259,22 @@ def _print_json(
 
     data: dict[str, Any] = {
         "schema_version": 1,
-        "status": "invalid" if log.invalid else "valid",
+        "status": log.status,
         "scenario": name,
         "split": args.split,
-        "findings": log.as_json() | {"kept": [f.as_json() for f in log.sorted()]},
+        "findings": log.with_kept(),
     }
     if result is not None:
-        data["relevance"] = [
-            {"k": k, "ndcg@k": a, "precision@k": b} for k, (a, b) in result.relevance.items()
-        ]
-        data["diversity"] = [
-            {"k": k, "alpha_ndcg@k": a, "kl_divergence@k": b} for k, (a, b) in result.diversity.items()
-        ]
+        heads = ("ndcg@k", "precision@k"), ("alpha_ndcg@k", "kl_divergence@k")
+        data["relevance"] = [{"k": k, **_named(heads[0], two)} for k, two in result.relevance.items()]
+        data["diversity"] = [{"k": k, **_named(heads[1], two)} for k, two in result.diversity.items()]
         data["diversity_per_variable"] = [
-            {"k": k, "socio_var": v, "alpha_ndcg@k": a, "kl_divergence@k": b}
-            for (k, v), (a, b) in result.variables.items()
+            {"k": k, "socio_var": name, **_named(heads[1], two)}
+            for (k, name), two in result.variables.items()
         ]
         data["output"] = str(folder)
     print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def _named(names: tuple[str, str], values: tuple[float, float]) -> dict[str, float]:
+    return dict(zip(names, values, strict=True))

@@ -107,7 +107,7 @@ def run_judges(args: argparse.Namespace) -> int:
     from evaluator.findings import Log
     from evaluator.formats.evaluations import Shape, read_judgments, read_shape
     from evaluator.formats.gold import read_gold
-    from evaluator.kinds.meta import counted, lacking
+    from evaluator.kinds.meta.judgments import counted, lacking
     from evaluator.measures.judging import Measure, total
     from schemas.debates import CRITERIA
 
@@ -124,21 +124,14 @@ def run_judges(args: argparse.Namespace) -> int:
         return 1
     debates = counted(labels, judged)
     counts = {c: total([debate[c] for debate in debates]) for c in CRITERIA}
-    values: dict[str, dict[str, float]] = {"official": {}, "beside": {}}
+    values: dict[str, dict[str, float]] = {}
     pending: dict[str, str] = {}
-    for group, names in (("official", OFFICIAL), ("beside", BESIDE)):
-        for criterion in CRITERIA:
-            for name in names:
-                measure = Measure(f"{name}@{criterion}")
-                if reason := lacking(measure, counts, judged):
-                    pending[f"{criterion} {name}"] = reason
-                else:
-                    values[group][f"{criterion} {name}"] = measure.value(counts)
-    for name in ("score", *BESIDE):
-        if reason := lacking(Measure(name), counts, judged):
-            pending[name] = reason
-        else:
-            values["official" if name == "score" else "beside"][name] = Measure(name).value(counts)
+    for group, names, means in (("official", OFFICIAL, ("score",)), ("beside", BESIDE, BESIDE)):
+        of_criteria = {f"{c} {name}": Measure(f"{name}@{c}") for c in CRITERIA for name in names}
+        measures = of_criteria | {name: Measure(name) for name in means}
+        reasons = {name: lacking(measure, counts, judged) for name, measure in measures.items()}
+        values[group] = {name: m.value(counts) for name, m in measures.items() if not reasons[name]}
+        pending |= {name: reason for name, reason in reasons.items() if reason}
     result = {
         "status": "valid",
         "values": values["official"],

@@ -1,0 +1,71 @@
+"""``evaluator check``: everything that is wrong with a run, without any truths."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from evaluator import registry
+from evaluator.errors import EvaluatorError
+from evaluator.findings import Log, plain
+from evaluator.request import Request, load
+
+
+def check(args: argparse.Namespace) -> int:
+    """Print everything that is wrong with a run. Returns 1 if it is invalid, else 0."""
+    from evaluator.kinds.base import checker, find
+
+    request = _request(args)
+    log = Log(str(args.run), request.severities, kept=request.max_findings)
+    checker(find(request.kind)).check(args.run, request.inputs, request, log)
+    if args.json:
+        print(json.dumps(_report(log), indent=2, ensure_ascii=False))
+    else:
+        print("\n".join([*log.lines_of(None), f"{log.file}: {log.summary()}"]))
+    return 1 if log.invalid else 0
+
+
+def _request(args: argparse.Namespace) -> Request:
+    """The request of the command line, or one for a TREC run; the options about such runs decide over it."""
+    if args.max_documents is not None and args.max_documents < 1:
+        raise EvaluatorError("--max-documents has to be at least 1", usage=True)
+    if args.request:
+        request = load(args.request)
+    else:
+        none = Path()
+        options = {"max_documents": sys.maxsize}
+        request = Request(
+            registry.DEFAULT, none, none, none, none, args.run.name, public=True, options=options
+        )
+    if not (args.topics or args.corpus or args.max_documents):
+        return request
+    if request.kind != registry.DEFAULT:
+        raise EvaluatorError(
+            f"--topics, --corpus and --max-documents mean nothing for the kind {request.kind}", usage=True
+        )
+    # An absolute path stands for itself when it is joined to the folder of the inputs.
+    return request._replace(
+        topics=str(args.topics.absolute()) if args.topics else request.topics,
+        corpus=str(args.corpus.absolute()) if args.corpus else request.corpus,
+        options={
+            **request.options,
+            **({"max_documents": args.max_documents} if args.max_documents else {}),
+        },
+    )
+
+
+def _report(log: Log) -> dict[str, Any]:
+    """What was found, as the JSON object that the runner reads."""
+    return {
+        "schema_version": 1,
+        "file": log.file,
+        "status": log.status,
+        "lines": log.lines,
+        "topics": log.answered,
+        "run_tag": None if log.tag is None else plain(log.tag.decode("utf-8", "backslashreplace"), 40),
+        "summary": log.summary(),
+        "findings": log.with_kept(),
+    }

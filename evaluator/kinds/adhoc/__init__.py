@@ -1,0 +1,1 @@
+"""Ad-hoc retrieval: rankings of documents in TREC's format."""

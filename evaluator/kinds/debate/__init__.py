@@ -1,0 +1,1 @@
+"""Debates of a simulated user with a software."""

@@ -1,0 +1,1 @@
+"""Ranked arguments, relevant and diverse: Perspective Argument Retrieval."""

@@ -1,0 +1,1 @@
+"""Judging the judges: judgments of debates, and leaderboards."""

@@ -1,0 +1,123 @@
+"""Form ``leaderboard``: the run is a leaderboard that a judge made, truths hold the one that it should be like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluator.errors import EvaluatorError
+from evaluator.findings import Log, show
+from evaluator.formats.leaderboards import Board, read_board, read_boards
+from evaluator.measures.boards import BEST, Comparison, align
+from evaluator.measures.correlation import LEAST
+from evaluator.request import Request
+from evaluator.scores import Sink
+
+
+def evaluate(run: Path, truths: Path, request: Request, options: Mapping[str, Any], sink: Sink) -> None:
+    """Check the leaderboard and correlate it with that of the truths."""
+    log = sink.findings
+    comparisons = {m.id: Comparison(m.measure) for m in request.measures}
+    names = {m.id: m.truths for m in request.measures}
+    boards = {
+        name: read_boards([truths / name], options["truth_format"]) for name in dict.fromkeys(names.values())
+    }
+    for i, comparison in comparisons.items():
+        values, _ = boards[names[i]].overall(comparison.truth, recompute=options["recompute"])
+        if len(values) < LEAST:
+            raise EvaluatorError(
+                f"the truth has fewer than {LEAST} runs for {comparison.truth[:60]!r}",
+                f"a correlation needs {LEAST}",
+            )
+    board = read_board(run, options["format"], log, max_bytes=request.max_bytes)
+    if log.invalid:
+        return
+    _lacking(board, comparisons.values(), log)
+    if log.invalid:
+        return
+    said: set[str] = set()
+    found = {
+        i: _compared(c, boards[names[i]], board, request, options, log, said) for i, c in comparisons.items()
+    }
+    if log.invalid:
+        return
+    for i, (value, topics, covered) in found.items():
+        sink.aggregate(i, value, topics=topics, covered=covered)
+
+
+def check(run: Path, request: Request, options: Mapping[str, Any], log: Log) -> None:
+    """Check the leaderboard alone."""
+    board = read_board(run, options["format"], log, max_bytes=request.max_bytes)
+    if not log.invalid:
+        _lacking(board, [Comparison(m.measure) for m in request.measures], log)
+
+
+def _lacking(board: Board, comparisons: Iterable[Comparison], log: Log) -> None:
+    """Report measures that the judge has to give and does not."""
+    known = set(board.measures)
+    wanted = {c.judge for c in comparisons} - {BEST}
+    for name in sorted(wanted - known):
+        log.add("F248", None, f"there is no value of the measure {show(name)}")
+    if not known and not wanted:
+        log.add("F248", None, "no measure has numbers")
+
+
+def _compared(
+    comparison: Comparison,
+    truths: Board,
+    board: Board,
+    request: Request,
+    options: Mapping[str, Any],
+    log: Log,
+    said: set[str],
+) -> tuple[float, int, int]:
+    """A comparison's value, the runs of the truth, and how many of them the judge has."""
+    truth, _ = truths.overall(comparison.truth, recompute=options["recompute"])
+    best: tuple[float, int] | None = None
+    for name in board.measures if comparison.judge == BEST else [comparison.judge]:
+        values, computed = board.overall(name, recompute=options["recompute"])
+        pair = align(truth, values, options["on_missing"])
+        if name not in said:
+            said.add(name)
+            if len(pair.missing) == len(truth) and options["on_missing"] != "error":
+                log.add("F028", None, f"none of the task's runs has a value of {show(name)}")
+            _report(name, pair.missing, pair.unknown, computed, request, options, log)
+        covered = len(truth) - len(pair.missing)
+        value = comparison.method.value(pair.truth, pair.judge)
+        if value is None:
+            if len(pair.judge) < LEAST:
+                log.add("F245", None, f"only {len(pair.judge)} runs have {show(name)}: {LEAST} are needed")
+            else:
+                log.add("F250", None, f"there is no order by {show(name)}: {comparison.method.text} counts 0")
+            value = 0.0
+        if best is None or value > best[0]:
+            best = value, covered
+    if best is None:  # no measure has numbers, and the task says that this is no error
+        return 0.0, len(truth), 0
+    return best[0], len(truth), best[1]
+
+
+def _report(
+    name: str,
+    missing: Any,
+    unknown: Any,
+    computed: list[str],
+    request: Request,
+    options: Mapping[str, Any],
+    log: Log,
+) -> None:
+    if missing and options["on_missing"] != "skip":
+        # Runs of a blinded dataset are not named.
+        which = f", such as {show(missing[0])}" if request.public else ""
+        message = f"{len(missing):,} runs have no value of {show(name)}{which}"
+        if options["on_missing"] == "error":
+            log.add("F245", None, message)
+        elif options["on_missing"] == "warn":
+            log.add("F246", None, f"{message}: they are left out")
+        else:
+            log.add("F246", None, f"{message}: they count 0")
+    if unknown:
+        log.add("F247", None, f"{len(unknown):,} runs are none of the task's, such as {show(unknown[0])}")
+    if computed and not options["recompute"]:
+        log.add("F249", None, f"{len(computed):,} runs have no line of {show(name)} for all topics")

@@ -1,0 +1,1 @@
+"""Report generation: cited reports, judged by nuggets and sources."""

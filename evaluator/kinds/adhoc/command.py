@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
+from schemas.details import Detail
 
 if TYPE_CHECKING:
     from evaluator.formats.qrels import Qrels
@@ -103,7 +104,7 @@ def _cross_checked(
     from evaluator.measures.crosscheck import cross_check, incomparable
 
     if why := incomparable(log, double=double):
-        print(f"{log.file}: not cross-checked with ir_measures: {why}", file=sys.stderr)
+        print(f"{log.file}: {Detail(why)}", file=sys.stderr)
     elif (found := cross_check(measures, qrels, path, values)) is not None:
         raise EvaluatorError(f"the cross-check of {found[0]} with ir_measures failed", found[1])
 

@@ -26,7 +26,7 @@ from schemas.debates import CRITERIA, parse, transcript_digest
 from schemas.debates import digest_of_lines as of_lines
 
 ROOT = Path(__file__).parents[3]
-REAL = Path(__file__).parents[2] / "evaluator" / "debate" / "genirsim" / "simulations.jsonl"
+REAL = ROOT / "tests/evaluator/kinds/debate/genirsim/simulations.jsonl"
 CLAIMS = [
     {"id": "touche25-rad-cmv-1", "claim": "Zoos are cruel.", "description": "A long post."},
     {"id": "touche25-rad-cmv-2", "claim": 'He said "no".', "description": "Another."},

@@ -17,7 +17,7 @@ from schemas.external import external_kinds, options_schema
 @lru_cache(maxsize=64)
 def schema(name: str) -> dict[str, Any]:
     """The schema of that name, for example ``task`` or ``kinds/adhoc``; not to be changed. Raises KeyError."""
-    if not re.fullmatch(r"(?:kinds/)?[a-z0-9][a-z0-9-]{0,39}", name):
+    if not re.fullmatch(r"(?:(?:kinds|services)/)?[a-z0-9][a-z0-9-]{0,39}", name):
         raise KeyError(name)
     path = Path(__file__).parent / f"{name}.schema.json"
     try:
@@ -27,6 +27,14 @@ def schema(name: str) -> dict[str, Any]:
         if kind == name or kind not in external_kinds():
             raise KeyError(name) from None
         found = options_schema(kind)
+    # Each service of task.yaml has a file of its own, whose references are to the task's definitions.
+    if name == "task":
+        found["properties"]["services"]["properties"] = {
+            file.name.partition(".")[0]: json.loads(file.read_text("utf-8"))
+            for file in sorted((path.parent / "services").glob("*.schema.json"))
+        }
+    elif name.startswith("services/"):
+        found["$defs"] = schema("task")["$defs"]
     return found
 
 

@@ -27,7 +27,7 @@ KINDS: Mapping[str, str] = {
     "stopped": "stopped by a person",
     "ended-outside": "{how:text}",
     "reachable-ended": "the {part:text} ended while the run went on ({how:end}{said:more})",
-    "reachable-silent": "the argument index stopped answering: {how:end}{said:more}",
+    "reachable-silent": "the {part:text} stopped answering: {how:end}{said:more}",
     "wall-clock": "killed after {limit:seconds} s",
     "not-started": "could not be started: {error:text}",
     "memory": "exit code {code:int}; limit {limit:mebibytes}",

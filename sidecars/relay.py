@@ -1,4 +1,4 @@
-"""The relay between a room without a network and the Unix sockets that lead out of it.
+"""The relay between a loopback without a network and the Unix sockets that lead out of it.
 
 ::
 
@@ -30,8 +30,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 from sidecars.http import IDLE_SECONDS
@@ -45,8 +45,8 @@ PATH = re.compile(r"/[A-Za-z0-9/._-]{1,100}")  # nothing that means something in
 
 
 @dataclass(frozen=True)
-class Way:
-    """One direction: the command that serves it, and how to find out that it listens."""
+class Direction:
+    """A direction in which connections are made: the command that serves it, and how to find out that it listens."""
 
     name: str
     command: tuple[str, ...]
@@ -58,23 +58,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Relay until SIGTERM; see the module for the exit codes."""
     given = _parser().parse_args(arguments)
     try:
-        ways = list(_ways(given))
+        _check(given)
     except ValueError as error:
         print(f"relay: {error}", file=sys.stderr)
         return 2
+    directions = list(_directions(given))
     ending = threading.Event()
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        ending.set()
-
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, end)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
     running: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        for way in ways:
-            way.prepare()
-            running[way.name] = _start(way)
-        return _watch(ways, running, ending)
+        for direction in directions:
+            direction.prepare()
+            running[direction.name] = _start(direction)
+        return _watch(directions, running, ending)
     except OSError as error:
         print(f"relay: {error}", file=sys.stderr)
         return 1
@@ -83,12 +80,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _end(process)
 
 
-def _watch(ways: Sequence[Way], running: dict[str, subprocess.Popen[bytes]], ending: threading.Event) -> int:
-    """Wait for the end, ours or that of a socat."""
+def _watch(
+    directions: Sequence[Direction], running: dict[str, subprocess.Popen[bytes]], ending: threading.Event
+) -> int:
+    """Say ``ready`` when all directions listen, then wait for the end: ours (0), or that of a socat (1).
+
+    A socat cannot say when it listens, so each direction is tried out until a connection succeeds.
+    """
     give_up = time.monotonic() + START_SECONDS
-    waiting = list(ways)
+    waiting = list(directions)
     while not ending.wait(0.02 if waiting else 0.2):
-        waiting = [way for way in waiting if not way.listens()]
+        waiting = [direction for direction in waiting if not direction.listens()]
         for name, process in running.items():
             if process.poll() is not None:
                 print(f"relay: socat for the {name} ended with code {process.returncode}", file=sys.stderr)
@@ -97,71 +99,76 @@ def _watch(ways: Sequence[Way], running: dict[str, subprocess.Popen[bytes]], end
             print(f"relay: the {waiting[0].name} does not listen", file=sys.stderr)
             return 1
         if not waiting and give_up:
-            give_up = 0.0
+            give_up = 0.0  # said once; from now on there is nothing to wait for
             print("ready", flush=True)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m sidecars.relay", description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--listen-socket", type=Path, help="socket to listen on, for --to-port")
-    parser.add_argument("--to-port", type=int, help="port on the loopback that its connections go to")
-    parser.add_argument("--listen-port", type=int, help="port on the loopback to listen on, for --to-socket")
-    parser.add_argument("--to-socket", type=Path, help="socket that its connections go to")
-    parser.add_argument(
-        "--max-children", type=int, default=32, help="connections at the same time a direction (default 32)"
-    )
-    parser.add_argument(
-        "--idle",
-        type=int,
-        default=IDLE_SECONDS,
-        help="seconds without a byte after which a connection is closed (default: a week)",
-    )
+    add = parser.add_argument
+    add("--listen-socket", type=Path, help="socket to listen on, for --to-port")
+    add("--to-port", type=int, help="port on the loopback that its connections go to")
+    port = "port on the loopback to listen on, for --to-socket; repeatable, each with a socket"
+    add("--listen-port", type=int, action="append", default=[], help=port)
+    add("--to-socket", type=Path, action="append", default=[], help="socket that its connections go to")
+    add("--max-children", type=int, default=32, help="connections at the same time a direction (default 32)")
+    idle = "seconds without a byte after which a connection is closed (default: a week)"
+    add("--idle", type=int, default=IDLE_SECONDS, help=idle)
     return parser
 
 
-def _ways(given: argparse.Namespace) -> Iterator[Way]:
-    """The directions that the arguments ask for. Raises ValueError."""
+def _check(given: argparse.Namespace) -> None:
+    """Raise ValueError for arguments that cannot be meant."""
+    ports, sockets = given.listen_port, given.to_socket
     if (given.listen_socket is None) != (given.to_port is None):
         raise ValueError("--listen-socket and --to-port belong together")
-    if (given.listen_port is None) != (given.to_socket is None):
+    if len(ports) != len(sockets):
         raise ValueError("--listen-port and --to-socket belong together")
-    if given.listen_socket is None and given.listen_port is None:
+    if given.listen_socket is None and not ports:
         raise ValueError("there is nothing to relay")
-    for port in (given.to_port, given.listen_port):
+    for port in (given.to_port, *ports):
         if port is not None and not 0 < port < 65536:
             raise ValueError(f"{port} is not a port")
-    if given.listen_port is not None and given.listen_port == given.to_port:
+    if given.to_port in ports:
         raise ValueError("the relay and the software cannot have the same port")
-    for path in (given.listen_socket, given.to_socket):
+    if len(set(ports)) < len(ports):
+        raise ValueError("a port can be listened on once")
+    for path in (given.listen_socket, *sockets):
         if path is not None and not PATH.fullmatch(str(path)):
             raise ValueError("a socket needs an absolute path of letters, digits, '.', '_' and '-'")
     if given.max_children < 1 or given.idle < 1:
         raise ValueError("--max-children and --idle are at least 1")
+
+
+def _directions(given: argparse.Namespace) -> Iterator[Direction]:
+    """The directions that the arguments ask for."""
     socat = ("socat", "-T", str(given.idle), "-t", str(HALF_CLOSED))
+    # A child a connection. Those that find none free wait in the backlog of their own direction.
     many = f"fork,max-children={given.max_children},backlog={max(given.max_children, 16)}"
-    if given.listen_socket is not None:
-        path = given.listen_socket
-        yield Way(
+    if (path := given.listen_socket) is not None:
+        yield Direction(
             f"socket {path}",
             (
                 *socat,
+                # Whoever mounts the socket's volume may connect: sidecars run under another user than the relay's client.
                 f"UNIX-LISTEN:{path},{many},mode=0666",
                 f"TCP4:{LOOPBACK}:{given.to_port},connect-timeout={CONNECT_SECONDS},nodelay",
             ),
             lambda: _open_to_all(path) and _accepts(socket.AF_UNIX, str(path)),
             lambda: _make_room(path),
         )
-    if given.listen_port is not None:
-        yield Way(
-            f"port {given.listen_port}",
+    for port, target in zip(given.listen_port, given.to_socket, strict=True):
+        yield Direction(
+            f"port {port}",
             (
                 *socat,
-                f"TCP4-LISTEN:{given.listen_port},bind={LOOPBACK},reuseaddr,nodelay,{many}",
-                f"UNIX-CONNECT:{given.to_socket}",
+                # reuseaddr: a port that a connection of before still holds in TIME_WAIT can be listened on again.
+                f"TCP4-LISTEN:{port},bind={LOOPBACK},reuseaddr,nodelay,{many}",
+                f"UNIX-CONNECT:{target}",
             ),
-            lambda: _accepts(socket.AF_INET, (LOOPBACK, given.listen_port)),
-            lambda: _is_free(given.listen_port),
+            partial(_accepts, socket.AF_INET, (LOOPBACK, port)),
+            partial(_is_free, port),
         )
 
 
@@ -197,9 +204,9 @@ def _is_free(port: int) -> None:
         probe.bind((LOOPBACK, port))
 
 
-def _start(way: Way) -> subprocess.Popen[bytes]:
+def _start(direction: Direction) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
-        way.command,
+        direction.command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -221,6 +228,7 @@ def _pass_on(stream: IO[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a socat with all its children, which are in its process group: politely, after a second by force."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)

@@ -17,7 +17,7 @@ import schemas
 from runner.engines.base import ContainerSpec, Engine, Handle, Mount, Session, Volume
 from runner.execution.contract import DETAILS, MAX_RESULT_BYTES, RESULT_FILES, contract_problem
 from runner.execution.evaluator import Evaluator
-from runner.execution.workflows.gateway import GatewayFacts, GatewayRoom, prepare_gateway, refusal
+from runner.execution.workflows.gateway import GatewayFacts, GatewayRoom, refusal
 from runner.model.clock import SystemClock, stamp
 from runner.model.container import Exit
 from runner.model.limits import MIB
@@ -173,7 +173,7 @@ def _gateway(session: Session, evaluator: Evaluator) -> GatewayRoom | None:
     if service is None:
         return None
     assert setup is not None, "an evaluator that asks models needs the image of the gateway"
-    return prepare_gateway(session, service, setup.sidecars, key=gateway_key(service), known=setup.replies)
+    return GatewayRoom(session, service, setup.sidecars, key=gateway_key(service), known=setup.replies)
 
 
 def _logs(handle: Handle, staging: Path, cap: int) -> None:

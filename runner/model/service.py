@@ -9,9 +9,6 @@ from typing import Any, Literal
 
 from runner.model.limits import Limits
 
-SERVICES = ("search", "user", "gateway")
-
-
 Mode = Literal["debate", "judge"]
 
 
@@ -61,9 +58,3 @@ class Service:
     options: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     prompts: Path | None = None
-
-
-FOLDER = "/gateway"  # where clients find the socket
-
-
-SOCKET = f"{FOLDER}/gateway.sock"

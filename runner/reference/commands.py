@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from runner.model.sidecars import SIDECARS
 from runner.reference.asking import commands_of
 from runner.reference.tables import NOTE, cell
 
@@ -30,7 +31,6 @@ _ARGUE = tuple(
     ("argue", *rest)
     for rest in ((), ("score",), ("agreement",), ("correlation",), ("consistency",), ("canaries",))
 )
-_BESIDE = ("search", "user", "gateway", "driver", "relay")
 _SIDECARS = """\
 The runner starts these in containers beside a software that is a server ([interactive software](interactive.md)). They also start
 by hand, so that foreign clients can be pointed at them. More about [the argument index](search.md), [the simulated
@@ -51,7 +51,9 @@ def command_lines() -> str:
             for own in commands_of("evaluator", " ".join(("evaluator", *words)), *words):
                 parts += _program(own)
     parts += ["# Containers beside a software\n", _SIDECARS]
-    for name in _BESIDE:
+    rows = (f"| `{name}` | {cell(spec.about)} |" for name, spec in SIDECARS.items())
+    parts.append("\n".join(("| container | what it does |", "|---|---|", *rows, "")))
+    for name in dict.fromkeys(spec.program for spec in SIDECARS.values()):
         for entry in commands_of(f"sidecars.{name}", f"python -m sidecars.{name}"):
             parts += _program(entry)
     return "\n".join(parts)

@@ -13,12 +13,13 @@ import schemas
 from runner.model.mapping import rows
 from runner.model.problems import Pointer, Problems
 from runner.model.service import INPUT_OF, OUTPUT_OF
+from runner.model.sidecars import SIDECARS
 from runner.tasks.data_files import inside, within
 from schemas.endpoint import address_problems
 
 Raw = Mapping[str, Any]
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
-ARGUMENTS = ("arguments.jsonl", "arguments.jsonl.gz")
+ARGUMENTS = SIDECARS["search"].files
 MAX_DIMENSIONS = 4096
 
 
@@ -82,8 +83,10 @@ def _check_use(data: Raw, problems: Problems) -> None:
         ("evaluator", "gateway"): data.get("evaluator", {}).get("gateway") is True,
         ("services", "user", "llm"): "llm" in services.get("user", {}),
     }
-    if "search" in services and not interactive:
-        problems.add(("services", "search"), "only interactive software can reach an index", "remove it")
+    for name in services:
+        if SIDECARS[name].port is not None and not interactive:
+            what = f"only interactive software can reach the {SIDECARS[name].title}"
+            problems.add(("services", name), what, "remove it")
     if "user" in services and (judges or not interactive):
         problems.add(("services", "user"), "the simulated user is for mode debate only", "remove it")
     if "gateway" in services and not any(asking.values()):
@@ -154,8 +157,9 @@ def _check_apart(folder: Path, data: Raw, name: str, path: str, problems: Proble
 
 def data_problem(name: str, files: Collection[str]) -> str:
     """What is wrong with the files of a service's data; empty when nothing is."""
-    there = any(file in files for file in ARGUMENTS)
-    return "" if there else f"the data of {name} hold no {ARGUMENTS[0]} (or .gz)"
+    wanted = SIDECARS[name].files
+    missing = wanted and not any(file in files for file in wanted)
+    return f"the data of {name} hold no {wanted[0]} (or .gz)" if missing else ""
 
 
 def vector_problems(name: str, files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from runner.model.service import SOCKET, Service
+from runner.model.service import Service
+from runner.model.sidecars import socket_path
 from runner.model.task import Dataset, Task
 
 SERVICES = "/services"
@@ -25,7 +26,7 @@ def request(
     paths: dict[str, str | None] = {"run": "/in/run", "inputs": "/inputs", "truths": "/truths"}
     paths["output"] = "/out"
     paths["services"] = SERVICES if with_data(task) else None
-    paths["gateway"] = SOCKET if task.evaluation_gateway else None
+    paths["gateway"] = socket_path("gateway") if task.evaluation_gateway else None
     return {
         "schema_version": 1,
         "kind": task.kind,

@@ -14,19 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.model.limits import GIB, MIB, Limits, parse_duration, parse_limits, parse_size
-from runner.model.service import SERVICES, Interaction, Service
+from runner.model.limits import Limits, parse_duration, parse_limits, parse_size
+from runner.model.service import Interaction, Service
+from runner.model.sidecars import SIDECARS, limits_of_room, services_of_tasks, socket_path
 from runner.tasks.data_files import files_digest, folder_files
-
-# What the sidecars may use unless task.yaml says otherwise. Their processors are no reservation: they mostly wait.
-SERVICE_LIMITS: Mapping[str, Limits] = {
-    "search": Limits(memory=GIB, tmp=512 * MIB, open_files=4096),
-    "user": Limits(memory=512 * MIB),
-    "gateway": Limits(memory=512 * MIB, open_files=4096),
-}
-DRIVER_LIMITS = Limits(memory=512 * MIB, open_files=4096)
-RELAY_LIMITS = Limits(memory=128 * MIB, pids=256, open_files=4096)
-WATCH_LIMITS = Limits(memory=64 * MIB, pids=16)
 
 
 def parse_interaction(row: Mapping[str, Any] | None) -> Interaction | None:
@@ -45,8 +36,8 @@ def parse_interaction(row: Mapping[str, Any] | None) -> Interaction | None:
 
 
 def parse_services(folder: Path, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Service]:
-    """The services of a definition that was found to be right, in the order of :data:`SERVICES`."""
-    return {name: _service(folder, name, rows[name]) for name in SERVICES if name in rows}
+    """The services of a definition that was found to be right, in the order of :data:`SIDECARS`."""
+    return {name: _service(folder, name, rows[name]) for name in services_of_tasks() if name in rows}
 
 
 def _service(folder: Path, name: str, row: Mapping[str, Any]) -> Service:
@@ -57,39 +48,27 @@ def _service(folder: Path, name: str, row: Mapping[str, Any]) -> Service:
         data=folder / row["data"] if "data" in row else None,
         image=row.get("image"),
         options={key: value for key, value in row.items() if key not in apart},
-        limits=parse_limits(row.get("limits", {}), SERVICE_LIMITS[name]),
+        limits=parse_limits(row.get("limits", {}), SIDECARS[name].limits),
         prompts=folder / prompts if prompts else None,
     )
 
 
 def service_env(interaction: Interaction, services: Mapping[str, Service]) -> dict[str, str]:
-    """What tells a server where things are: its port, and the argument index under the names that clients look for."""
+    """What the environment of a software that is a server says: its port, and where it finds the services."""
     env = {"PORT": str(interaction.port)}
-    search = services.get("search")
-    if search is not None:
-        address = f"http://127.0.0.1:{search_port(search)}{search.options.get('prefix', '/arguments')}"
-        index = str(search.options.get("index", "claimrev"))
-        env |= {"ARGUMENTS_URL": address, "ELASTICSEARCH_URL": address, "ARGUMENTS_INDEX": index}
+    for name, service in services.items():
+        env |= SIDECARS[name].env(service)
     return env
 
 
-def search_port(service: Service) -> int:
-    """The port of the loopback address at which the software finds the argument index."""
-    return int(service.options.get("port", 9200))
-
-
 def room_limits(limits: Limits, services: Mapping[str, Service], *, interactive: bool) -> Limits:
-    """What a whole room needs at once: ``limits`` of its main container, with the sidecars' memory added.
+    """What all containers of a run need at once: ``limits`` of the main one, with the sidecars' memory added.
 
-    ``interactive`` counts driver and relay too, and what watches the index. Processors stay those of the main container: while it computes,
-    the others wait for it.
+    ``interactive`` counts those that every interactive run has, too. Processors stay those of the main container: while it
+    computes, the others wait for it.
     """
-    beside = [service.limits for service in services.values()]
-    if interactive:
-        beside += [DRIVER_LIMITS, RELAY_LIMITS]
-        beside += [WATCH_LIMITS] if "search" in services else []
-        beside += [RELAY_LIMITS for service in services.values() if service.image is not None]
-    return replace(limits, memory=limits.memory + sum(one.memory for one in beside))
+    others = limits_of_room(services) if interactive else [service.limits for service in services.values()]
+    return replace(limits, memory=limits.memory + sum(one.memory for one in others))
 
 
 def services_of_run(services: Mapping[str, Service]) -> dict[str, Service]:
@@ -121,15 +100,13 @@ def driver_settings(
 
     ``seconds`` is the time for the whole run, ``ended`` the file that appears when the software's container has ended.
     """
-    asked = (
-        {"socket": "/user/user.sock", "model": str(user.options.get("model", "base-user"))} if user else None
-    )
+    model = str(user.options.get("model", "base-user")) if user else ""
     return {
         "schema_version": 1,
         "mode": talk.mode,
         "input": f"/inputs/{talk.input}",
-        "software": {"socket": "/software/software.sock", "port": talk.port},
-        "user": asked if talk.mode == "debate" else None,
+        "software": {"socket": socket_path("software"), "port": talk.port},
+        "user": {"socket": socket_path("user"), "model": model} if user and talk.mode == "debate" else None,
         "turns": talk.turns,
         "concurrency": talk.concurrency,
         "seed": talk.seed,

@@ -17,7 +17,6 @@ PATHS = (
     "/user/user.sock",
     "/software/software.sock",
     "/search/search.sock",
-    "/sock/software.sock",
 )
 
 

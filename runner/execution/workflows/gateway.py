@@ -7,7 +7,6 @@ and what models answered is taken out at the end, whatever became of the rest.
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -17,13 +16,16 @@ from typing import Any
 from runner.engines.base import ContainerSpec, Handle, Mount, Session, Volume
 from runner.execution.replies import learn, snapshot
 from runner.execution.spending import CALLS, Spent, calls, charge, spent, used_by
+from runner.execution.workflows.starting import last_words, wait_ready
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.model.limits import GIB, MIB, parse_duration
-from runner.model.service import FOLDER, SOCKET, Service
+from runner.model.service import Service
+from runner.model.sidecars import socket_path
 from schemas.details import Detail
 
 KIB = 1024
+FOLDER = "/gateway"  # where clients find the socket
 REPLIES = "replies.jsonl"
 READY = 30.0
 _SLACK = 4 * MIB
@@ -76,10 +78,24 @@ def gateway_config(service: Service, gone: Spent = Spent()) -> dict[str, Any]:
 
 
 class GatewayRoom:
-    """A gateway of one session. Made by :func:`prepare_gateway`, which names its volumes; then ``start``."""
+    """A gateway of one session.
+
+    Args:
+        session: Where it is to run. Its volumes are named at once, :meth:`start` starts it.
+        service: What task.yaml says about it.
+        image: The platform's image of sidecars.
+        key: What the organiser's environment holds (:func:`runner.tasks.services.gateway_key`).
+        known: The file of what models answered before.
+    """
 
     def __init__(
-        self, session: Session, service: Service, image: ImageRef, key: str | None, known: Path | None
+        self,
+        session: Session,
+        service: Service,
+        image: ImageRef,
+        *,
+        key: str | None,
+        known: Path | None = None,
     ) -> None:
         self._session, self._service, self._image, self._known = session, service, image, known
         self._key = key
@@ -118,7 +134,14 @@ class GatewayRoom:
             Mount(self._log, "/log", read_only=False),
             Mount(self.socket, FOLDER, read_only=False),
         ]
-        command += ["--socket", SOCKET, "--log", f"/log/{CALLS}", "--replies", f"/log/{REPLIES}"]
+        command += [
+            "--socket",
+            socket_path("gateway"),
+            "--log",
+            f"/log/{CALLS}",
+            "--replies",
+            f"/log/{REPLIES}",
+        ]
         if self._replies is not None:
             with snapshot(self._known) as copy:
                 if copy is not None:
@@ -142,18 +165,15 @@ class GatewayRoom:
     def ready(self, deadline: float = READY) -> None:
         """Wait until it listens. Raises :class:`PlatformError` when it ends before or takes longer."""
         assert self.handle is not None
-        until = time.monotonic() + deadline
-        while True:
-            if b"ready" in self.handle.logs("stdout", 4 * KIB).split():
-                return
-            ended = self.handle.ended()
-            if ended or time.monotonic() >= until:
-                raise PlatformError(
-                    "the gateway did not start",
-                    why=f"It {'ended' if ended else f'was not ready within {deadline:g} s'}. {self._last_words()}".strip(),
-                    fix="look at services.gateway in task.yaml: its network, and that address and models are right",
-                )
-            time.sleep(0.1)
+        handle = self.handle
+        fix = "look at services.gateway in task.yaml: its network, and that address and models are right"
+
+        def check() -> None:
+            if handle.ended():
+                why = f"It ended. {last_words(handle)}".strip()
+                raise PlatformError("the gateway did not start", why=why, fix=fix)
+
+        wait_ready(handle, "gateway", deadline, check, fix=fix)
 
     def finish(self, staging: Path) -> GatewayFacts:
         """End it and take out its logs: ``calls.jsonl``, ``replies.jsonl`` and ``logs/gateway.log`` in ``staging``."""
@@ -178,24 +198,6 @@ class GatewayRoom:
             learn(self._known, staging / REPLIES)
             charge(self._known, facts.used, price)
         return facts
-
-    def _last_words(self) -> str:
-        import schemas
-
-        assert self.handle is not None
-        text = self.handle.logs("stderr", 4 * KIB).decode("utf-8", "replace").strip()
-        return schemas.show(text.splitlines()[-1], 300) if text else ""
-
-
-def prepare_gateway(
-    session: Session, service: Service, image: ImageRef, *, key: str | None, known: Path | None = None
-) -> GatewayRoom:
-    """A gateway for ``session``, not started yet: only its volumes are named.
-
-    ``image`` is the platform's image of sidecars, ``key`` what the organiser's environment holds
-    (:func:`runner.tasks.services.gateway_key`), ``known`` the file of what models answered before.
-    """
-    return GatewayRoom(session, service, image, key, known)
 
 
 def read_calls(path: Path, *, replay: bool, price: Mapping[str, float] | None = None) -> GatewayFacts:

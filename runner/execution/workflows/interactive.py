@@ -1,4 +1,4 @@
-"""The interactive workflow: the software is a server, and a driver of ours talks to it in a closed room.
+"""The interactive workflow: the software is a server, and a driver of ours talks to it over sockets alone.
 
 What the software does ends in its turns' records and in the verdict. Three things are kept apart all the way: the
 software's own failures; those of servers that it can reach (the argument index and the relay: ``disputed``,
@@ -12,20 +12,21 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.engines.base import Cancelled, Engine, Handle, Session
+from runner.engines.base import Cancelled, Engine, Handle
 from runner.execution.job import Executed, Job
 from runner.execution.workflows.gateway import refusal
-from runner.execution.workflows.servers import REPORT, SERVED, TURNS, USER_READY, Servers
-from runner.execution.workflows.starting import PARTS, WORDS, refused, wait_ready
+from runner.execution.workflows.servers import REPORT, SERVED, TURNS, Servers
+from runner.execution.workflows.starting import WORDS, unusable
 from runner.model.clock import SystemClock, stamp
 from runner.model.container import Collected, Exit
 from runner.model.errors import PlatformError
+from runner.model.sidecars import SIDECARS
 from runner.model.verdict import Facts, decide
 from schemas.details import Detail
 
@@ -35,20 +36,7 @@ GRACE = 60.0  # seconds that the driver may take beyond the end of the run's tim
 JOIN = 15.0  # seconds for the driver to put together what it has, when it is stopped
 TURN_BYTES = 256 * 1024
 
-REACHABLE = {"search": "argument index", "search-relay": "argument index", "relay": "relay"}
-OURS = ("gateway", "user")  # the second may end because of the first
-
-
-class _Cancelled(Exception):
-    """A person stopped the run before there was a software to stop."""
-
-
-class _Disputed(Exception):
-    """A server that the software can reach has failed while the software ran; ``detail`` says how."""
-
-    def __init__(self, detail: Detail) -> None:
-        super().__init__(str(detail))
-        self.detail = detail
+USER_READY = SIDECARS["user"].ready  # what the driver gives the user before the first debate
 
 
 @dataclass
@@ -74,14 +62,14 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     started = stamp(SystemClock().now())
     (staging / "output").mkdir()
     (staging / "logs").mkdir()
-    course, platform = _RunFacts(), None
+    facts, platform = _RunFacts(), None
     try:
         labels = {"run": job.run_id, "team": job.team}
         visibility = job.dataset.visibility
         with engine.session(attempt_id, labels=labels, visibility=visibility, cancelled=cancelled) as session:
-            _in_the_room(job, engine, session, staging, cancelled, course)
-    except (_Cancelled, Cancelled):
-        course.exit = Exit(code=None, killed="cancel")
+            _execute(Servers(job, engine, session, cancelled), staging, facts)
+    except Cancelled:
+        facts.exit = Exit(code=None, killed="cancel")
     except PlatformError as error:
         if error.code in ("E301", "E305", "E311"):
             # An engine that is gone, or can never give what the task asks for, says nothing about this run.
@@ -89,185 +77,157 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
         platform = Detail("platform", what=error.what, why=error.why)
         if error.code == "E402":
             # It would end in the same way again: the outcome is held for the organiser at once.
-            then = f"runner evaluate --run {job.run_id} --force"
             why = error.why.rstrip(".")
-            platform = Detail("task-files", what=error.what, why=why, fix=error.fix, then=then)
-        if cancelled() or (course.exit is not None and course.exit.killed == "cancel"):
-            # What a killed room looks like from inside is no failure of ours.
-            platform, course.exit = None, Exit(code=None, killed="cancel")
-    if course.refusal is not None and course.disputed is None:
-        # Whatever it looked like from inside, the user could not go on: for a reason that the organiser has to mend.
-        platform = course.refusal
-    run_file = job.task.output if job.task.output in course.collected.files else None
-    facts = Facts(
-        exit=course.exit,
+            platform = Detail("task-files", what=error.what, why=why, fix=error.fix, then=_again(job))
+        if cancelled() or (facts.exit is not None and facts.exit.killed == "cancel"):
+            # What a killed run looks like to its other containers is no failure of ours.
+            platform, facts.exit = None, Exit(code=None, killed="cancel")
+    if facts.refusal is not None and facts.disputed is None:
+        # Whatever it looked like to the others, the user could not go on: for a reason that the organiser has to correct.
+        platform = facts.refusal
+    run_file = job.task.output if job.task.output in facts.collected.files else None
+    decided = Facts(
+        exit=facts.exit,
         output_present=run_file is not None,
         output_full=False,
         platform=platform,
-        unhealthy=course.unhealthy,
-        disputed=course.disputed,
-        ready=course.ready,
-        notes=course.notes,
+        unhealthy=facts.unhealthy,
+        disputed=facts.disputed,
+        ready=facts.ready,
+        notes=facts.notes,
     )
-    verdict = decide(facts, job.limits, job.task.output)
-    return Executed(verdict, course.exit, course.collected, run_file, started, stamp(SystemClock().now()))
+    verdict = decide(decided, job.limits, job.task.output)
+    return Executed(verdict, facts.exit, facts.collected, run_file, started, stamp(SystemClock().now()))
 
 
-def _in_the_room(
-    job: Job,
-    engine: Engine,
-    session: Session,
-    staging: Path,
-    cancelled: Callable[[], bool],
-    course: _RunFacts,
-) -> None:
-    servers = Servers(job, engine, session)
+def _again(job: Job) -> str:
+    return f"runner evaluate --run {job.run_id} --force"
+
+
+def _execute(servers: Servers, staging: Path, facts: _RunFacts) -> None:
+    """Start all containers, wait for the driver, and take out what was written; whatever happens, keep the logs.
+
+    Raises:
+        Cancelled: A person stopped the run before there was a software.
+        PlatformError: Something of ours failed. What is known by then is in ``facts``.
+    """
+    job, logs = servers.job, staging / "logs"
     software: Handle | None = None
     try:
-        relay = _prepare(servers, cancelled)
-        software = servers.start_software(relay)
-        begun = time.monotonic()
+        software = servers.start_software(servers.start_all())
+        until = time.monotonic() + job.limits.wall_clock + USER_READY + GRACE
         driver = servers.start_driver(job.limits.wall_clock)
         try:
-            _Watch(servers, software, driver, begun, cancelled).until_done()
-        except _Disputed as dispute:
-            course.disputed = dispute.detail
-        except _Cancelled:
+            facts.disputed = _watch(servers, software, until)
+        except Cancelled:
             # Also when it had ended by itself a moment before.
-            course.exit = replace(software.wait(0, lambda: True), killed="cancel")
+            facts.exit = replace(software.wait(0, lambda: True), killed="cancel")
             return
-        course.exit = software.stop()
-        if course.exit.killed != "cancel":
-            _conclude(job, servers, driver, staging, course)
+        facts.exit = software.stop()
+        if facts.exit.killed != "cancel":
+            _conclude(servers, driver, staging, facts)
     finally:
         if software is not None:
             for stream in ("stdout", "stderr"):
-                text = software.logs(stream, job.limits.log)  # type: ignore[arg-type]
-                (staging / "logs" / f"{stream}.log").write_bytes(text)
-        servers.keep_logs(staging / "logs")
+                (logs / f"{stream}.log").write_bytes(software.logs(stream, job.limits.log))  # type: ignore[arg-type]
+        servers.keep_logs(logs)
         if servers.gateway is not None:
-            facts = servers.gateway.finish(staging)
-            course.refusal = refusal(
-                job.services["gateway"], facts, f"runner evaluate --run {job.run_id} --force"
-            )
+            asked = servers.gateway.finish(staging)
+            facts.refusal = refusal(job.services["gateway"], asked, _again(job))
 
 
-def _prepare(servers: Servers, cancelled: Callable[[], bool]) -> Handle:
-    """Everything that has to be there before the software; returns the relay."""
+def _watch(servers: Servers, software: Handle, until: float) -> Detail | None:
+    """Look after all containers until the driver has done its work. An engine that is away for a moment is waited for.
 
-    def give_up() -> None:
-        if cancelled():
-            raise _Cancelled
+    Returns:
+        None, or how a server that the software can reach has failed meanwhile.
 
-    def wait(handle: Handle, what: str, seconds: float) -> None:
-        name = next(name for name, one in servers.handles.items() if one is handle)
-        words = "search" if name == "watch" else name
-        wait_ready(handle, what, seconds, look, lambda: servers.last_words(words, WORDS))
-
-    def look() -> None:
-        """Whatever has ended by now is missing: not only the one that is waited for."""
-        give_up()
-        for name, handle in servers.handles.items():
-            if handle.ended():
-                if handle.wait(0).killed == "cancel":
-                    raise _Cancelled
-                raise servers.ended_early(name)
-
-    try:
-        give_up()
-        servers.start_user()
-        give_up()
-        servers.start_search(wait)
-        return servers.start_relay(wait)
-    except PlatformError as error:
-        if error.code != "E301":
-            look()  # what is said of one that cannot be joined is less than why it has ended
-        raise
-
-
-class _Watch:
-    """Looks after all containers until the driver has done its work."""
-
-    def __init__(
-        self, servers: Servers, software: Handle, driver: Handle, begun: float, cancelled: Callable[[], bool]
-    ) -> None:
-        self.servers, self.software, self.driver, self.cancelled = servers, software, driver, cancelled
-        self.until = begun + servers.job.limits.wall_clock + USER_READY + GRACE
-        self.marked = False
-        self.away: float | None = None
-
-    def until_done(self) -> None:
-        """Return when the driver has ended. Raises :class:`_Cancelled`, :class:`_Disputed`, :class:`PlatformError`."""
-        while not self._look():
-            if self.cancelled():
-                raise _Cancelled
-            if time.monotonic() > self.until:
-                raise PlatformError(
-                    "the driver did not end", why="It went on long after the run's time was over."
-                )
-            time.sleep(POLL)
-        if self.cancelled():
-            raise _Cancelled
-
-    def _look(self) -> bool:
-        """One look at everything; whether the driver has ended. An engine that is away for a moment is waited for."""
+    Raises:
+        Cancelled: A person stopped the run.
+        PlatformError: A part of ours failed, or the driver goes on after ``until`` (monotonic clock, seconds).
+    """
+    marked, away = False, None
+    while True:
+        servers.check_cancelled()
         try:
-            done = self._see()
+            ended = {name for name, handle in servers.handles.items() if handle.ended()}
+            if not marked and software.ended():
+                if software.wait(0).killed == "cancel":
+                    raise Cancelled
+                servers.mark_ended()
+                marked = True
+            if dispute := _failed_part(servers, ended):
+                return dispute
+            if "driver" in ended:
+                servers.check_cancelled()
+                return None
+            away = None
         except PlatformError as error:
-            if error.code != "E301":
+            away = away or time.monotonic()
+            if error.code != "E301" or time.monotonic() - away > OUTAGE:
                 raise
-            self.away = self.away or time.monotonic()
-            if time.monotonic() - self.away > OUTAGE:
-                raise
-            return False
-        self.away = None
-        return done
-
-    def _see(self) -> bool:
-        ended = {name for name, handle in self.servers.handles.items() if handle.ended()}
-        if not self.marked and self.software.ended():
-            if self.software.wait(0).killed == "cancel":
-                raise _Cancelled
-            self.servers.mark_ended()
-            self.marked = True
-        # Those that the software can reach come first: whatever else fails then may be a consequence.
-        for name in ended & REACHABLE.keys():
-            if self.servers.handles[name].wait(0).outside is not None:
-                # Not within the software's reach.
-                raise PlatformError(f"the {REACHABLE[name]} was ended from outside", why=self._how(name))
-            raise _Disputed(Detail("reachable-ended", part=REACHABLE[name], **self._facts(name)))
-        if "watch" in ended:
-            raise _Disputed(Detail("reachable-silent", **self._facts("watch")))
-        for name in (one for one in OURS if one in ended):
-            if self.servers.refuses(name):
-                raise refused(PARTS[name], self.servers.last_words(name, WORDS))
-            raise PlatformError(f"the {PARTS[name]} ended while the run went on", why=self._how(name))
-        return "driver" in ended
-
-    def _facts(self, name: str) -> dict[str, Any]:
-        """How a container of ours ended, and what it said last: fields of the details about it."""
-        end = self.servers.handles[name].wait(0)
-        if end.killed == "cancel":
-            raise _Cancelled
-        return {"how": _end(end), "said": self.servers.last_words(name).strip(". ")}
-
-    def _how(self, name: str) -> str:
-        return str(Detail("ended", **self._facts(name)))
+        if time.monotonic() > until:
+            why = "It went on long after the run's time was over."
+            raise PlatformError("the driver did not end", why=why)
+        time.sleep(POLL)
 
 
-def _conclude(job: Job, servers: Servers, driver: Handle, staging: Path, course: _RunFacts) -> None:
+def _failed_part(servers: Servers, ended: Set[str]) -> Detail | None:
+    """How a server that the software can reach has failed, if one of those that have ended did.
+
+    Raises:
+        PlatformError: Another part of ours has ended, or such a server was ended from outside.
+        Cancelled: A person stopped the run.
+    """
+    # Those that the software can reach come first: whatever else fails then may be a consequence. The user may end
+    # because of the gateway, which therefore comes before it.
+    order = sorted(
+        ended - {"driver"},
+        key=lambda name: (not SIDECARS[name].disputed, SIDECARS[name].program == "watch", name),
+    )
+    for name in order:
+        title = servers.title(name.removesuffix("-relay"))
+        if SIDECARS[name].program == "watch":
+            return Detail("reachable-silent", part=title, **_facts(servers, name))
+        if SIDECARS[name].disputed and servers.handles[name].wait(0).outside is None:
+            return Detail("reachable-ended", part=title, **_facts(servers, name))
+        if SIDECARS[name].disputed:  # not within the software's reach
+            raise PlatformError(f"the {title} was ended from outside", why=_how(servers, name))
+        if servers.refuses(name):
+            raise unusable(title, servers.last_words(name, WORDS))
+        raise PlatformError(f"the {title} ended while the run went on", why=_how(servers, name))
+    return None
+
+
+def _facts(servers: Servers, name: str) -> dict[str, Any]:
+    """How a container of ours ended, and what it said last: fields of the details about it."""
+    end = servers.handles[name].wait(0)
+    if end.killed == "cancel":
+        raise Cancelled
+    return {"how": _end(end), "said": servers.last_words(name).strip(". ")}
+
+
+def _how(servers: Servers, name: str) -> str:
+    return str(Detail("ended", **_facts(servers, name)))
+
+
+def _end(end: Exit) -> dict[str, Any]:
+    return {"code": end.code, "memory": end.oom_killed, "outside": end.outside}
+
+
+def _conclude(servers: Servers, driver: Handle, staging: Path, facts: _RunFacts) -> None:
     """Take out what was written and say what it means. Raises :class:`PlatformError` for a failure of ours."""
-    end = driver.stop(JOIN)
+    end, task = driver.stop(JOIN), servers.job.task
     output, logs = staging / "output", staging / "logs"
-    wanted = {job.task.output, TURNS, REPORT}
+    wanted = {task.output, TURNS, REPORT}
     found = servers.session.copy_out(
         servers.out, output, allowed=wanted.__contains__, max_bytes=servers.room, max_files=len(wanted)
     )
     if REPORT in found.files:
         shutil.move(output / REPORT, logs / REPORT)
     _collect_served(servers, staging)
-    course.collected = _collected(output)
-    if course.disputed is not None:
+    facts.collected = _collected(output)
+    if facts.disputed is not None:
         return
     report = _report(logs / REPORT)
     if report is None:
@@ -276,16 +236,12 @@ def _conclude(job: Job, servers: Servers, driver: Handle, staging: Path, course:
     if report["failure"] is not None:
         part, message = report["failure"]["part"], report["failure"]["message"]
         if part == "input":
-            raise refused("driver", message)
-        raise PlatformError(f"the {PARTS[part]} failed", why=message)
-    course.ready = report["ready"]
-    course.notes = tuple(_notes(report, output / TURNS))
-    if not course.ready:
-        course.unhealthy = _never_ready(servers, course.exit)
-
-
-def _end(end: Exit) -> dict[str, Any]:
-    return {"code": end.code, "memory": end.oom_killed, "outside": end.outside}
+            raise unusable("driver", message)
+        raise PlatformError(f"the {SIDECARS[part].title} failed", why=message)
+    facts.ready = report["ready"]
+    facts.notes = tuple(_notes(report, output / TURNS))
+    if not facts.ready:
+        facts.unhealthy = _never_ready(servers, facts.exit)
 
 
 def _never_ready(servers: Servers, end: Exit | None) -> Detail:

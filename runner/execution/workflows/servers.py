@@ -1,4 +1,4 @@
-"""The containers of ours beside an interactive software (design.md 8): index, simulated user, relay, driver.
+"""The containers of ours beside an interactive software: services, relay and driver (:mod:`runner.model.sidecars`).
 
 Each hop is a Unix socket on a small volume of its own, which the client mounts read-only. The software shares the
 relay's loopback and has none of these volumes: neither claims nor output nor sockets are there for it to find.
@@ -12,108 +12,112 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import schemas
-from runner.engines.base import ContainerSpec, Engine, Handle, Mount, Session, Volume
+from runner.engines.base import Cancelled, ContainerSpec, Engine, Handle, Mount, Session, Volume
 from runner.execution.job import Job
 from runner.execution.workflows.batch import inputs_volume, model_mounts
-from runner.execution.workflows.gateway import GatewayRoom, prepare_gateway
-from runner.execution.workflows.starting import PARTS, REFUSED, WORDS, refused
+from runner.execution.workflows.gateway import GatewayRoom
+from runner.execution.workflows.starting import WORDS, last_words, unusable, wait_ready
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import MIB, Exceptions, Limits
 from runner.model.service import Interaction, Service
+from runner.model.sidecars import SIDECARS, port_of, services_with_port, socket_path
 from runner.tasks.data_files import files_digest, folder_files
-from runner.tasks.services import (
-    DRIVER_LIMITS,
-    RELAY_LIMITS,
-    WATCH_LIMITS,
-    data_digest,
-    driver_settings,
-    gateway_key,
-    search_port,
-)
+from runner.tasks.services import data_digest, driver_settings, gateway_key
 
 KIB = 1024
 LOG_BYTES = 32 * MIB  # at most, of what the index notes down about the questions it was asked
 SERVED, TURNS, REPORT, ENDED = "served.jsonl", "turns.jsonl", "driver.json", "software-ended"
-SEARCH_READY = (
-    120.0  # seconds; an index of hundreds of thousands of arguments is prepared, or takes some of them
-)
-PATIENCE = 30.0  # seconds that the index may give no sign of health
-OURS_READY = 30.0
-USER_READY = 60.0  # what the driver gives the user before the first debate
+PATIENCE = 30.0  # seconds that a watched service may give no sign of health
 LINE_BYTES = 4 * KIB  # of one record beside what the software said
-RELAY_CHILDREN = 32
 
 
 class Servers:
-    """The room of one interactive run. Its volumes are named at once; the containers are started one by one."""
+    """The sidecars of one interactive run. Their volumes are named at once; the containers are started one by one.
 
-    def __init__(self, job: Job, engine: Engine, session: Session) -> None:
+    Args:
+        job: The run.
+        engine: Where images and data volumes are.
+        session: Where the containers run.
+        cancelled: Whether a person wants the run to stop.
+    """
+
+    def __init__(self, job: Job, engine: Engine, session: Session, cancelled: Callable[[], bool]) -> None:
         assert job.sidecars is not None and job.task.interaction is not None
-        self.job, self.engine, self.session = job, engine, session
+        self.job, self.engine, self.session, self.cancelled = job, engine, session, cancelled
         self.talk: Interaction = job.task.interaction
         self.image: ImageRef = engine.resolve(job.sidecars)
         self.handles: dict[str, Handle] = {}
-        self.search = job.services.get("search")
-        self.user = job.services.get("user")
-        self.sockets = {
-            name: session.socket_volume(f"{name}-socket")
-            for name in ("software", "search", "user")
-            if name == "software" or name in job.services
-        }
+        # The gateway names its own.
+        names = ["software", *(name for name in job.services if SIDECARS[name].socket)]
+        self.sockets = {name: session.socket_volume(f"{name}-socket") for name in names}
         # All that is handed to the evaluator has to fit into limits.output: run file, records, and this log.
         self.output_bytes = job.limits.output // 2
         self.log_bytes = max(min(LOG_BYTES, job.limits.output // 4), MIB)
-        self.room = self.output_bytes * 2 + _beside(job, self.talk)
-        self._in = session.output_volume("in", bytes=MIB, inodes=16, owner="sidecar")
-        self.out = session.output_volume(
-            "out", bytes=self.room, inodes=_inodes(job, self.talk), owner="sidecar"
-        )
+        size, lines = _input_size(job, self.talk)
+        answers = lines * (self.talk.turns if self.talk.mode == "debate" else 32)
+        # Beside what the software says stand the inputs (in run file and records) and a record of each answer.
+        self.room = self.output_bytes * 2 + 2 * size + answers * LINE_BYTES + 16 * MIB
+        output_volume = partial(session.output_volume, owner="sidecar")
+        self._in = output_volume("in", bytes=MIB, inodes=16)
+        self.out = output_volume("out", bytes=self.room, inodes=2 * lines + 64)
         self.log: Volume | None = None
-        if self.search is not None:
-            self.log = session.output_volume(
-                "search-log", bytes=self.log_bytes + MIB, inodes=16, owner="sidecar"
-            )
+        if "search" in job.services:
+            self.log = output_volume("search-log", bytes=self.log_bytes + MIB, inodes=16)
         self.gateway: GatewayRoom | None = None
         if "gateway" in job.services:
             service = job.services["gateway"]
-            self.gateway = prepare_gateway(
-                session, service, self.image, key=gateway_key(service), known=job.replies
-            )
+            key = gateway_key(service)
+            self.gateway = GatewayRoom(session, service, self.image, key=key, known=job.replies)
 
     # -- the containers, in the order in which they start -------------------------------------------------
 
-    def start_search(self, wait: Callable[[Handle, str, float], None]) -> None:
-        """Start the argument index and what watches it, until it is healthy. Raises :class:`PlatformError`."""
-        if self.search is None:
-            return
-        if self.search.image is None:
-            path = "/healthz"
-            self._start_own_search(self.search)
+    def start_all(self) -> Handle:
+        """Start everything that has to be there before the software; returns the relay, whose loopback it joins.
+
+        Raises:
+            Cancelled: A person wants the run to stop.
+            PlatformError: One of them did not start; E402 when it cannot use what the task gives it.
+        """
+        try:
+            self.check_cancelled()
+            if self.gateway is not None:
+                self.handles["gateway"] = self.gateway.start()
+                self.gateway.ready()
+            # Those that the software can reach come last: they have to be healthy before it starts.
+            for service in sorted(
+                self.job.services.values(), key=lambda one: SIDECARS[one.name].port is not None
+            ):
+                if service.name != "gateway":
+                    self._start_service(service)
+                    self.check_cancelled()
+            self._start("relay")
+            self.wait_ready("relay")
+            return self.handles["relay"]
+        except PlatformError as error:
+            if error.code != "E301":
+                self.check()  # what is said of one that cannot be joined is less than why it has ended
+            raise
+
+    def _start_service(self, service: Service) -> None:
+        spec, health = SIDECARS[service.name], "/healthz"
+        if service.image is not None:
+            health = str(service.options.get("health", "/"))
+            self._start_foreign(service)
+        elif service.name == "search":
+            assert self.log is not None
+            extra = ["--log", f"/log/{SERVED}", "--log-bytes", str(self.log_bytes)]
+            limits = replace(service.limits, output=self.log_bytes + MIB)
+            self._start("search", extra, [Mount(self.log, "/log", read_only=False)], limits)
         else:
-            path = str(self.search.options.get("health", "/"))
-            self._start_foreign_search(self.search, wait)
-        command = ["sidecars.watch", "--socket", "/search/search.sock", "--path", path]
-        command += ["--ready", f"{SEARCH_READY:g}", "--patience", f"{PATIENCE:g}"]
-        mounts = [Mount(self.sockets["search"], "/search")]
-        watch = self._start("watch", command, WATCH_LIMITS, mounts)
-        wait(watch, "argument index", SEARCH_READY + 10)
+            self._start(service.name)
+        if spec.watch is not None:
+            extra = ["--socket", socket_path(service.name), "--path", health]
+            extra += ["--ready", f"{spec.ready:g}", "--patience", f"{PATIENCE:g}"]
+            self._start(spec.watch, extra, [Mount(self.sockets[service.name], f"/{service.name}")])
+            self.wait_ready(spec.watch)
 
-    def _start_own_search(self, service: Service) -> None:
-        assert service.data is not None and self.log is not None
-        command = ["sidecars.search", "serve", "--data", "/data", "--socket", "/search/search.sock"]
-        command += ["--index", str(service.options.get("index", "claimrev"))]
-        command += ["--prefix", str(service.options.get("prefix", "/arguments"))]
-        command += ["--log", f"/log/{SERVED}", "--log-bytes", str(self.log_bytes)]
-        mounts = [
-            Mount(self._data(service), "/data"),
-            Mount(self.sockets["search"], "/search", read_only=False),
-            Mount(self.log, "/log", read_only=False),
-        ]
-        self._start("search", command, replace(service.limits, output=self.log_bytes + MIB), mounts)
-
-    def _start_foreign_search(self, service: Service, wait: Callable[[Handle, str, float], None]) -> None:
+    def _start_foreign(self, service: Service) -> None:
         """A server that only speaks TCP gets a relay of its own, which shares its loopback."""
         assert service.image is not None
         spec = ContainerSpec(
@@ -125,53 +129,13 @@ class Servers:
             env={str(k): str(v) for k, v in service.options.get("env", {}).items()},
             exceptions=Exceptions(writable=tuple(service.options.get("writable", ()))),
         )
-        self.handles["search"] = server = self.session.start(spec)
-        port = int(service.options.get("server_port", search_port(service)))
-        command = ["sidecars.relay", "--listen-socket", "/search/search.sock", "--to-port", str(port)]
-        mounts = [Mount(self.sockets["search"], "/search", read_only=False)]
-        relay = self._start("search-relay", command, RELAY_LIMITS, mounts, join=server)
-        wait(relay, "relay of the argument index", OURS_READY)
-
-    def start_user(self) -> None:
-        """Start the simulated user, and the gateway before it when it asks a model. Raises :class:`PlatformError`."""
-        if self.user is None:
-            return
-        options = self.user.options
-        command = ["sidecars.user", "serve", "--socket", "/user/user.sock", "--seed", str(self.talk.seed)]
-        command += ["--model", str(options.get("model", "base-user"))]
-        mounts = [Mount(self.sockets["user"], "/user", read_only=False)]
-        if self.user.data is not None:
-            command += ["--data", "/data"]
-            mounts.append(Mount(self._data(self.user), "/data"))
-        if self.gateway is not None:
-            self.handles["gateway"] = self.gateway.start()
-            self.gateway.ready()
-            mounts.append(self.gateway.mount)
-            command += ["--llm-socket", f"{self.gateway.mount.target}/gateway.sock"]
-            command += ["--llm-model", str(options["llm"]["model"])]
-            if self.user.prompts is not None:
-                files = partial(folder_files, self.user.prompts)
-                mounts.append(Mount(self.engine.data_volume(files_digest(files()), files), "/prompts"))
-                command += ["--prompts", "/prompts"]
-        self._start("user", command, self.user.limits, mounts)
-
-    def start_relay(self, wait: Callable[[Handle, str, float], None]) -> Handle:
-        """Start the relay that the software joins; it has every port of ours before the software comes."""
-        command = [
-            "sidecars.relay",
-            "--listen-socket",
-            "/sock/software.sock",
-            "--to-port",
-            str(self.talk.port),
-        ]
-        command += ["--max-children", str(max(RELAY_CHILDREN, 2 * self.talk.concurrency))]
-        mounts = [Mount(self.sockets["software"], "/sock", read_only=False)]
-        if self.search is not None:
-            command += ["--listen-port", str(search_port(self.search)), "--to-socket", "/search/search.sock"]
-            mounts.append(Mount(self.sockets["search"], "/search"))
-        relay = self._start("relay", command, RELAY_LIMITS, mounts)
-        wait(relay, "relay", OURS_READY)
-        return relay
+        server = self.handles[service.name] = self.session.start(spec)
+        port = int(service.options.get("server_port", port_of(service)))
+        relay = f"{service.name}-relay"
+        self._start(
+            relay, ["--listen-socket", socket_path(service.name), "--to-port", str(port)], join=server
+        )
+        self.wait_ready(relay)
 
     def start_software(self, relay: Handle) -> Handle:
         """Start the software on the relay's loopback. It mounts nothing but the task's models."""
@@ -191,29 +155,44 @@ class Servers:
 
     def start_driver(self, seconds: float) -> Handle:
         """Start the driver, which has ``seconds`` for the whole run."""
-        told = driver_settings(
+        settings = driver_settings(
             self.talk,
-            self.user,
+            self.job.services.get("user"),
             seconds=max(seconds, 1.0),
             output_bytes=self.output_bytes,
             ended=f"/in/{ENDED}",
             output="/out",
         )
-        self.session.copy_in(self._in, {REPORT: json.dumps(told).encode()})
-        mounts = [
-            Mount(inputs_volume(self.job, self.engine), "/inputs"),
-            Mount(self._in, "/in"),
-            Mount(self.out, "/out", read_only=False),
-            Mount(self.sockets["software"], "/software"),
-        ]
-        if self.user is not None:
-            mounts.append(Mount(self.sockets["user"], "/user"))
+        self.session.copy_in(self._in, {REPORT: json.dumps(settings).encode()})
+        inputs = Mount(inputs_volume(self.job, self.engine), "/inputs")
+        mounts = [inputs, Mount(self._in, "/in"), Mount(self.out, "/out", read_only=False)]
         # What it writes lies in memory, which counts as the driver's own.
-        memory = max(DRIVER_LIMITS.memory, self.room + 256 * MIB)
-        limits = replace(DRIVER_LIMITS, memory=memory, output=self.room)
-        return self._start("driver", ["sidecars.driver", "--config", f"/in/{REPORT}"], limits, mounts)
+        limits = SIDECARS["driver"].limits
+        limits = replace(limits, memory=max(limits.memory, self.room + 256 * MIB), output=self.room)
+        return self._start("driver", mounts=mounts, limits=limits)
 
     # -- while they run -----------------------------------------------------------------------------------
+
+    def check_cancelled(self) -> None:
+        """Raise :class:`Cancelled` when a person wants the run to stop."""
+        if self.cancelled():
+            raise Cancelled
+
+    def check(self) -> None:
+        """Raise when a person wants the run to stop, or a container has ended that has to be there."""
+        self.check_cancelled()
+        for name, handle in self.handles.items():
+            if handle.ended():
+                if handle.wait(0).killed == "cancel":
+                    raise Cancelled
+                raise self._ended_early(name)
+
+    def wait_ready(self, name: str) -> None:
+        """Wait until a sidecar says that it is ready. Raises as :meth:`check`, and when it takes too long."""
+        handle, spec = self.handles[name], SIDECARS[name]
+        wait_ready(
+            handle, self.title(name), spec.ready, self.check, speaker=self.handles.get(self._watched(name))
+        )
 
     def mark_ended(self) -> None:
         """Tell the driver that the software's container has ended."""
@@ -221,30 +200,35 @@ class Servers:
 
     def last_words(self, name: str, most: int = 1) -> str:
         """The last ``most`` lines that a container complained, escaped, in one line."""
-        text = self.handles[name].logs("stderr", 4 * KIB).decode("utf-8", "replace")
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return "; ".join(schemas.show(line, 300) for line in lines[-most:])
+        return last_words(self.handles[name], most)
 
     def refuses(self, name: str) -> bool:
         """Whether a server of ours that has ended did so because of the data or options that task.yaml gives it."""
-        end = self.handles[name].wait(0)
-        foreign = name == "search" and self.search is not None and self.search.image is not None
-        return not foreign and end.killed is None and not end.oom_killed and end.code == REFUSED.get(name)
+        end, service = self.handles[name].wait(0), self.job.services.get(name)
+        foreign = service is not None and service.image is not None
+        return (
+            not foreign and end.killed is None and not end.oom_killed and end.code == SIDECARS[name].refuses
+        )
 
-    def ended_early(self, name: str) -> PlatformError:
-        """What to say of a container that has ended before there was a software.
-
-        E402 when it says that the task's own data or options are no use to it: then it would end so again.
-        """
-        words = self.last_words(name, WORDS)
+    def _ended_early(self, name: str) -> PlatformError:
+        """What to say of a container that has ended before there was a software."""
+        title, words = self.title(name), self.last_words(name, WORDS)
         if self.refuses(name):
-            return refused(PARTS[name], words)
-        if name == "watch":  # what it looks after may have said more
-            words = f"{words}. {self.last_words('search', WORDS)}".strip(". ")
+            return unusable(title, words)
+        if watched := self._watched(name):  # what it looks after may have said more
+            words = f"{words}. {self.last_words(watched, WORDS)}".strip(". ")
         end = self.handles[name].wait(0)
         how = "It ran out of memory" if end.oom_killed else f"It ended with exit code {end.code}"
         how = f"It was ended from outside: {end.outside}" if end.outside else how
-        return PlatformError(f"the {PARTS[name]} did not start", why=f"{how}. {words}".strip())
+        return PlatformError(f"the {title} did not start", why=f"{how}. {words}".strip())
+
+    def _watched(self, name: str) -> str:
+        """The service that the sidecar of that name watches; empty when it watches none."""
+        return next((service for service in self.job.services if SIDECARS[service].watch == name), "")
+
+    def title(self, name: str) -> str:
+        """What people call a sidecar; one that watches a service is called as that."""
+        return SIDECARS[self._watched(name) or name].title
 
     def keep_logs(self, folder: Path) -> None:
         """Write ``<name>.log`` of every container of ours (the gateway's is written by its own room)."""
@@ -258,21 +242,39 @@ class Servers:
     def _start(
         self,
         name: str,
-        command: Sequence[str],
-        limits: Limits,
-        mounts: Sequence[Mount],
+        extra: Sequence[str] = (),
+        mounts: Sequence[Mount] = (),
+        limits: Limits | None = None,
         join: Handle | None = None,
     ) -> Handle:
-        spec = ContainerSpec(
+        """Start a sidecar with what its entry says, and with further words, mounts, or other limits."""
+        spec, service = SIDECARS[name], self.job.services.get(name)
+        words = spec.arguments(self.talk, self.job.services)
+        container = ContainerSpec(
             role="sidecar",
             image=self.image,
-            command=("python3", "-m", *command),
-            limits=limits,
-            mounts=tuple(mounts),
+            command=("python3", "-m", f"sidecars.{spec.program}", *words, *extra),
+            limits=limits or (service.limits if service is not None else spec.limits),
+            mounts=(*self._mounts(name, service), *mounts),
             join=join,
         )
-        self.handles[name] = handle = self.session.start(spec)
+        self.handles[name] = handle = self.session.start(container)
         return handle
+
+    def _mounts(self, name: str, service: Service | None) -> list[Mount]:
+        """The socket that a sidecar listens on, those that it connects to, and its data."""
+        spec = SIDECARS[name]
+        asks = [one.name for one in services_with_port(self.job.services)] if name == "relay" else spec.asks
+        mounts = [Mount(self.sockets[spec.socket], f"/{spec.socket}", read_only=False)] if spec.socket else []
+        mounts += [Mount(self.sockets[one], f"/{one}") for one in asks if one in self.sockets]
+        if "gateway" in asks and self.gateway is not None:
+            mounts.append(self.gateway.mount)
+        if service is not None and service.data is not None:
+            mounts.append(Mount(self._data(service), "/data"))
+        if service is not None and service.prompts is not None:
+            files = partial(folder_files, service.prompts)
+            mounts.append(Mount(self.engine.data_volume(files_digest(files()), files), "/prompts"))
+        return mounts
 
     def _data(self, service: Service) -> Volume:
         digest = data_digest(service)
@@ -293,14 +295,3 @@ def _input_size(job: Job, talk: Interaction) -> tuple[int, int]:
             fix="put it into the dataset's inputs",
         ) from error
     return len(data), data.count(b"\n") + 1
-
-
-def _beside(job: Job, talk: Interaction) -> int:
-    """Bytes of the output volume beside what the software says (in run file and records)."""
-    size, lines = _input_size(job, talk)
-    asked = lines * (talk.turns if talk.mode == "debate" else 32)
-    return 2 * size + asked * LINE_BYTES + 16 * MIB
-
-
-def _inodes(job: Job, talk: Interaction) -> int:
-    return 2 * _input_size(job, talk)[1] + 64

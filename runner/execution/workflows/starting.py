@@ -1,47 +1,58 @@
-"""How parts of ours start beside an interactive software, and what is said of those that do not."""
+"""What starting, watching and ending a container of ours has in common, and what is said of one that fails."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
+import schemas
 from runner.engines.base import Handle
 from runner.model.errors import PlatformError
 
 KIB = 1024
 POLL = 0.1  # seconds between looks
 WORDS = 5  # lines that are repeated of what a server said before it ended
-# The exit codes by which these say that the task's data are no use to them (each of them in its package).
-REFUSED = {"search": 4, "user": 2, "gateway": 2}
-PARTS = {
-    "search": "argument index",
-    "search-relay": "relay of the argument index",
-    "watch": "argument index",
-    "relay": "relay",
-    "user": "simulated user",
-    "gateway": "gateway",
-    "driver": "driver",
-}
 
 
-def refused(part: str, words: str) -> PlatformError:
-    """The error of a part of ours that the task's own data or options are no use to; ``words`` are what it said."""
-    what = f"the {part} cannot use what task.yaml gives it"
-    return PlatformError(what, why=words, fix="mend the task's files", code="E402")
+def unusable(title: str, words: str) -> PlatformError:
+    """The error (E402) of a sidecar that the task's own data or options are no use to; ``words`` are what it said."""
+    what = f"the {title} cannot use what task.yaml gives it"
+    return PlatformError(what, why=words, fix="correct the task's files", code="E402")
+
+
+def last_words(handle: Handle, most: int = 1) -> str:
+    """The last ``most`` lines that a container complained, escaped, in one line."""
+    text = handle.logs("stderr", 4 * KIB).decode("utf-8", "replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return "; ".join(schemas.show(line, 300) for line in lines[-most:])
 
 
 def wait_ready(
-    handle: Handle, what: str, seconds: float, give_up: Callable[[], None], words: Callable[[], str]
+    handle: Handle,
+    title: str,
+    seconds: float,
+    check: Callable[[], None],
+    *,
+    speaker: Handle | None = None,
+    fix: str = "",
 ) -> None:
-    """Wait until a container of ours says ``ready``. ``give_up`` is called in between and raises when there is no hope.
+    """Wait until a container of ours says ``ready``.
 
-    Raises :class:`PlatformError` when it takes longer than ``seconds``.
+    Args:
+        handle: The container.
+        title: What people call it.
+        seconds: How long it may take.
+        check: Called in between; raises when there is no hope.
+        speaker: Whose last words say why it takes longer (default: its own).
+        fix: What to do when it does.
+
+    Raises:
+        PlatformError: It takes longer, or what ``check`` raises.
     """
     until = time.monotonic() + seconds
     while b"ready" not in handle.logs("stdout", 4 * KIB).split():
-        give_up()
-        if time.monotonic() > until:
-            raise PlatformError(
-                f"the {what} did not start", why=f"It was not ready within {seconds:g} s. {words()}".strip()
-            )
+        check()
+        if time.monotonic() >= until:
+            why = f"It was not ready within {seconds:g} s. {last_words(speaker or handle, WORDS)}".strip()
+            raise PlatformError(f"the {title} did not start", why=why, fix=fix)
         time.sleep(POLL)

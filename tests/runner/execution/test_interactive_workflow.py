@@ -84,7 +84,7 @@ def test_who_is_in_the_room(tmp_path: Path) -> None:
         "sidecars.user": ["/user"],
         "sidecars.search": ["/search", "/log"],
         "sidecars.watch": [],
-        "sidecars.relay": ["/sock"],
+        "sidecars.relay": ["/software"],
         "software": [],
         "sidecars.driver": ["/out"],
     }
@@ -95,7 +95,7 @@ def test_who_is_in_the_room(tmp_path: Path) -> None:
         "/software",
         "/user",
     }
-    assert {m.target for m in specs["sidecars.relay"].mounts} == {"/sock", "/search"}
+    assert {m.target for m in specs["sidecars.relay"].mounts} == {"/software", "/search"}
     # All volumes are named before anything starts.
     assert max(i for i, c in enumerate(engine.calls) if c in ("socket_volume", "output_volume")) < (
         engine.calls.index("start")
@@ -286,7 +286,7 @@ def test_a_dispute_comes_before_what_else_broke(tmp_path: Path) -> None:
         ),
         (
             {"driver": writes(failure={"part": "input", "message": "claims.jsonl:1"})},
-            "E402: the driver cannot use what task.yaml gives it. claims.jsonl:1; mend the task's files, then runner evaluate",
+            "E402: the driver cannot use what task.yaml gives it. claims.jsonl:1; correct the task's files, then runner evaluate",
         ),
         ({"driver": lambda m: Exit(code=1)}, "the driver failed. exit code 1"),
         ({"driver": lambda m: Exit(code=137, oom_killed=True)}, "the driver failed. out of memory"),
@@ -323,7 +323,7 @@ BAD = "error: /data/text.npy: 3 rows, but there are 12 arguments\n  Fix: one row
         (
             {"search": ends(4, BAD)},
             "E402: the argument index cannot use what task.yaml gives it. error: /data/text.npy: 3 rows, but there are "
-            "12 arguments; Fix: one row an argument; mend the task's files, "
+            "12 arguments; Fix: one row an argument; correct the task's files, "
             "then runner evaluate --run team.one.00000000.dev --force",
             True,
         ),
@@ -339,7 +339,7 @@ BAD = "error: /data/text.npy: 3 rows, but there are 12 arguments\n  Fix: one row
         ),
         (
             {"user": ends(2, "error: /data: there is neither"), "search": stays},
-            "E402: the simulated user cannot use what task.yaml gives it. error: /data: there is neither; mend",
+            "E402: the simulated user cannot use what task.yaml gives it. error: /data: there is neither; correct",
             True,
         ),
         (
@@ -423,7 +423,7 @@ def refuses(code: str) -> Any:
     ],
 )
 @pytest.mark.parametrize("how", ["the user gives up", "the user goes on"])
-def test_what_the_gateway_refuses_is_the_organisers_to_mend(
+def test_what_the_gateway_refuses_is_the_organisers_to_correct(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, key: str | None, words: str, how: str
 ) -> None:
     """Said by its cause, not as a failure of the user; and held at once, because a new try would end the same way."""

@@ -274,7 +274,7 @@ def test_an_unknown_reply_without_a_key_holds_the_evaluation(
 
 
 @pytest.mark.parametrize(("code", "says"), [("budget_exceeded", "E409"), ("key_refused", "E408")])
-def test_what_the_organiser_has_to_mend_is_held_at_once(room: Room, code: str, says: str) -> None:
+def test_what_the_organiser_has_to_correct_is_held_at_once(room: Room, code: str, says: str) -> None:
     room.calls.append({"n": 2, "status": 429, "code": code})
     record = room.evaluate().record()
     assert (record["status"], record["final"]) == ("error", True) and record["message"].startswith(says)

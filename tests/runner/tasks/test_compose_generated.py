@@ -12,11 +12,12 @@ import pytest
 import schemas
 from runner.model.config import Config
 from runner.model.limits import Limits
+from runner.model.sidecars import SIDECARS
 from runner.model.task import Scenario, Task
 from runner.tasks import compose, tira
 from runner.tasks import compose_services as composeroom
 from runner.tasks import load as tasks
-from runner.tasks.services import DRIVER_LIMITS, RELAY_LIMITS, service_env
+from runner.tasks.services import service_env
 from tests.worlds.definitions import project, write_task
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -156,8 +157,8 @@ def test_the_room_is_sealed_and_has_the_graded_limits(room: dict[str, Any]) -> N
     assert_limits(room["transcript"], task.evaluator_limits)
     for name in ("search", "user"):
         assert_limits(room[name], task.services[name].limits)
-    assert_limits(room["relay"], RELAY_LIMITS)
-    assert_limits(room["driver"], DRIVER_LIMITS)
+    assert_limits(room["relay"], SIDECARS["relay"].limits)
+    assert_limits(room["driver"], SIDECARS["driver"].limits)
 
 
 def test_the_server_has_addresses_and_nothing_else(room: dict[str, Any]) -> None:

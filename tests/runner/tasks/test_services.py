@@ -18,6 +18,7 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB, MIB, Limits
 from runner.model.service import Interaction
+from runner.model.sidecars import SIDECARS as SPECS
 from runner.model.task import Task
 from runner.submissions.bundle import Bundle, bundle_digest, describe
 from runner.submissions.load import load_submission
@@ -25,8 +26,6 @@ from runner.tasks.check_data import task_problems
 from runner.tasks.files import work_digest
 from runner.tasks.load import load_task
 from runner.tasks.services import (
-    DRIVER_LIMITS,
-    RELAY_LIMITS,
     gateway_key,
     gateway_ready,
     room_limits,
@@ -204,7 +203,9 @@ def test_a_judge_has_no_simulated_user(config: Config) -> None:
     judge = {"workflow": ["interactive", "batch"], "interaction": {"mode": "judge"}, "output": "evaluations.jsonl"}  # fmt: skip
     text = refused(config, {**judge, "services": {"user": SERVICES["user"]}})
     assert "for mode debate only" in text
-    assert "only interactive software can reach an index" in refused_again(config, {"services": SERVICES})
+    assert "only interactive software can reach the argument index" in refused_again(
+        config, {"services": SERVICES}
+    )
 
 
 def refused_again(config: Config, changes: Mapping[str, Any]) -> str:
@@ -448,7 +449,9 @@ def test_memory_of_the_whole_room_is_planned_with(config: Config) -> None:
     bundle = Bundle(Path("nowhere"), {"runs": []}, "")
     room = needs_of(task, bundle, "execute")
     beside = sum(one.limits.memory for one in task.services.values()) + 64 * MIB  # what watches the index
-    assert room.memory == alone.memory + beside + DRIVER_LIMITS.memory + RELAY_LIMITS.memory
+    assert room.memory == alone.memory + beside + sum(
+        SPECS[name].limits.memory for name in ("driver", "relay")
+    )
     assert (room.cpus, room.pids) == (alone.cpus, alone.pids)
     uploaded = Bundle(Path("nowhere"), {"runs": [{}]}, "")
     assert needs_of(task, uploaded, "execute") == alone

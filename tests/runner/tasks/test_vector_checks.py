@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.model.service import SERVICES
+from runner.model.sidecars import services_of_tasks
 from runner.tasks.check_data import task_problems
 from runner.tasks.check_services import MAX_DIMENSIONS, vector_problems
 from runner.tasks.load import load_task
@@ -142,4 +142,4 @@ def test_task_check_names_file_and_both_numbers(tmp_path: Path) -> None:
 
 
 def test_the_limits_are_the_indexs() -> None:
-    assert vectors.MAX_DIMENSIONS == MAX_DIMENSIONS and {"search", "user"} <= set(SERVICES)
+    assert vectors.MAX_DIMENSIONS == MAX_DIMENSIONS and {"search", "user"} <= set(services_of_tasks())

@@ -68,7 +68,7 @@ broken = jobs.execute(
 )
 print(json.dumps({
     "verdict": done.verdict.name,
-    "broken": broken.verdict.detail,
+    "broken": str(broken.verdict.detail),
     "started": [list(spec.command or ()) for spec in engine.started],
     "mounts": [[m.target for m in spec.mounts] for spec in engine.started],
     "env": service_env(job.task.interaction, services),

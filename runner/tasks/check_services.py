@@ -84,7 +84,7 @@ def _check_use(data: Raw, problems: Problems) -> None:
         ("services", "user", "llm"): "llm" in services.get("user", {}),
     }
     for name in services:
-        if SIDECARS[name].port is not None and not interactive:
+        if name in SIDECARS and SIDECARS[name].port is not None and not interactive:
             what = f"only interactive software can reach the {SIDECARS[name].title}"
             problems.add(("services", name), what, "remove it")
     if "user" in services and (judges or not interactive):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -146,110 +147,132 @@ def _type(value: object) -> str:
     return "a list" if isinstance(value, list) else "a mapping"
 
 
+@dataclass(frozen=True)
+class _Broken:
+    """A rule of a schema that a value breaks: the rule's name and argument, the value, its place, and the schema there."""
+
+    doc: Document
+    path: Pointer
+    rule: str
+    wanted: Any
+    value: Any
+    node: Mapping[str, Any]
+
+    @property
+    def subject(self) -> str:
+        """What messages call the value."""
+        last = next((key for key in reversed(self.path) if isinstance(key, str)), None)
+        subject = f'"{show(last)}"' if last is not None else "the file"
+        if self.path and isinstance(self.path[-1], int):
+            return f"entry {self.path[-1] + 1} of {subject}"
+        return subject
+
+    def says(self, default: str) -> str:
+        """What the schema says that the value should be."""
+        return str(self.node.get("x-says") or default)
+
+    def problem(self, what: str, fix: str = "") -> Problem:
+        """A problem of the value, with the schema's fix or else ``fix``."""
+        return self.doc.problem(self.path, f"{self.subject} {what}", self.node.get("x-fix") or fix)
+
+
 def _explain(doc: Document, at: Pointer, error: Any) -> Iterator[Problem]:
     """What a schema error means, in words a person can act on."""
+    node = error.schema if isinstance(error.schema, dict) else {}
     path: Pointer = (*at, *error.absolute_path)
-    value, wanted, node = error.instance, error.validator_value, error.schema
-    node = node if isinstance(node, dict) else {}
-    last = next((key for key in reversed(path) if isinstance(key, str)), None)
-    subject = f'"{show(last)}"' if last is not None else "the file"
-    if path and isinstance(path[-1], int):
-        subject = f"entry {path[-1] + 1} of {subject}"
-    says, fix = node.get("x-says", ""), node.get("x-fix", "")
-    if "propertyNames" in error.absolute_schema_path and isinstance(value, str):
-        yield doc.problem(
-            (*path, value), f'{subject} has the key "{show(value)}", which is not {says or "allowed"}', fix
-        )
-        return
-    match error.validator:
-        case "required":
-            for key in wanted:
-                if isinstance(value, dict) and key not in value:
-                    there = closest(key, (k for k in value if k not in node.get("properties", {})))
-                    yield doc.problem(path, f'{subject} lacks the key "{key}"', f"add {key}: …{there}")
-        case "additionalProperties" | "unevaluatedProperties":
-            yield from _unknown(doc, path, value, node, subject)
-        case "type":
-            names = [wanted] if isinstance(wanted, str) else wanted
-            expected = " or ".join(_TYPES.get(n, n) for n in names)
-            quote = "put it in quotes" if "string" in names and isinstance(value, (bool, int, float)) else ""
-            yield doc.problem(path, f"{subject} must be {expected}, not {_type(value)}", fix or quote)
-        case "enum" | "const":
-            options = [
-                str(v).lower() if isinstance(v, bool) else str(v)
-                for v in (wanted if isinstance(wanted, list) else [wanted])
-            ]
-            near = closest(value, options).strip() if isinstance(value, str) else ""
-            one_of = "one of " if len(options) > 1 else ""
-            yield doc.problem(
-                path, f"{subject} must be {one_of}{', '.join(options)}, not {_type(value)}", fix or near
-            )
-        case "pattern":
-            yield doc.problem(
-                path,
-                f"{subject} is {_type(value)}, which is not {says or 'of the form that is expected'}",
-                fix,
-            )
-        case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
-            words = {
-                "minimum": "at least",
-                "exclusiveMinimum": "more than",
-                "maximum": "at most",
-                "exclusiveMaximum": "less than",
-            }
-            yield doc.problem(
-                path, f"{subject} must be {words[error.validator]} {wanted}, not {_type(value)}", fix
-            )
-        case "minLength" | "minItems" | "minProperties":
-            yield doc.problem(
-                path,
-                f"{subject} must not be empty"
-                if wanted == 1
-                else f"{subject} needs at least {wanted} entries",
-                fix,
-            )
-        case "maxLength":
-            yield doc.problem(
-                path, f"{subject} has {len(value)} characters; at most {wanted} are allowed", fix
-            )
-        case "maxItems" | "maxProperties":
-            yield doc.problem(path, f"{subject} has {len(value)} entries; at most {wanted} are allowed", fix)
-        case "uniqueItems":
-            yield doc.problem(path, f"{subject} has an entry twice", fix or "keep one of them")
-        case "oneOf" | "anyOf":
-            keys = [
-                option["required"][0]
-                for option in wanted
-                if isinstance(option, dict) and option.get("required")
-            ]
-            if keys and isinstance(value, dict):
-                given = [key for key in keys if key in value]
-                much = "exactly" if error.validator == "oneOf" else "at least"
-                yield doc.problem(
-                    path,
-                    f"{subject} needs {much} one of {', '.join(keys)}, and has {', '.join(given) or 'none'}",
-                    fix,
-                )
-            else:
-                yield doc.problem(
-                    path,
-                    f"{subject} is {_type(value)}, which is not {says or 'of a form that is accepted'}",
-                    fix,
-                )
-        case _:
-            yield doc.problem(path, f"{subject} is not {says or 'what the schema allows'}", fix)
+    broken = _Broken(doc, path, error.validator, error.validator_value, error.instance, node)
+    if "propertyNames" in error.absolute_schema_path and isinstance(broken.value, str):
+        what = f'has the key "{show(broken.value)}", which is not {broken.says("allowed")}'
+        yield doc.problem((*path, broken.value), f"{broken.subject} {what}", node.get("x-fix", ""))
+    else:
+        yield from _EXPLAIN.get(error.validator, _other)(broken)
 
 
-def _unknown(
-    doc: Document, path: Pointer, value: Any, node: Mapping[str, Any], subject: str
-) -> Iterator[Problem]:
-    known = list(node.get("properties", {}))
-    patterns = [re.compile(p) for p in node.get("patternProperties", {})]
-    free = [key for key in known if key not in value]
-    for key in list(value)[: 2 * MAX_PROBLEMS]:
-        if key in known or any(p.search(key) for p in patterns):
-            continue
-        near = closest(key, free).strip() or (
-            f"known keys: {', '.join(known)}" if 0 < len(known) <= 24 else ""
-        )
-        yield doc.problem((*path, key), f'unknown key "{show(key)}" in {subject}', near)
+def _other(broken: _Broken) -> Iterator[Problem]:
+    yield broken.problem(f"is not {broken.says('what the schema allows')}")
+
+
+def _required(broken: _Broken) -> Iterator[Problem]:
+    value = broken.value if isinstance(broken.value, dict) else dict.fromkeys(broken.wanted)
+    unknown = [key for key in value if key not in broken.node.get("properties", {})]
+    for key in broken.wanted:
+        if key not in value:
+            what, fix = f'{broken.subject} lacks the key "{key}"', f"add {key}: …{closest(key, unknown)}"
+            yield broken.doc.problem(broken.path, what, fix)
+
+
+def _unknown(broken: _Broken) -> Iterator[Problem]:
+    known = list(broken.node.get("properties", {}))
+    patterns = [re.compile(p) for p in broken.node.get("patternProperties", {})]
+    free = [key for key in known if key not in broken.value]
+    listed = f"known keys: {', '.join(known)}" if 0 < len(known) <= 24 else ""
+    for key in list(broken.value)[: 2 * MAX_PROBLEMS]:
+        if key not in known and not any(p.search(key) for p in patterns):
+            what = f'unknown key "{show(key)}" in {broken.subject}'
+            yield broken.doc.problem((*broken.path, key), what, closest(key, free).strip() or listed)
+
+
+def _wrong_type(broken: _Broken) -> Iterator[Problem]:
+    names = [broken.wanted] if isinstance(broken.wanted, str) else broken.wanted
+    plain = "string" in names and isinstance(broken.value, bool | int | float)
+    expected = " or ".join(_TYPES.get(name, name) for name in names)
+    what = f"must be {expected}, not {_type(broken.value)}"
+    yield broken.problem(what, "put it in quotes" if plain else "")
+
+
+def _not_among(broken: _Broken) -> Iterator[Problem]:
+    wanted = broken.wanted if isinstance(broken.wanted, list) else [broken.wanted]
+    options = [str(value).lower() if isinstance(value, bool) else str(value) for value in wanted]
+    near = closest(broken.value, options).strip() if isinstance(broken.value, str) else ""
+    one_of = "one of " if len(options) > 1 else ""
+    yield broken.problem(f"must be {one_of}{', '.join(options)}, not {_type(broken.value)}", near)
+
+
+def _pattern(broken: _Broken) -> Iterator[Problem]:
+    expected = broken.says("of the form that is expected")
+    yield broken.problem(f"is {_type(broken.value)}, which is not {expected}")
+
+
+def _out_of_range(broken: _Broken) -> Iterator[Problem]:
+    words = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}
+    word = words.get(broken.rule, "less than")
+    yield broken.problem(f"must be {word} {broken.wanted}, not {_type(broken.value)}")
+
+
+def _too_few(broken: _Broken) -> Iterator[Problem]:
+    few = f"needs at least {broken.wanted} entries"
+    yield broken.problem("must not be empty" if broken.wanted == 1 else few)
+
+
+def _too_many(broken: _Broken) -> Iterator[Problem]:
+    noun = "characters" if broken.rule == "maxLength" else "entries"
+    yield broken.problem(f"has {len(broken.value)} {noun}; at most {broken.wanted} are allowed")
+
+
+def _doubled(broken: _Broken) -> Iterator[Problem]:
+    yield broken.problem("has an entry twice", "keep one of them")
+
+
+def _combination(broken: _Broken) -> Iterator[Problem]:
+    keys = [o["required"][0] for o in broken.wanted if isinstance(o, dict) and o.get("required")]
+    if keys and isinstance(broken.value, dict):
+        given = ", ".join(key for key in keys if key in broken.value) or "none"
+        much = "exactly" if broken.rule == "oneOf" else "at least"
+        yield broken.problem(f"needs {much} one of {', '.join(keys)}, and has {given}")
+    else:
+        expected = broken.says("of a form that is accepted")
+        yield broken.problem(f"is {_type(broken.value)}, which is not {expected}")
+
+
+_EXPLAIN: Mapping[str, Callable[[_Broken], Iterator[Problem]]] = {
+    "required": _required,
+    "type": _wrong_type,
+    "pattern": _pattern,
+    "uniqueItems": _doubled,
+    **dict.fromkeys(("additionalProperties", "unevaluatedProperties"), _unknown),
+    **dict.fromkeys(("enum", "const"), _not_among),
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"), _out_of_range),
+    **dict.fromkeys(("minLength", "minItems", "minProperties"), _too_few),
+    **dict.fromkeys(("maxLength", "maxItems", "maxProperties"), _too_many),
+    **dict.fromkeys(("oneOf", "anyOf"), _combination),
+}

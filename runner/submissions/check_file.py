@@ -1,4 +1,4 @@
-"""Ask the evaluator's checker about a file, without a container: the same checks as in a graded run.
+"""Checking a file with the evaluator's checker, without a container: the same checks as in a graded run.
 
 The evaluator is a program of its own and is never imported here; it is started as a process and gets the
 same ``request.json`` that its container gets.
@@ -43,8 +43,8 @@ def _ask(
         raise no_such("file", file, fix="name a run file", limit=1000)
     if scenario is not None and scenario not in task.scenarios:
         raise no_such("scenario", scenario, of=task.id, why=f"It has {', '.join(task.scenarios)}.")
-    wanted = request(task, dataset, scenario or task.usual_scenario().id, file.name)
-    wanted["paths"] = {
+    content = request(task, dataset, scenario or task.usual_scenario().id, file.name)
+    content["paths"] = {
         "run": str(file.absolute().parent),
         "inputs": str(dataset.inputs.absolute()),
         "truths": str(dataset.truths.absolute()),
@@ -52,7 +52,7 @@ def _ask(
     }
     with tempfile.TemporaryDirectory(prefix="check-") as scratch:
         path = Path(scratch) / "request.json"
-        path.write_text(json.dumps(wanted))
+        path.write_text(json.dumps(content))
         command = [sys.executable, "-m", "evaluator", "check", str(file), "--request", str(path), *options]
         sys.stdout.flush()
         try:
@@ -65,23 +65,16 @@ def _ask(
                 errors="replace",
             )
         except subprocess.TimeoutExpired as error:
-            raise RunnerError(
-                "E404",
-                "the checker did not end",
-                why=f"It ran for {SECONDS} s.",
-                fix="is the file very large?",
-            ) from error
+            why, fix = f"It ran for {SECONDS} s.", "is the file very large?"
+            raise RunnerError("E404", "the checker did not end", why=why, fix=fix) from error
     if done.returncode not in (0, 1):
-        raise RunnerError(
-            "E404",
-            "the checker failed",
-            why=_said(done.stderr) or f"It ended with exit code {done.returncode}.",
-            fix="runner task check shows what is wrong with the task",
-        )
+        why = _first_lines(done.stderr) or f"It ended with exit code {done.returncode}."
+        fix = "runner task check shows what is wrong with the task"
+        raise RunnerError("E404", "the checker failed", why=why, fix=fix)
     return done.returncode, done.stdout or ""
 
 
-def _said(text: str | None) -> str:
+def _first_lines(text: str | None) -> str:
     """The first lines of what the checker said before it gave up, if that was caught; nothing of a run is in it."""
     lines = [line.strip() for line in (text or "")[:600].splitlines()[:2]]
     return "".join(c if c.isprintable() else "?" for c in "; ".join(line for line in lines if line))

@@ -2,7 +2,7 @@
 
 Versions of the builder read some lines differently (which comments may stand inside an instruction, whether a doubled
 escape character goes on with the line, which directives count). A stranger chooses the lines, so every reading is made
-and what any of them finds is reported; what cannot be told from the text is reported as such. Nothing is ever built.
+and what any of them finds is reported; what is not clear from the text is reported as such. Nothing is ever built.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COPYING = ("copy", "add", "run")
 class Source:
     """One image that is used: the line (from 1), the instruction, and the image's name after expansion.
 
-    ``stages`` are the names of own stages that stand before it. Where the name cannot be told, ``trouble`` says why
+    ``stages`` are the names of own stages that stand before it. Where the name is not clear, ``trouble`` says why
     and ``name`` is what was written.
     """
 
@@ -40,11 +40,11 @@ class Source:
 
 
 class _Unclear(Exception):
-    """A name that cannot be told from the text."""
+    """A name that is not clear from the text."""
 
 
 def sources(text: str, arguments: Mapping[str, str] | None = None) -> list[Source]:
-    """All images that a Dockerfile uses beside its own earlier stages, by line; ``arguments`` are build arguments.
+    """All images that a Dockerfile uses apart from its own earlier stages, by line; ``arguments`` are build arguments.
 
     The stages that it builds itself and ``scratch`` are left out.
     """
@@ -233,7 +233,7 @@ def _declared(rest: str, values: Mapping[str, str], arguments: Mapping[str, str]
             try:
                 found[name] = _expanded(default, {**values, **found})
             except _Unclear:
-                found[name] = "\0"  # whoever uses it cannot tell what it is
+                found[name] = "\0"  # marks a value that is not known
         else:
             # Builders differ in whether it keeps what an earlier line gave it.
             found[name] = "\0" if values.get(name) else ""
@@ -256,7 +256,7 @@ def _expanded(word: str, values: Mapping[str, str], depth: int = 0) -> str:
         else:
             text += _filled(piece.strip('"') if piece[0] == '"' else piece, values, depth)
     if "\0" in text:
-        raise _Unclear("it cannot be told what the arguments in it are")
+        raise _Unclear("the values of the arguments in it are not known")
     return text
 
 

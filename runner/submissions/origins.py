@@ -114,16 +114,16 @@ class Origins:
         """What is wrong with one image of a Dockerfile, and how to correct it; nothing for a good one."""
         import schemas
 
-        asked = f"{source.how} {schemas.show(source.name, 120)}"
+        used = f"{source.how} {schemas.show(source.name, 120)}"
         if source.trouble:
-            yield f"{asked}: {source.trouble}", "write a plain name"
+            yield f"{used}: {source.trouble}", "write a plain name"
             return
         listed = self._listed(source.name)
         if not listed and not _DIGEST.fullmatch(source.name):
-            yield f"{asked} is neither an earlier stage nor a listed base image nor a digest", _PINNED
+            yield f"{used} is neither an earlier stage nor a listed base image nor a digest", _PINNED
             return
         if _repository(source.name).split("/")[0] in (KEPT, OURS) and not listed:
-            yield f"{asked} is an image of the platform", _PINNED
+            yield f"{used} is an image of the platform", _PINNED
             return
         try:
             found = self.engine.resolve(source.name)
@@ -131,10 +131,10 @@ class Origins:
             if error.code != "E204":
                 raise
             if not listed:  # a listed one is the organiser's choice, and the build pulls it
-                yield f"{asked}: {error.what}", "check its name; the engine must reach its registry"
+                yield f"{used}: {error.what}", "check its name; the engine must reach its registry"
             return
         if not listed and (why := self._not_theirs(source.name, found)):
-            yield f"{asked}: {why}", _PINNED
+            yield f"{used}: {why}", _PINNED
         elif source.how.endswith("FROM"):
             for inherited in triggers(found.onbuild, source.line, source.stages):
                 yield from self._problems(inherited)

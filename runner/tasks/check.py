@@ -93,7 +93,7 @@ def _check_folders(config: Config, folder: Path, data: Raw, i: int, problems: Pr
         if shown is not None and (within(truths, shown) or within(shown, truths)):
             place = (*at, "truths") if "truths" in row else at
             what = f'the truths of "{row["id"]}" and the inputs of "{other.get("id")}" lie in one another'
-            problems.add(place, what, "give them folders beside each other", "E403")
+            problems.add(place, what, "give them folders next to each other", "E403")
 
 
 def _check_references(data: Raw, problems: Problems) -> None:

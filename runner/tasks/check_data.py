@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -16,9 +16,8 @@ from runner.model.view import matches
 from runner.tasks.check_services import data_problem, input_problem, vector_problems
 from runner.tasks.data_files import file_digest, folder_files, within
 from runner.tasks.files import how_to_get, missing_sources, model_digest, view_files, why_stage_missing
-from runner.tasks.views import seen
+from runner.tasks.views import Files, seen
 
-Files = Sequence[tuple[PurePosixPath, Path]]  # names in a folder, and where each lies
 _MAKE = "fetch or make the data; the task's README says how"
 
 
@@ -41,7 +40,7 @@ def _checked(task: Task, config: Config, datasets: Collection[str] | None) -> Pr
     checks = _FileChecks(task, config, Problems(doc, "E402"))
     for i, dataset in enumerate(task.datasets.values()):
         if datasets is None or dataset.id in datasets:
-            checks.dataset(i, dataset, asked=datasets is not None)
+            checks.dataset(i, dataset, required=datasets is not None)
     checks.services()
     checks.leaks()
     if datasets is None:
@@ -75,13 +74,13 @@ class _FileChecks:
             self.problems.add(at, f"{what}: the folder {schemas.show(folder.name)} holds no files", fix)
         return found
 
-    def dataset(self, i: int, dataset: Dataset, *, asked: bool) -> None:
-        """Inputs and truths of a dataset. Unless it was ``asked`` for, it may lack files that come from elsewhere."""
+    def dataset(self, i: int, dataset: Dataset, *, required: bool) -> None:
+        """Inputs and truths of a dataset. Unless it is ``required``, it may lack files that come from elsewhere."""
         at = ("datasets", i)
         missing = missing_sources(dataset)
-        if missing or (not asked and why_stage_missing(dataset)):
+        if missing or (not required and why_stage_missing(dataset)):
             for k, source in enumerate(dataset.sources):
-                if asked and source in missing:
+                if required and source in missing:
                     what = f'"{schemas.show(source.name)}" of "{dataset.id}" has not been fetched'
                     fix = how_to_get(source, dataset.id, self.task.id)
                     self.problems.add((*at, "sources", k), what, fix)

@@ -152,7 +152,7 @@ def _check_apart(folder: Path, data: Raw, name: str, path: str, problems: Proble
         truths = inside(folder, row.get("truths", f"datasets/{row.get('id')}/truths"))
         if base is not None and truths is not None and (within(truths, base) or within(base, truths)):
             what = f'the truths of "{row.get("id")}" and the data of {name} lie in one another'
-            problems.add(("services", name, "data"), what, "give them folders beside each other")
+            problems.add(("services", name, "data"), what, "give them folders next to each other")
 
 
 def data_problem(name: str, files: Collection[str]) -> str:

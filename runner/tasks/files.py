@@ -10,7 +10,16 @@ import schemas
 from runner.model.errors import RunnerError
 from runner.model.task import Dataset, Model, Scenario, Source, Task, Workflow
 from runner.tasks.data_files import files_digest, folder_files
-from runner.tasks.views import Shown, ViewSummary, address, materialise, seen, view_digest, view_summary
+from runner.tasks.views import (
+    Files,
+    Shown,
+    ViewSummary,
+    address,
+    materialise,
+    seen,
+    view_digest,
+    view_summary,
+)
 
 
 def why_stage_missing(dataset: Dataset) -> str:
@@ -33,7 +42,7 @@ def missing_sources(dataset: Dataset, which: str = "") -> list[Source]:
     return [s for s in dataset.sources if s.name.startswith(which) and not s.path.is_file()]
 
 
-def _files(dataset: Dataset, which: Literal["inputs", "truths"]) -> list[tuple[PurePosixPath, Path]]:
+def _files(dataset: Dataset, which: Literal["inputs", "truths"]) -> Files:
     """The files of one side of a dataset; never a part of them. Raises E402."""
     missing = missing_sources(dataset, which)
     if missing:

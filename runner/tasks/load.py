@@ -61,7 +61,7 @@ def load_task(config: Config, task_id: str) -> Task:
 
 
 def load_task_file(config: Config, folder: Path) -> Task:
-    """The task in ``folder``, which may lie anywhere (tests have theirs beside them). Raises as :func:`load_task`."""
+    """The task in ``folder``, which may lie anywhere (tests have their own). Raises as :func:`load_task`."""
     try:
         name = (folder / "task.yaml").relative_to(config.root).as_posix()
     except ValueError:

@@ -1,4 +1,4 @@
-"""What an evaluator is asked: the content of request.json."""
+"""The request to an evaluator: the content of request.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SERVICES = "/services"
 
 def with_data(task: Task) -> dict[str, Service]:
     """The services of a task whose data the evaluator sees."""
-    return {name: one for name, one in task.services.items() if one.data is not None}
+    return {name: service for name, service in task.services.items() if service.data is not None}
 
 
 def request(
@@ -21,7 +21,7 @@ def request(
 ) -> dict[str, Any]:
     """The content of ``request.json`` for one run (schema ``request``).
 
-    ``records`` says that what lies beside the run file was written by the platform: of interactive runs only.
+    ``records`` says that what lies next to the run file was written by the platform: of interactive runs only.
     """
     paths: dict[str, str | None] = {"run": "/in/run", "inputs": "/inputs", "truths": "/truths"}
     paths["output"] = "/out"

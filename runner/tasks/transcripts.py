@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import schemas
 from runner.model.errors import Problem, RunnerError, no_such
 from schemas import jsonl
 from schemas.debates import Debate, parse, transcript_digest
 
-if TYPE_CHECKING:
-    pass
-
-
-MAX_LINE = 32 << 20
-
-
-MAX_PROBLEMS = 50
+MAX_LINE = 32 << 20  # bytes
+MAX_PROBLEMS = 50  # that are shown of one file
 
 
 @dataclass(frozen=True)
@@ -48,13 +42,9 @@ class Transcripts:
 def refuse(path: Path, problems: Sequence[Problem]) -> None:
     """Raise E402 with the problems of a file, if there are any."""
     if problems:
-        raise RunnerError(
-            "E402",
-            f"{schemas.show(path.name, 200)} cannot be used",
-            why="Nothing was written.",
-            fix="mend what is listed",
-            problems=problems[:MAX_PROBLEMS],
-        )
+        what, why = f"{schemas.show(path.name, 200)} cannot be used", "Nothing was written."
+        problems = problems[:MAX_PROBLEMS]
+        raise RunnerError("E402", what, why=why, fix="correct what is listed", problems=problems)
 
 
 def json_lines(path: Path, problems: list[Problem]) -> Iterator[tuple[int, Any]]:

@@ -24,10 +24,11 @@ from runner.tasks.data_files import file_digest
 from schemas import jsonl
 from schemas.files import scratch_folder
 
-MAX_LINE = 64 * 1024 * 1024
-# How fields are taken out; counted up when that changes, so that no old file is taken for a new one.
+Files = Sequence[tuple[PurePosixPath, Path]]  # names in a folder, and where each lies
+MAX_LINE = 64 * 1024 * 1024  # bytes
+# The version of how fields are taken out: counted up when that changes, so that no old file is taken for a new one.
 _VERSION = 1
-_MOST_KEYS = 200
+_MOST_KEYS = 200  # that are shown of one file
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,7 @@ class Shown:
         return {"sha256": digest, "fields": sorted(set(self.fields)), "version": _VERSION}
 
 
-def seen(
-    dataset: str, files: Sequence[tuple[PurePosixPath, Path]], rules: Sequence[Rule] | None
-) -> list[Shown]:
+def seen(dataset: str, files: Files, rules: Sequence[Rule] | None) -> list[Shown]:
     """What ``rules`` (None: everything) let be seen of the ``files`` of ``dataset``, in the same order."""
     if rules is None:
         return [Shown(name, path) for name, path in files]
@@ -117,12 +116,9 @@ def _writing(home: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise RunnerError(
-            "E306",
-            "a view of the data could not be written",
-            why=f"{home}: {error.strerror or error}.",
-            fix="look at the disk's space and the permissions of RUNNER_HOME",
-        ) from error
+        why = f"{home}: {error.strerror or error}."
+        fix = "look at the disk's space and the permissions of RUNNER_HOME"
+        raise RunnerError("E306", "a view of the data could not be written", why=why, fix=fix) from error
 
 
 def _filter(shown: Shown, fields: tuple[str, ...], target: Path) -> None:
@@ -160,13 +156,11 @@ def objects(path: Path, name: str) -> Iterator[dict[str, Any] | None]:
         elif isinstance(row, dict):
             yield row
         else:
+            what = f"{schemas.show(name, 200)}:{number} is not a JSON object"
             why = "the line holds another value" if fault is None else _why(fault)
-            raise RunnerError(
-                "E402",
-                f"{schemas.show(name, 200)}:{number} is not a JSON object",
-                why=f"{why[:1].upper()}{why[1:]}. A view with fields needs one object in each line.",
-                fix="mend the line, or take fields out of the scenario's view",
-            )
+            why = f"{why[:1].upper()}{why[1:]}. A view with fields needs one object in each line."
+            fix = "correct the line, or take fields out of the scenario's view"
+            raise RunnerError("E402", what, why=why, fix=fix)
 
 
 def _why(fault: jsonl.Fault) -> str:
@@ -225,26 +219,19 @@ class ViewSummary:
         }
 
 
-def view_summary(
-    scenario: str,
-    dataset: str,
-    files: Sequence[tuple[PurePosixPath, Path]],
-    view: Sequence[Shown],
-    home: Path,
-) -> ViewSummary:
-    """Look into the files that a container will get, and say what is in them and what is missing from them."""
+def view_summary(scenario: str, dataset: str, files: Files, view: Sequence[Shown], home: Path) -> ViewSummary:
+    """What is in the files that a container will get, and what is missing from them; the files are read."""
     found: dict[str, tuple[list[str], list[str]] | None] = {}
     for shown, (name, path) in zip(view, materialise(view, home), strict=True):
         text = str(name)
         if shown.fields is None and not is_lines(text):
             found[text] = None
             continue
-        there = keys(path, text)
-        hidden = [] if shown.fields is None else [k for k in keys(shown.path, text) if k not in there]
-        found[text] = (there, hidden)
-    return ViewSummary(
-        scenario, dataset, found, tuple(str(name) for name, _ in files if str(name) not in found)
-    )
+        kept = keys(path, text)
+        hidden = [] if shown.fields is None else [k for k in keys(shown.path, text) if k not in kept]
+        found[text] = (kept, hidden)
+    unseen = tuple(str(name) for name, _ in files if str(name) not in found)
+    return ViewSummary(scenario, dataset, found, unseen)
 
 
 def sweep(home: Path, keep: Iterable[str], *, dry_run: bool = False) -> list[str]:

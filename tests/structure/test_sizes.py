@@ -28,7 +28,6 @@ LONG_FUNCTIONS = {
     "evaluator/formats/trec_fast.py:_block": "masks over one block of bytes: no step makes sense alone",
     "runner/cli/commands/labels.py:export": "half of it is the declaration of its options",
     "runner/cli/commands/labels.py:import_": "half of it is the declaration of its options",
-    "schemas/checking.py:_explain": "a branch for each rule of JSON Schema",
 }
 
 

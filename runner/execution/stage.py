@@ -21,7 +21,8 @@ from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import MIB
 from runner.model.run import Run, cells
 from runner.model.task import Dataset, Stage, Task
-from runner.records.archive import Attempt, file_sha256
+from runner.records.archive import Attempt
+from runner.records.files import file_sha256
 from runner.records.store.connect import Store
 from runner.records.store.queries import runs
 from runner.tasks.check import current_version, stage_folder

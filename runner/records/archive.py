@@ -9,31 +9,32 @@ as a whole.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import schemas
-from runner.model.errors import PlatformError, Problem
-from schemas import jsonl
-from schemas.files import file_sha256 as sha256_of
+from runner.model.errors import PlatformError
+from runner.records.files import (
+    damaged,
+    file_sha256,
+    hash_and_sync,
+    on_disk,
+    read_json,
+    read_lines,
+    walk,
+    write_json,
+)
 from schemas.files import sync_folder
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-    from runner.records.events import Event
-
 MANIFEST = "manifest.json"
-MAX_JSON = 16 * 1024 * 1024
-MAX_LINE = 1024 * 1024
-_WRITTEN = jsonl.Rules(duplicates="last", bounded=False)  # our own parts wrote it
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _RUN = re.compile(r"[a-z0-9][a-z0-9.-]{0,250}")
 
@@ -55,8 +56,21 @@ class Staging:
         return str(self.path)
 
 
+Key = tuple[str, str, int, int | None]  # task, run id, attempt, and evaluation of a committed thing
+
+
+class _Sealed:
+    """What attempts and evaluations have in common: a folder whose manifest names the hash of every file."""
+
+    path: Path
+
+    def manifest_digest(self) -> str:
+        """SHA-256 of ``manifest.json``: what the event log pins. Raises E307 when it cannot be read."""
+        return file_sha256(self.path / MANIFEST)
+
+
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(_Sealed):
     """A sealed evaluation of an attempt: ``number`` counts from 1."""
 
     task: str
@@ -65,8 +79,13 @@ class Evaluation:
     number: int
     path: Path
 
+    @property
+    def key(self) -> Key:
+        """What names it in the event log."""
+        return self.task, self.run_id, self.attempt, self.number
+
     def record(self, *, check: bool = True) -> dict[str, Any]:
-        """``evaluation.json``, checked against its schema unless told not to. Raises E307 when it is broken."""
+        """``evaluation.json``, unless ``check`` is False checked against its schema. Raises E307 when it is broken."""
         return read_json(self.path / "evaluation.json", "evaluation" if check else None)
 
     def result(self) -> dict[str, Any] | None:
@@ -75,26 +94,27 @@ class Evaluation:
         return read_json(path, None) if path.is_file() else None
 
     def scores(self) -> Iterator[dict[str, Any]]:
-        """The lines of ``scores.jsonl``, one at a time."""
+        """The lines of ``scores.jsonl``, one at a time. Raises E307 for a line that is no object."""
         return read_lines(self.path / "scores.jsonl")
 
     def findings(self) -> Iterator[dict[str, Any]]:
         """The lines of ``findings.jsonl``, one at a time. Their text is the evaluator's: escape it."""
         return read_lines(self.path / "findings.jsonl")
 
-    def manifest_digest(self) -> str:
-        """SHA-256 of ``manifest.json``: what the event log pins."""
-        return file_sha256(self.path / MANIFEST)
-
 
 @dataclass(frozen=True)
-class Attempt:
+class Attempt(_Sealed):
     """A sealed attempt: one execution of a run."""
 
     task: str
     run_id: str
     number: int
     path: Path
+
+    @property
+    def key(self) -> Key:
+        """What names it in the event log."""
+        return self.task, self.run_id, self.number, None
 
     @property
     def id(self) -> str:
@@ -105,28 +125,25 @@ class Attempt:
         return self.path / "output"
 
     def record(self, *, check: bool = True) -> dict[str, Any]:
-        """``run.json``, checked against its schema unless told not to. Raises E307 when it is broken."""
+        """``run.json``, unless ``check`` is False checked against its schema. Raises E307 when it is broken."""
         return read_json(self.path / "run.json", "run" if check else None)
 
     def lock(self, *, check: bool = True) -> dict[str, Any]:
-        """``lock.json``, checked against its schema unless told not to. Raises E307 when it is broken."""
+        """``lock.json``, unless ``check`` is False checked against its schema. Raises E307 when it is broken."""
         return read_json(self.path / "lock.json", "lock" if check else None)
 
     def log(self, stream: str) -> Path:
         """Where the log of ``stdout`` or ``stderr`` is; raw and hostile."""
         return self.path / "logs" / f"{stream}.log"
 
-    def manifest_digest(self) -> str:
-        """SHA-256 of ``manifest.json``: what the event log pins."""
-        return file_sha256(self.path / MANIFEST)
-
-    def evaluation(self, k: int) -> Evaluation:
-        """Its evaluation number ``k``, whether or not it is there."""
-        return Evaluation(self.task, self.run_id, self.number, k, self.path / "evaluations" / str(k))
+    def evaluation(self, number: int) -> Evaluation:
+        """Its evaluation of that number, whether or not it is there."""
+        path = self.path / "evaluations" / str(number)
+        return Evaluation(self.task, self.run_id, self.number, number, path)
 
     def evaluations(self) -> list[Evaluation]:
         """Its sealed evaluations, oldest first."""
-        return [self.evaluation(k) for k in _numbers(self.path / "evaluations")]
+        return [self.evaluation(number) for number in _numbers(self.path / "evaluations")]
 
 
 class RunArchive:
@@ -168,7 +185,7 @@ class RunArchive:
         target = self.root / staging.task / staging.run_id / "attempts" / str(staging.number)
         if run_json.get("attempt") != staging.number or run_json.get("run_id") != staging.run_id:
             raise ValueError("run.json names another attempt than the one that was begun")
-        with _disk("the attempt cannot be archived"):
+        with on_disk("the attempt cannot be archived"):
             write_json(staging.path / "run.json", run_json)
             (staging.path / "evaluations").mkdir()
             self._commit(staging, target, skip="evaluations")
@@ -191,7 +208,7 @@ class RunArchive:
         if tuple(evaluation_json.get(key) for key in ("run_id", "attempt", "evaluation")) != wanted:
             raise ValueError("evaluation.json names another evaluation than the one that was begun")
         target = attempt.path / "evaluations" / str(staging.number)
-        with _disk("the evaluation cannot be archived"):
+        with on_disk("the evaluation cannot be archived"):
             write_json(staging.path / "evaluation.json", evaluation_json)
             self._commit(staging, target)
         return Evaluation(attempt.task, attempt.run_id, attempt.number, staging.number, target)
@@ -238,12 +255,8 @@ class RunArchive:
         _check_names(task, run_id)
         path = self.root / task / run_id / "attempts" / str(number)
         if not (path / MANIFEST).is_file():
-            raise _damaged(f"{path} is missing")
+            raise damaged(f"{path} is missing")
         return Attempt(task, run_id, number, path)
-
-    def evaluations(self, attempt: Attempt) -> list[Evaluation]:
-        """The sealed evaluations of an attempt, oldest first."""
-        return attempt.evaluations()
 
     def live(self) -> dict[str, int]:
         """Run id → attempt number of what living processes are running at this moment."""
@@ -256,123 +269,20 @@ class RunArchive:
                 if self._is_live(name)
             }
 
-    def uncommitted(self, events: Iterable[Event]) -> list[Attempt | Evaluation]:
-        """What was sealed but never got its event (a crash in between), in the order to commit it."""
-        known: set[tuple[Any, ...]] = set()
-        for event in events:
-            if event.type in ("attempt-committed", "evaluation-committed"):
-                d = event.data
-                known.add((d["task"], d["run"], d["attempt"], d.get("evaluation")))
-        found: list[Attempt | Evaluation] = []
+    def sealed(self) -> Iterator[Attempt | Evaluation]:
+        """Every sealed attempt, each followed by its evaluations: oldest first of each run, runs sorted."""
         for task, run_id in self.runs():
             for attempt in self.attempts(task, run_id):
-                if (task, run_id, attempt.number, None) not in known:
-                    found.append(attempt)
-                found += [
-                    e for e in attempt.evaluations() if (task, run_id, e.attempt, e.number) not in known
-                ]
-        return found
-
-    def verify(self, events: Iterable[Event] = (), *, complete: bool = False) -> list[Problem]:
-        """Check every file against its manifest, and every manifest against the event log. Returns what is wrong.
-
-        Reads the whole archive. With ``complete``, the events are all there are: what none of them names is listed too.
-        """
-        problems: list[Problem] = []
-        found: dict[tuple[Any, ...], str] = {}
-        for task, run_id in self.runs():
-            for attempt in self.attempts(task, run_id):
-                problems += self._verify_folder(attempt.path, skip="evaluations")
-                found[task, run_id, attempt.number, None] = str(attempt.path.relative_to(self.root))
-                for evaluation in attempt.evaluations():
-                    problems += self._verify_folder(evaluation.path)
-                    found[task, run_id, attempt.number, evaluation.number] = str(
-                        evaluation.path.relative_to(self.root)
-                    )
-        named: set[tuple[Any, ...]] = set()
-        for event in events:
-            if event.type in ("attempt-committed", "evaluation-committed"):
-                d = event.data
-                named.add((d["task"], d["run"], d["attempt"], d.get("evaluation")))
-                problems += self._verify_event(event)
-        if complete:
-            problems += [
-                Problem(
-                    shown,
-                    "is in the archive, but no event names it.",
-                    "runner evaluate takes it over if a command was killed just before; else the log was cut: restore it",
-                )
-                for key, shown in found.items()
-                if key not in named
-            ]
-        return problems
-
-    def check_whole(self, sealed: Attempt | Evaluation, manifest: str) -> None:
-        """Raise E307 unless every file of ``sealed`` is as it was when its ``manifest`` (SHA-256) was committed."""
-        check_manifest(sealed, manifest)
-        wrong = self._verify_folder(sealed.path, skip="evaluations" if isinstance(sealed, Attempt) else None)
-        if wrong:
-            error = _damaged(str(wrong[0]))
-            error.problems = tuple(wrong)
-            raise error
-
-    def _verify_folder(self, folder: Path, skip: str | None = None) -> list[Problem]:
-        shown = str(folder.relative_to(self.root))
-        try:
-            listed = read_json(folder / MANIFEST, None)["files"]
-            wanted = {name: (entry["sha256"], entry["size"]) for name, entry in listed.items()}
-        except (PlatformError, KeyError, TypeError, AttributeError):
-            return [Problem(f"{shown}/{MANIFEST}", "is missing or damaged.", "restore it from a backup")]
-        problems = []
-        found = set()
-        try:
-            for name, path in walk(folder, skip=skip):
-                if name == MANIFEST:
-                    continue
-                found.add(name)
-                if name not in wanted:
-                    problems.append(
-                        Problem(f"{shown}/{_shown(name)}", "was added after sealing.", "remove it")
-                    )
-                elif (path.stat().st_size, file_sha256(path)) != wanted[name][::-1]:
-                    problems.append(
-                        Problem(
-                            f"{shown}/{_shown(name)}",
-                            "was changed after sealing.",
-                            "restore it from a backup",
-                        )
-                    )
-        except PlatformError as error:
-            problems.append(Problem(shown, error.why))
-        problems += [
-            Problem(f"{shown}/{_shown(name)}", "is missing.", "restore it from a backup")
-            for name in sorted(set(wanted) - found)
-        ]
-        return problems
-
-    def _verify_event(self, event: Event) -> list[Problem]:
-        d = event.data
-        folder = self.root / d["task"] / d["run"] / "attempts" / str(d["attempt"])
-        if event.type == "evaluation-committed":
-            folder = folder / "evaluations" / str(d["evaluation"])
-        shown = str(folder.relative_to(self.root))
-        if not (folder / MANIFEST).is_file():
-            return [
-                Problem(shown, f"is missing, but event {event.seq} names it.", "restore it from a backup")
-            ]
-        if file_sha256(folder / MANIFEST) != d["manifest"]:
-            return [Problem(shown, f"is not what event {event.seq} committed.", "restore it from a backup")]
-        return []
+                yield attempt
+                yield from attempt.evaluations()
 
     # Staging
 
     def _lock(self) -> BaseFileLock:
         from filelock import FileLock
 
-        try:
+        with on_disk("the archive cannot be written"):
             self.tmp.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _unusable("the archive cannot be written", error) from error
         return FileLock(self.tmp / ".lock", timeout=60)
 
     def _stage(self, sort: str, task: str, run_id: str, number: int) -> Staging:
@@ -380,7 +290,7 @@ class RunArchive:
         from filelock import FileLock
 
         name = "~".join((sort, task, run_id, str(number), secrets.token_hex(4)))
-        with _disk("a run cannot be begun"):
+        with on_disk("a run cannot be begun"):
             lock = FileLock(self.tmp / f"{name}.lock", timeout=0, thread_local=False)
             lock.acquire()
             path = self.tmp / name
@@ -421,10 +331,10 @@ class RunArchive:
     def _commit(self, staging: Staging, target: Path, skip: str | None = None) -> None:
         files: dict[str, dict[str, Any]] = {}
         for name, path in walk(staging.path, skip=skip):
-            files[name] = {"sha256": _hash_and_sync(path), "size": path.stat().st_size}
+            files[name] = {"sha256": hash_and_sync(path), "size": path.stat().st_size}
             path.chmod(0o444)
         write_json(staging.path / MANIFEST, {"schema_version": 1, "files": files})
-        _hash_and_sync(staging.path / MANIFEST)
+        hash_and_sync(staging.path / MANIFEST)
         (staging.path / MANIFEST).chmod(0o444)
         for inner, _, _ in os.walk(staging.path, topdown=False):
             sync_folder(Path(inner))
@@ -445,88 +355,6 @@ class RunArchive:
         (self.tmp / f"{staging.path.name}.lock").unlink(missing_ok=True)
 
 
-def check_manifest(sealed: Attempt | Evaluation, manifest: str) -> None:
-    """Raise E307 unless the manifest of ``sealed`` is the one that was committed. Reads that file only."""
-    if sealed.manifest_digest() != manifest:
-        raise _damaged(f"{sealed.path} holds other files than those that were committed")
-
-
-def walk(folder: Path, *, skip: str | None = None) -> Iterator[tuple[str, Path]]:
-    """Every regular file below ``folder`` as (relative name, path), sorted, without following links.
-
-    ``skip`` names one folder at the top that is left out. Raises E307 for anything that is neither a regular
-    file nor a folder, and for names that are no UTF-8.
-    """
-    stack = [("", folder)]
-    found: list[tuple[str, Path]] = []
-    while stack:
-        prefix, here = stack.pop()
-        with os.scandir(here) as entries:
-            for entry in entries:
-                name = prefix + entry.name
-                if not prefix and entry.name == skip:
-                    continue
-                try:
-                    name.encode()
-                except UnicodeEncodeError:
-                    raise _damaged(f"{here} holds a name that is not UTF-8") from None
-                if entry.is_dir(follow_symlinks=False):
-                    stack.append((f"{name}/", Path(entry.path)))
-                elif entry.is_file(follow_symlinks=False):
-                    found.append((name, Path(entry.path)))
-                else:
-                    raise _damaged(f"{here}/{_shown(entry.name)} is a link or a special file")
-    return iter(sorted(found))
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, read in pieces. Raises E307 when it cannot be read."""
-    try:
-        return sha256_of(path)
-    except OSError as error:
-        raise _damaged(f"{path}: {error.strerror}") from error
-
-
-def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write ``data`` readably, with sorted keys; refuses NaN."""
-    text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def read_json(path: Path, schema: str | None) -> dict[str, Any]:
-    """A JSON object of the archive, checked against a schema when one is named. Raises E307."""
-    try:
-        if path.stat().st_size > MAX_JSON:
-            raise _damaged(f"{path} is larger than 16 MiB")
-        data = json.loads(path.read_bytes(), parse_constant=_refuse)
-    except OSError as error:
-        raise _damaged(f"{path}: {error.strerror}") from error
-    except (ValueError, RecursionError):
-        raise _damaged(f"{path} is not JSON") from None
-    if not isinstance(data, dict):
-        raise _damaged(f"{path} is not a JSON object")
-    if schema is not None:
-        problems = schemas.validate(data, schema)
-        if problems:
-            raise _damaged(f"{path}: {problems[0].what}")
-    return data
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a JSON Lines file, one at a time; lines that are none raise E307."""
-    if not path.is_file():
-        return
-    with path.open("rb") as stream:
-        for number, data, _ in jsonl.rows(stream.read, max_line=MAX_LINE, rules=_WRITTEN):
-            if not isinstance(data, dict):
-                raise _damaged(f"{path}:{number} is not a JSON object")
-            yield data
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(constant)
-
-
 def _check_names(task: str, run_id: str) -> None:
     if not _NAME.fullmatch(task) or not _RUN.fullmatch(run_id) or ".." in run_id:
         raise ValueError(f"not a task and run id: {task!r}, {run_id!r}")
@@ -544,46 +372,3 @@ def _folders(path: Path) -> list[str]:
 
 def _numbers(path: Path) -> list[int]:
     return sorted(int(name) for name in _folders(path) if re.fullmatch(r"[1-9][0-9]{0,5}", name))
-
-
-def _hash_and_sync(path: Path) -> str:
-    with path.open("rb") as stream:
-        digest = sha256_of(stream)
-        os.fsync(stream.fileno())
-    return digest
-
-
-def _shown(name: str) -> str:
-    return schemas.show(name, 200)
-
-
-def _damaged(why: str) -> PlatformError:
-    return PlatformError(
-        "the archive was changed or damaged",
-        why=f"{why}.",
-        fix="restore the archive from a backup; runner store verify lists everything",
-        code="E307",
-    )
-
-
-def _unusable(what: str, error: OSError) -> PlatformError:
-    return PlatformError(
-        what,
-        why=f"{error.filename or 'the data directory'}: {error.strerror or error}.",
-        fix="check the space and the permissions of the data directory",
-        code="E306",
-    )
-
-
-class _disk:
-    """Turns an ``OSError`` inside the block into E306."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise _unusable(self.what, error) from error

@@ -9,6 +9,7 @@ from typing import Any
 from runner.model.config import Config
 from runner.model.errors import PlatformError
 from runner.records.archive import Attempt, Evaluation
+from runner.records.integrity import uncommitted
 from runner.records.store.connect import Store
 
 COORDINATOR = "runner"
@@ -35,7 +36,7 @@ def commit_orphans(store: Store) -> int:
 
     store.archive.sweep()
     known = {entry.id for entry in submissions(store)}
-    found = [s for s in store.archive.uncommitted(store.log) if submission_of(s.run_id) in known]
+    found = [s for s in uncommitted(store.archive, store.log) if submission_of(s.run_id) in known]
     for sealed in found:
         commit(store, sealed)
     return len(found)

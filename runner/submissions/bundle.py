@@ -19,7 +19,7 @@ import schemas
 from runner.model.clock import SystemClock, stamp
 from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
-from runner.records.archive import file_sha256
+from runner.records.files import file_sha256
 from runner.submissions.definition import SubmissionFile
 from schemas.files import atomic_folder
 

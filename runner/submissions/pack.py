@@ -86,7 +86,7 @@ def run_entries(submission: SubmissionFile) -> list[tuple[dict[str, str], Path]]
 
     Files keep their names where these are plain and each there once; else they are named after what they are for.
     """
-    from runner.records.archive import file_sha256
+    from runner.records.files import file_sha256
 
     names = [run.path.name for run in submission.run]
     plain = len(set(names)) == len(names) and all(_PLAIN.fullmatch(name) for name in names)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runner.model.errors import RunnerError
-from runner.records.archive import walk
+from runner.records.files import walk
 from runner.records.store.queries import RunDetail
 from runner.views.redact import RunView
 from schemas.files import atomic_folder

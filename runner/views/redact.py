@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import RunnerError
 from runner.model.verdict import TABLE, read_verdict
-from runner.records.archive import read_lines
+from runner.records.files import read_lines
 from runner.views import coarse
 from runner.views.audience import (
     OF_THE_SOFTWARE,

@@ -16,8 +16,6 @@ MODULE, FUNCTION = 400, 60
 LONG_MODULES = {
     "evaluator/argue/scoring/topic.py": "the definitions of all scores of reports, side by side",
     "runner/kinds/diversity/importer.py": "one release with all its files",
-    "runner/records/archive.py": "the archive's writers and checks, which must agree",
-    "runner/records/store/apply.py": "one function an event",
     "runner/records/store/queries.py": "all questions to the store share their conditions",
 }
 LONG_FUNCTIONS = {

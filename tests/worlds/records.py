@@ -18,8 +18,9 @@ from runner.model.pins import of_task, pins
 from runner.model.run import run_id
 from runner.model.task import Cell, Dataset, Measure, Quota, Scenario, Table, Task
 from runner.model.verdict import Verdict
-from runner.records.archive import Attempt, Evaluation, RunArchive, write_json
+from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.events import EventLog
+from runner.records.files import write_json
 from runner.records.store.connect import Store, open_store
 from schemas.details import Detail, read
 from tests.worlds.definitions import definition

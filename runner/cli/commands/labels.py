@@ -47,7 +47,7 @@ def export(
     from runner.annotation import assign as made_of
     from runner.annotation.sheets import page, sheet_csv, sheet_jsonl
     from runner.model.errors import RunnerError
-    from runner.records.archive import write_json
+    from runner.records.files import write_json
     from runner.views.text import plural
 
     where = context.config()

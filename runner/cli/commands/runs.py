@@ -206,6 +206,7 @@ def export(
     as_: context.AsOption = "organiser",
 ) -> None:
     """Copy the files of a run, with its evaluation and TIRA's evaluation.prototext, into a new folder."""
+    from runner.records.integrity import check_whole
     from runner.views.audience import may_export
     from runner.views.export import export_run
     from runner.views.redact import redact_run
@@ -215,7 +216,7 @@ def export(
         found, dataset, task = _detail(where, store, run, audience)
         may_export(found, audience, dataset)
         for sealed, manifest in found.sealed():
-            store.archive.check_whole(sealed, manifest)
+            check_whole(store.archive, sealed, manifest)
         names = {name: measure.measure for name, measure in task.measures.items()} if task else {}
         written = export_run(found, redact_run(found, audience, dataset), folder, names)
     output.say(f"{written} files in {folder}")

@@ -17,7 +17,8 @@ from runner.model.outcome import AGAIN_FAILED, AttemptFacts, EvaluationFacts, de
 from runner.model.pins import Changes, Pins, changes
 from runner.model.run import FindingCount, MeasureValue, QuotaUse, Run, Submission, cells, run_id
 from runner.model.task import Cell, Task
-from runner.records.archive import Attempt, Evaluation, check_manifest
+from runner.records.archive import Attempt, Evaluation
+from runner.records.integrity import check_manifest
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
 from runner.records.store.history import submission_of

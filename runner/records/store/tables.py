@@ -1,9 +1,13 @@
 """The tables of the store (SQLAlchemy Core; SQLite by default, plain enough for PostgreSQL).
 
-Times are UTC in ISO 8601 as text, sizes are bytes, durations seconds. ``seq`` is the event that wrote a row.
+Times are UTC in ISO 8601 as text, sizes are bytes, durations seconds. ``seq`` is the event that wrote a row. Whoever changes
+a table counts :data:`runner.records.store.database.RULES` up.
 """
 
 from __future__ import annotations
+
+from functools import partial
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -22,45 +26,55 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-meta = Table(
-    "meta",
-    metadata,
-    Column("key", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
+
+def _columns(type_: Any, *names: str, **options: Any) -> list[Column[Any]]:
+    return [Column(name, type_, **options) for name in names]
+
+
+_keys = partial(_columns, Text, primary_key=True)
+_number_keys = partial(_columns, Integer, primary_key=True, autoincrement=False)
+_texts = partial(_columns, Text, nullable=False)
+_numbers = partial(_columns, Integer, nullable=False)
+
+
+def _of_evaluation() -> list[Any]:
+    names = ["evaluations.run", "evaluations.attempt", "evaluations.number"]
+    return [
+        *_keys("run"),
+        *_number_keys("attempt", "evaluation"),
+        ForeignKeyConstraint(["run", "attempt", "evaluation"], names),
+    ]
+
+
+def _of_attempt(number: str) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["run", number], ["attempts.run", "attempts.number"])
+
+
+meta = Table("meta", metadata, *_keys("key"), *_texts("value"))
 
 submissions = Table(
     "submissions",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("task", Text, nullable=False),
-    Column("team", Text, nullable=False),
-    Column("software", Text, nullable=False),
-    Column("scenarios", Text, nullable=False),  # JSON list
-    Column("tag", Text, nullable=False),
-    Column("description", Text, nullable=False),
-    Column("method", Text, nullable=False),
+    *_keys("id"),
+    *_texts("task", "team", "software", "tag", "description", "method", "registered"),
+    *_texts("scenarios"),  # JSON list
+    *_texts("workflow"),  # "upload" for run files
     Column("image", Text),
-    Column("workflow", Text, nullable=False, server_default="batch"),  # "upload" for run files
     Column("cells", Text),  # JSON list of [dataset, scenario]; none: all of the task
-    Column("registered", Text, nullable=False),
-    Column("seq", Integer, nullable=False),
+    *_numbers("seq"),
     Column("withdrawn", Text),
-    Column("withdrawn_reason", Text, nullable=False, server_default=""),
-    Column(
-        "uncharged", Boolean, nullable=False, server_default=false()
-    ),  # withdrawn, its place in the quota given back
+    *_texts("withdrawn_reason", server_default=""),
+    # Withdrawn, and its place in the quota given back.
+    Column("uncharged", Boolean, nullable=False, server_default=false()),
     Index("submissions_by_team", "task", "team"),
 )
 
 runs = Table(
     "runs",
     metadata,
-    Column("id", Text, primary_key=True),
+    *_keys("id"),
     Column("submission", Text, ForeignKey("submissions.id"), nullable=False),
-    Column("task", Text, nullable=False),
-    Column("dataset", Text, nullable=False),
-    Column("scenario", Text, nullable=False),
+    *_texts("task", "dataset", "scenario"),
     Column("cancelled_seq", Integer),
     Index("runs_by_submission", "submission"),
 )
@@ -69,145 +83,72 @@ attempts = Table(
     "attempts",
     metadata,
     Column("run", Text, ForeignKey("runs.id"), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("lock_digest", Text, nullable=False),
-    Column("started", Text, nullable=False),
-    Column("finished", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
-    Column("detail", Text, nullable=False),  # JSON object (schemas.details), or empty
-    Column("warnings", Text, nullable=False),  # JSON list of such objects
-    Column("wall_seconds", Float),
-    Column("cpu_seconds", Float),
+    *_number_keys("number"),
+    *_texts("lock_digest", "started", "finished", "verdict", "memory_source", "manifest"),
+    *_texts("detail"),  # JSON object (schemas.details), or empty
+    *_texts("warnings"),  # JSON list of such objects
+    *_columns(Float, "wall_seconds", "cpu_seconds"),
     Column("memory_peak", BigInteger),
-    Column("memory_source", Text, nullable=False),
-    Column("manifest", Text, nullable=False),
-    Column("seq", Integer, nullable=False),
+    *_numbers("seq"),
     Index("attempts_by_lock", "lock_digest"),
 )
 
 evaluations = Table(
     "evaluations",
     metadata,
-    Column("run", Text, primary_key=True),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("status", Text, nullable=False),
+    *_keys("run"),
+    *_number_keys("attempt", "number"),
+    *_texts("status", "message", "evaluator", "image", "truths_digest", "started", "finished", "manifest"),
     Column("final", Boolean, nullable=False),  # of status error: trying again cannot help
-    Column("message", Text, nullable=False),
-    Column("evaluator", Text, nullable=False),
-    Column("image", Text, nullable=False),
+    *_texts("fault"),  # of status error: organiser or platform
     Column("default_image", Boolean, nullable=False),
-    Column("truths_digest", Text, nullable=False),
     Column("run_tag", Text),
     Column("judge", Text),  # JSON object: who judged, when somebody or something did
-    Column("notes", Text, nullable=False, server_default="[]"),  # JSON list of details
+    *_texts("notes"),  # JSON list of details
     Column("asked", Text),  # by which definitions it was made (runner.model.pins.Pins); none: not known
-    Column("fault", Text, nullable=False, server_default=""),  # of status error: organiser or platform
-    Column("errors", Integer, nullable=False),
-    Column("defects", Integer, nullable=False),
-    Column("warnings", Integer, nullable=False),
-    Column("started", Text, nullable=False),
-    Column("finished", Text, nullable=False),
-    Column("manifest", Text, nullable=False),
-    Column("seq", Integer, nullable=False),
-    ForeignKeyConstraint(["run", "attempt"], ["attempts.run", "attempts.number"]),
+    *_numbers("errors", "defects", "warnings", "seq"),
+    _of_attempt("attempt"),
 )
-
-
-def _of_evaluation() -> tuple[Column[str], Column[int], Column[int], ForeignKeyConstraint]:
-    return (
-        Column("run", Text, primary_key=True),
-        Column("attempt", Integer, primary_key=True, autoincrement=False),
-        Column("evaluation", Integer, primary_key=True, autoincrement=False),
-        ForeignKeyConstraint(
-            ["run", "attempt", "evaluation"], ["evaluations.run", "evaluations.attempt", "evaluations.number"]
-        ),
-    )
-
 
 measures = Table(
     "measures",
     metadata,
     *_of_evaluation(),
-    Column("measure", Text, primary_key=True),
-    Column("value", Float, nullable=False),
-    Column("topics", Integer, nullable=False),
-    Column("covered", Integer, nullable=False),
-    Column("low", Float),
-    Column("high", Float),
+    *_keys("measure"),
+    *_columns(Float, "value", nullable=False),
+    *_numbers("topics", "covered"),
+    *_columns(Float, "low", "high"),
 )
 
-pending = Table(
-    "pending",
-    metadata,
-    *_of_evaluation(),
-    Column("measure", Text, primary_key=True),
-    Column("reason", Text, nullable=False),
-)
+pending = Table("pending", metadata, *_of_evaluation(), *_keys("measure"), *_texts("reason"))
 
 topic_scores = Table(
     "topic_scores",
     metadata,
     *_of_evaluation(),
-    Column("measure", Text, primary_key=True),
-    Column("topic", Text, primary_key=True),
-    Column("facets", Text, primary_key=True),  # canonical JSON; "" for none
-    Column("value", Float, nullable=False),
+    *_keys("measure", "topic", "facets"),  # facets: canonical JSON; "" for none
+    *_columns(Float, "value", nullable=False),
     sqlite_with_rowid=False,
 )
 
 findings = Table(
-    "findings",
-    metadata,
-    *_of_evaluation(),
-    Column("code", Text, primary_key=True),
-    Column("severity", Text, nullable=False),
-    Column("count", Integer, nullable=False),
-    Column("title", Text, nullable=False),
+    "findings", metadata, *_of_evaluation(), *_keys("code"), *_texts("severity", "title"), *_numbers("count")
 )
 
 publications = Table(
-    "publications",
-    metadata,
-    Column("task", Text, primary_key=True),
-    Column("dataset", Text, primary_key=True),
-    Column("published", Text, nullable=False),
-    Column("seq", Integer, nullable=False),
+    "publications", metadata, *_keys("task", "dataset"), *_texts("published"), *_numbers("seq")
 )
 
 releases = Table(
-    "releases",
-    metadata,
-    Column("run", Text, primary_key=True),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
-    Column("seq", Integer, nullable=False),
-    ForeignKeyConstraint(["run", "attempt"], ["attempts.run", "attempts.number"]),
+    "releases", metadata, *_keys("run"), *_number_keys("attempt"), *_numbers("seq"), _of_attempt("attempt")
 )
 
-deadlines = Table(
-    "deadlines",
-    metadata,
-    Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("task", Text, nullable=False),
-    Column("team", Text, nullable=False),
-    Column("until", Text, nullable=False),  # as it was written, with its zone
-)
+# ``until`` is as it was written, with its zone.
+deadlines = Table("deadlines", metadata, *_number_keys("seq"), *_texts("task", "team", "until"))
 
-rounds = Table(
-    "rounds",
-    metadata,
-    Column("task", Text, primary_key=True),
-    Column("round", Text, primary_key=True),
-    Column("digest", Text, nullable=False),  # SHA-256 of the snapshot
-    Column("frozen", Text, nullable=False),
-    Column("seq", Integer, nullable=False),
-)
+# ``digest`` is the SHA-256 of the snapshot.
+rounds = Table("rounds", metadata, *_keys("task", "round"), *_texts("digest", "frozen"), *_numbers("seq"))
 
 extensions = Table(
-    "extensions",
-    metadata,
-    Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("task", Text, nullable=False),
-    Column("team", Text, nullable=False),
-    Column("submissions", Integer, nullable=False),
+    "extensions", metadata, *_number_keys("seq"), *_texts("task", "team"), *_numbers("submissions")
 )

@@ -18,6 +18,7 @@ from runner.model.config import Config
 from runner.model.errors import Problem, RunnerError
 from runner.records.archive import RunArchive
 from runner.records.events import Event, EventLog, Position
+from runner.records.integrity import verify as verify_archive
 from runner.records.snapshot import verify as verify_rounds
 from runner.records.store.compare import compare, names_its_files, try_events
 from runner.records.store.database import Recorded, read_recorded
@@ -64,7 +65,7 @@ def verify(config: Config, heads: Sequence[str] = ()) -> Verified:
     broken = bool(problems)
     problems += _heads(config, events, recorded.position, runs, broken=broken)
     problems += [_unknown(head) for head in heads if not any(e.hash.startswith(head) for e in events)]
-    of_archive = archive.verify(_usable(events), complete=True)
+    of_archive = verify_archive(archive, _usable(events), complete=True)
     problems += of_archive + verify_rounds(config.home, _whole_rounds(events))
     problems += _of_rounds(config, events)
     more, notes = _database(config, recorded, events, archive, broken or bool(of_archive))
@@ -110,7 +111,7 @@ def _whole_rounds(events: list[Event]) -> list[Event]:
 
 def _of_rounds(config: Config, events: list[Event]) -> list[Problem]:
     """Evaluations that a frozen round counted and the log does not know as it did."""
-    from runner.records.archive import read_json
+    from runner.records.files import read_json
 
     committed = {
         (d["task"], d["run"], d["attempt"], d["evaluation"]): d["manifest"]

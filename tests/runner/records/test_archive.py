@@ -15,6 +15,7 @@ import schemas
 from runner.model.errors import PlatformError
 from runner.records.archive import Attempt, RunArchive
 from runner.records.events import EventLog
+from runner.records.integrity import uncommitted, verify
 from tests.worlds.records import TASK, World, fill_attempt
 
 SUBMISSION = "alpha.x.00000000"
@@ -43,7 +44,7 @@ def test_an_attempt_is_sealed_whole_hashed_and_read_only(tmp_path: Path) -> None
     assert attempt.lock()["team"] == "alpha"
     assert (attempt.path / "run.json").stat().st_mode & 0o222 == 0
     assert (attempt.path / "output").stat().st_mode & 0o222 == 0
-    assert archive.verify() == []
+    assert verify(archive) == []
     assert [p.name for p in archive.tmp.iterdir()] == [".lock"]
 
 
@@ -59,7 +60,7 @@ def test_attempts_and_evaluations_count_from_one(tmp_path: Path) -> None:
     assert [e.number for e in first.evaluations()] == [1, 2]
     assert two.record()["evaluation"] == 2
     assert world.archive.runs() == [(TASK, RUN)]
-    assert world.archive.verify() == []
+    assert verify(world.archive) == []
 
 
 def test_one_run_is_begun_by_one_process_at_a_time(tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_verify_names_what_was_changed(tmp_path: Path) -> None:
     submission = world.register("alpha", "x")
     attempt = world.attempt(submission)
     evaluation = world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}})
-    assert world.archive.verify(world.store.log) == []
+    assert verify(world.archive, world.store.log) == []
     changes = [
         (attempt.path / "output" / "run.txt", b"1 Q0 d1 1 9.9 x\n", "changed"),
         (evaluation.path / "scores.jsonl", b"", "changed"),
@@ -126,14 +127,14 @@ def test_verify_names_what_was_changed(tmp_path: Path) -> None:
         path.parent.chmod(0o755)
         path.unlink(missing_ok=True)
         path.write_bytes(content)
-        problems = world.archive.verify(world.store.log)
+        problems = verify(world.archive, world.store.log)
         assert any(word in p.what for p in problems), word
         assert not any("\x1b" in str(p) for p in problems)
         path.unlink()
-        assert any("missing" in p.what for p in world.archive.verify(world.store.log)) or before is None
+        assert any("missing" in p.what for p in verify(world.archive, world.store.log)) or before is None
         if before is not None:
             path.write_bytes(before)
-    assert world.archive.verify(world.store.log) == []
+    assert verify(world.archive, world.store.log) == []
 
 
 def test_a_manifest_forged_with_its_files_contradicts_the_event_log(tmp_path: Path) -> None:
@@ -146,8 +147,8 @@ def test_a_manifest_forged_with_its_files_contradicts_the_event_log(tmp_path: Pa
     (attempt.path / "manifest.json").unlink()
     del manifest["files"]["output/run.txt"]
     (attempt.path / "manifest.json").write_text(json.dumps(manifest))
-    assert world.archive.verify() == []
-    assert ["committed" in p.what for p in world.archive.verify(world.store.log)] == [True]
+    assert verify(world.archive) == []
+    assert ["committed" in p.what for p in verify(world.archive, world.store.log)] == [True]
 
 
 def test_what_was_sealed_but_not_committed_is_found(tmp_path: Path) -> None:
@@ -155,11 +156,11 @@ def test_what_was_sealed_but_not_committed_is_found(tmp_path: Path) -> None:
     submission = world.register("alpha", "x")
     attempt = world.attempt(submission, commit=False)
     evaluation = world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}}, commit=False)
-    assert world.archive.uncommitted(world.store.log) == [attempt, evaluation]
+    assert uncommitted(world.archive, world.store.log) == [attempt, evaluation]
     world.commit_attempt(attempt)
-    assert world.archive.uncommitted(world.store.log) == [evaluation]
+    assert uncommitted(world.archive, world.store.log) == [evaluation]
     world.commit_evaluation(evaluation)
-    assert world.archive.uncommitted(world.store.log) == []
+    assert uncommitted(world.archive, world.store.log) == []
 
 
 def test_records_that_break_their_schema_are_e307(tmp_path: Path) -> None:
@@ -179,7 +180,7 @@ def test_large_files_are_not_read_into_memory(tmp_path: Path) -> None:
         stream.truncate(64 * 2**20)
     tracemalloc.start()
     archive.seal(staging, {"run_id": RUN, "attempt": 1})
-    archive.verify()
+    verify(archive)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * 2**20
@@ -228,7 +229,7 @@ def test_killed_at_any_step_leaves_nothing_half_written(tmp_path: Path) -> None:
         archive = RunArchive(where)
         attempts = archive.attempts(TASK, RUN)
         assert len(attempts) <= 1
-        assert archive.verify() == []  # what is there is whole
+        assert verify(archive) == []  # what is there is whole
         for attempt in attempts:
             attempt.record()
             attempt.lock()

@@ -17,7 +17,7 @@ from runner.execution.reevaluation import changed_ranks, changed_values, picture
 from runner.model.pins import Pins, changes, of_request, of_task, pins
 from runner.model.run import Run
 from runner.model.task import Measure, Task
-from runner.records.archive import write_json
+from runner.records.files import write_json
 from runner.records.store import connect, queries
 from runner.tasks.request import request
 from runner.views.audience import ORGANISER, PUBLIC, Audience

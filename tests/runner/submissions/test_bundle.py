@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runner.model.errors import RunnerError
-from runner.records.archive import file_sha256
+from runner.records.files import file_sha256
 from runner.submissions.bundle import bundle_digest, read_bundle, write_bundle
 from tests.worlds.definitions import told
 

@@ -1,0 +1,132 @@
+"""Files of the archive: walked, hashed, read and written without following links, and with errors that say what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import schemas
+from runner.model.errors import PlatformError
+from schemas import jsonl
+from schemas.files import file_sha256 as sha256_of
+
+MAX_JSON = 16 * 1024 * 1024
+MAX_LINE = 1024 * 1024
+_WRITTEN = jsonl.Rules(duplicates="last", bounded=False)  # our own parts wrote it
+
+
+def walk(folder: Path, *, skip: str | None = None) -> Iterator[tuple[str, Path]]:
+    """Every regular file below ``folder`` as (relative name, path), sorted, without following links.
+
+    ``skip`` names one folder at the top that is left out. Raises E307 for anything that is neither a regular
+    file nor a folder, and for names that are no UTF-8.
+    """
+    stack = [("", folder)]
+    found: list[tuple[str, Path]] = []
+    while stack:
+        prefix, here = stack.pop()
+        with os.scandir(here) as entries:
+            for entry in entries:
+                name = prefix + entry.name
+                if not prefix and entry.name == skip:
+                    continue
+                try:
+                    name.encode()
+                except UnicodeEncodeError:
+                    raise damaged(f"{here} holds a name that is not UTF-8") from None
+                if entry.is_dir(follow_symlinks=False):
+                    stack.append((f"{name}/", Path(entry.path)))
+                elif entry.is_file(follow_symlinks=False):
+                    found.append((name, Path(entry.path)))
+                else:
+                    raise damaged(f"{here}/{shown(entry.name)} is a link or a special file")
+    return iter(sorted(found))
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, read in pieces. Raises E307 when it cannot be read."""
+    try:
+        return sha256_of(path)
+    except OSError as error:
+        raise damaged(f"{path}: {error.strerror}") from error
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write ``data`` readably, with sorted keys; refuses NaN."""
+    text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path: Path, schema: str | None) -> dict[str, Any]:
+    """A JSON object of the archive, checked against a schema when one is named. Raises E307."""
+    try:
+        if path.stat().st_size > MAX_JSON:
+            raise damaged(f"{path} is larger than 16 MiB")
+        data = json.loads(path.read_bytes(), parse_constant=_refuse)
+    except OSError as error:
+        raise damaged(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        raise damaged(f"{path} is not JSON") from None
+    if not isinstance(data, dict):
+        raise damaged(f"{path} is not a JSON object")
+    if schema is not None:
+        problems = schemas.validate(data, schema)
+        if problems:
+            raise damaged(f"{path}: {problems[0].what}")
+    return data
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a JSON Lines file, one at a time; lines that are none raise E307."""
+    if not path.is_file():
+        return
+    with path.open("rb") as stream:
+        for number, data, _ in jsonl.rows(stream.read, max_line=MAX_LINE, rules=_WRITTEN):
+            if not isinstance(data, dict):
+                raise damaged(f"{path}:{number} is not a JSON object")
+            yield data
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)
+
+
+def hash_and_sync(path: Path) -> str:
+    """SHA-256 of a file, which is on the disk when this returns."""
+    with path.open("rb") as stream:
+        digest = sha256_of(stream)
+        os.fsync(stream.fileno())
+    return digest
+
+
+def shown(name: str) -> str:
+    """A file name of the archive, escaped."""
+    return schemas.show(name, 200)
+
+
+def damaged(why: str) -> PlatformError:
+    """The error (E307) for an archive that does not hold what it should; ``why`` says what, without a full stop."""
+    return PlatformError(
+        "the archive was changed or damaged",
+        why=f"{why}.",
+        fix="restore the archive from a backup; runner store verify lists everything",
+        code="E307",
+    )
+
+
+@contextmanager
+def on_disk(what: str) -> Iterator[None]:
+    """Turn an ``OSError`` inside the block into E306; ``what`` could not be done."""
+    try:
+        yield
+    except OSError as error:
+        raise PlatformError(
+            what,
+            why=f"{error.filename or 'the data directory'}: {error.strerror or error}.",
+            fix="check the space and the permissions of the data directory",
+            code="E306",
+        ) from error

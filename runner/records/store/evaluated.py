@@ -1,0 +1,170 @@
+"""The rows of one evaluation, from what the runner and the evaluator wrote of it.
+
+Whatever stands in a result was checked when it was made; it is read once more with suspicion, because archives are old.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import islice, zip_longest
+from typing import Any
+
+from sqlalchemy import Connection
+
+from runner.model.errors import PlatformError
+from runner.model.pins import Pins, of_request
+from runner.records.archive import Evaluation
+from runner.records.events import Event
+from runner.records.files import read_json
+from runner.records.store import tables as t
+from schemas.details import read as read_detail
+
+_BATCH = 2000
+_MAX_COUNT = 2**53
+
+
+def insert_evaluated(
+    connection: Connection, event: Event, evaluation: Evaluation, record: dict[str, Any]
+) -> None:
+    """Write the rows of an evaluation that gave a result.
+
+    Args:
+        connection: In a transaction that the caller rolls back when this raises.
+        event: The event that commits the evaluation.
+        evaluation: Its files.
+        record: Its ``evaluation.json``.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError, OverflowError, IntegrityError, PlatformError: the result cannot be
+            read, or contradicts the record.
+    """
+    result = evaluation.result()
+    if result is None or result["status"] != record["status"]:
+        raise ValueError("status")
+    key = {"run": evaluation.run_id, "attempt": evaluation.attempt, "evaluation": evaluation.number}
+    row = _evaluation_row(event, record, result, _pins(evaluation, record))
+    connection.execute(t.evaluations.insert().values(row))
+    pending, codes = result.get("pending") or {}, result["findings"].get("codes", {})
+    for table, rows in (
+        (t.measures, (_measure_row(name, m) for name, m in sorted(result["measures"].items()))),
+        (t.pending, ({"measure": name, "reason": str(why)} for name, why in sorted(pending.items()))),
+        (t.findings, (_finding_row(code, f) for code, f in sorted(codes.items()))),
+        (t.topic_scores, map(_score_row, evaluation.scores())),
+    ):
+        while batch := [{**key, **row} for row in islice(rows, _BATCH)]:
+            connection.execute(table.insert(), batch)
+
+
+def insert_failed(connection: Connection, event: Event, record: dict[str, Any]) -> None:
+    """Write the row of an evaluation without a result; ``record`` is its ``evaluation.json``, of status ``error``."""
+    connection.execute(t.evaluations.insert().values(_evaluation_row(event, record, {}, None)))
+
+
+def _evaluation_row(
+    event: Event, record: dict[str, Any], result: dict[str, Any], pins: Pins | None
+) -> dict[str, Any]:
+    d = event.data
+    counts = result.get("findings") or {}
+    evaluator = result.get("evaluator") or {}
+    image = record.get("evaluator") or {}
+    return {
+        **{name: d[name] for name in ("run", "attempt", "manifest")},
+        "number": d["evaluation"],
+        "seq": event.seq,
+        **{name: record[name] for name in ("status", "started", "finished")},
+        "final": record["status"] != "error"
+        or record.get("final") is True
+        or _cannot_help(record.get("exit")),
+        "message": str(record.get("message") or ""),
+        "evaluator": f"{evaluator.get('name', '')} {evaluator.get('version', '')}".strip(),
+        "image": str(image.get("image_id") or ""),
+        "default_image": bool(image.get("default")),
+        "truths_digest": str(record.get("truths_digest") or ""),
+        "run_tag": result.get("run_tag"),
+        "judge": json.dumps(result["judge"], sort_keys=True) if result.get("judge") else None,
+        "asked": None if pins is None else pins.text(),
+        "fault": _fault(record),
+        "notes": json.dumps(_notes(result), sort_keys=True),
+        **{f"{severity}s": _count(counts.get(severity, 0)) for severity in ("error", "defect", "warning")},
+    }
+
+
+def _notes(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The notes of a result as details; those of another evaluator, and of before there were details, are texts."""
+    lines = [str(line) for line in result.get("notes") or []]
+    stored = result.get("note_details") or []
+    return [read_detail(*pair).as_dict() for pair in zip_longest(stored[: len(lines)], lines)]
+
+
+def _pins(evaluation: Evaluation, record: dict[str, Any]) -> Pins | None:
+    """By which definitions an evaluation was made. One of before they were kept says so by its request, if that is there."""
+    asked = record.get("asked")
+    if asked is None:
+        path = evaluation.path / "request.json"
+        try:
+            asked = of_request(read_json(path, None)) if path.is_file() else None
+        except (PlatformError, KeyError, TypeError):
+            asked = None
+    return None if asked is None else Pins.made(asked)
+
+
+def _fault(record: dict[str, Any]) -> str:
+    """Whose fault a failed evaluation is; of a record of before that was kept, by how the container ended."""
+    if record["status"] != "error":
+        return ""
+    if record.get("fault") in ("organiser", "platform"):
+        return str(record["fault"])
+    exit_ = record.get("exit")
+    return "organiser" if isinstance(exit_, dict) and exit_.get("code") == 0 else "platform"
+
+
+def _cannot_help(exit_: Any) -> bool:
+    """Whether evaluating again would end the same way: the evaluator ended well and said "error" (or broke
+    the contract), or the run drove it to its limits."""
+    if not isinstance(exit_, dict):
+        return False
+    return bool(exit_.get("code") == 0 or exit_.get("oom_killed") or exit_.get("killed") == "time")
+
+
+def _measure_row(name: str, m: dict[str, Any]) -> dict[str, Any]:
+    low, high = m.get("interval") or (None, None)
+    return {
+        "measure": name,
+        "value": _number(m["value"]),
+        "topics": _count(m["topics"]),
+        "covered": _count(m["covered"]),
+        "low": None if low is None else _number(low),
+        "high": None if high is None else _number(high),
+    }
+
+
+def _finding_row(code: object, finding: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "code": str(code)[:20],
+        "severity": str(finding["severity"]),
+        "count": _count(finding["count"]),
+        "title": str(finding.get("title") or ""),
+    }
+
+
+def _score_row(line: dict[str, Any]) -> dict[str, Any]:
+    facets = line.get("facets")
+    return {
+        "measure": str(line["measure"]),
+        "topic": str(line["topic"]),
+        "facets": json.dumps(facets, sort_keys=True, separators=(",", ":")) if facets else "",
+        "value": _number(line["value"]),
+    }
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("not a finite number")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MAX_COUNT:
+        raise ValueError("not a count")
+    return value

@@ -37,7 +37,7 @@ class Planned:
 class Skipped:
     """One run with nothing to do, and why.
 
-    ``blocked``: something would have to be mended first. ``stale``: its scores were made from other truths or
+    ``blocked``: something would have to be corrected first. ``stale``: its scores were made from other truths or
     measures than there are now (evaluating again is for a person to decide). ``elsewhere``: the organiser has another
     engine for it.
     """

@@ -250,7 +250,7 @@ def input_runs(
     here = f"{submission.team}/{submission.software}"
     if here in above:
         raise RunnerError(
-            "E207", f"the inputs of {here} lead back to itself", fix="mend inputs in submission.yaml"
+            "E207", f"the inputs of {here} lead back to itself", fix="correct inputs in submission.yaml"
         )
     found = []
     with ExitStack() as open_checks:

@@ -34,7 +34,7 @@ _BROKEN = (
 
 
 class Wrong(Exception):
-    """A release, a file of it or an object in that is wrong: what, and how to mend it."""
+    """A release, a file of it or an object in that is wrong: what, and how to correct it."""
 
     def __init__(self, what: str, fix: str = "") -> None:
         super().__init__(what)

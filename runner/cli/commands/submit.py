@@ -73,7 +73,7 @@ def pack(
             worst = max(worst, error.exit_code)
             continue
         if bundle is None:
-            output.say(f"{name} was not packed: mend it and pack again")
+            output.say(f"{name} was not packed: correct it and pack again")
             worst = max(worst, FAILED)
             continue
         output.say(f"packed {bundle.submission_id}: {bundle.folder}")
@@ -141,7 +141,7 @@ def submit(
         try:
             bundle = pack_one(where, submission, None, check, receipts if as_json else None)
             if bundle is None:
-                output.say(f"{name} was not submitted: mend it and submit again")
+                output.say(f"{name} was not submitted: correct it and submit again")
                 worst = max(worst, 1)
             elif dry_run:
                 output.say(f"{name} is fine; --dry-run: not registered")

@@ -32,7 +32,7 @@ def setup() -> None:
 
 @app.command(epilog="Examples:  runner doctor  |  runner doctor --json")
 def doctor(as_json: context.JsonOption = False) -> None:
-    """Check this machine: one line each, PASS, CAUTION or FAIL, with the command that mends it."""
+    """Check this machine: one line each, PASS, CAUTION or FAIL, with the command that corrects it."""
     from runner.doctor import diagnose, worst
     from runner.model.errors import PLATFORM
 

@@ -70,7 +70,7 @@ class _Problems:
     def all(self) -> list[Problem]:
         if self.count > MAX_PROBLEMS:
             more = Problem(
-                "the release", f"and {self.count - MAX_PROBLEMS:,} more problems", "mend these first"
+                "the release", f"and {self.count - MAX_PROBLEMS:,} more problems", "correct these first"
             )
             return [*self.kept, more]
         return self.kept

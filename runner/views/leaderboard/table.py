@@ -320,7 +320,7 @@ def _stale(rows: Sequence[Row]) -> list[str]:
             )
     return [
         f"Stale: {', '.join(names[:MOST_NAMES])}{f' and {len(names) - MOST_NAMES} more' if len(names) > MOST_NAMES else ''}. "
-        f"{reason} runner reevaluate mends it."
+        f"{reason} runner reevaluate corrects it."
         for reason, names in by_reason.items()
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -60,6 +60,13 @@ def get_dataset(task: Task, name: str) -> Dataset:
     if name not in task.datasets:
         raise no_such("dataset", name, task.datasets, of=task.id, fix="name one of them")
     return task.datasets[name]
+
+
+def dataset(task: str, name: str) -> tuple[Config, Task, Dataset]:
+    """The configuration, a task and one of its datasets. Raises E102 or E401."""
+    where = config()
+    loaded = load_task(where, task)
+    return where, loaded, get_dataset(loaded, name)
 
 
 @contextmanager
@@ -118,65 +125,3 @@ def audience(text: str) -> Audience:
     from runner.views.audience import Audience
 
     return Audience.parse(text)
-
-
-def _names(kind: str, incomplete: str) -> list[str]:
-    """Names for shell completion; never an error, never a slow look."""
-    from runner.model.errors import RunnerError
-
-    try:
-        where = config()
-        if kind == "task":
-            names = [p.parent.name for p in where.tasks.glob("*/task.yaml")]
-        elif kind == "team":
-            names = [p.name for p in where.submissions.iterdir() if p.is_dir()]
-        elif kind == "submission":
-            names = [p.name for p in where.registered.iterdir() if not p.name.startswith(".")]
-        else:
-            names = [p.name for p in where.archive.glob("*/*") if not p.parent.name.startswith(".")]
-    except (RunnerError, OSError):
-        return []
-    return sorted(name for name in names if name.startswith(incomplete))
-
-
-def complete_task(incomplete: str) -> list[str]:
-    return _names("task", incomplete)
-
-
-def complete_team(incomplete: str) -> list[str]:
-    return _names("team", incomplete)
-
-
-def complete_submission(incomplete: str) -> list[str]:
-    return _names("submission", incomplete)
-
-
-def complete_run(incomplete: str) -> list[str]:
-    return _names("run", incomplete)
-
-
-TaskOption = Annotated[
-    str | None, typer.Option("--task", help="Only this task.", autocompletion=complete_task)
-]
-TeamOption = Annotated[
-    str | None, typer.Option("--team", help="Only this team.", autocompletion=complete_team)
-]
-DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only this dataset.")]
-SubmissionOption = Annotated[
-    str | None, typer.Option("--submission", help="Only this submission.", autocompletion=complete_submission)
-]
-RunArgument = Annotated[
-    str, typer.Argument(help="A run, as runner runs lists it.", autocompletion=complete_run)
-]
-TaskArgument = Annotated[str, typer.Argument(help="A task.", autocompletion=complete_task)]
-AsOption = Annotated[
-    str,
-    typer.Option("--as", envvar="RUNNER_AS", help="Who looks: organiser, team:NAME or public."),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-AllOption = Annotated[bool, typer.Option("--all", help="Everything that is registered.")]
-RunOption = Annotated[str | None, typer.Option("--run", help="Only this run.", autocompletion=complete_run)]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
-JobsOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="At most so many containers at once.")
-]

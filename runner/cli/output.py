@@ -52,6 +52,16 @@ def as_json(value: Any) -> None:
     data(harmless(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)))
 
 
+def finish(worst: int, value: Any) -> None:
+    """End a command that went on after errors: print its result (None: nothing). Raises typer.Exit unless ``worst`` is 0."""
+    import typer
+
+    if value is not None:
+        as_json(value)
+    if worst:
+        raise typer.Exit(worst)
+
+
 def say(text: str) -> None:
     """Print chatter to stderr, unless --quiet."""
     if not options.quiet:

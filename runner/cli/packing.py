@@ -1,13 +1,16 @@
-"""Packing and registering one software, as several commands do it."""
+"""Packing, checking and registering submissions, one after the other, as several commands do it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.cli import context, output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runner.execution.machine import Machine
     from runner.model.config import Config
     from runner.model.container import ImageRef
@@ -17,7 +20,25 @@ if TYPE_CHECKING:
     from runner.submissions.register import Receipt
 
 
+def each(found: Iterable[SubmissionFile], action: Callable[[SubmissionFile], int], worst: int) -> int:
+    """Do something with each submission; what is wrong with one is said, and stops no other.
+
+    ``action`` returns an exit code. Returns the highest of these, those of errors, and ``worst``.
+    """
+    from runner.model.errors import RunnerError
+
+    for submission in found:
+        try:
+            worst = max(worst, action(submission))
+        except RunnerError as error:
+            output.say(f"{submission.team}/{submission.software}:")
+            output.show_error(error)
+            worst = max(worst, error.exit_code)
+    return worst
+
+
 def built(machine: Machine, submission: SubmissionFile) -> ImageRef | None:
+    """The image of a submission, built where it has to be; None for run files."""
     from runner.submissions.pack import image_of
 
     if submission.build:
@@ -36,44 +57,45 @@ def pack_one(
 
     What the check saw is printed; with ``failures`` (for JSON) nothing is, and a failed one is put there.
     """
-    from runner.cli import render
-    from runner.execution import trial as local
     from runner.submissions import pack as packing
 
-    task = context.load_task(where, submission.task)
-    machine = context.machine(where)
+    task, machine = context.load_task(where, submission.task), context.machine(where)
     engine = machine.engine([task.limits])
     image = built(machine, submission)
     summary: dict[str, Any] | None = None
-    if check and submission.run:
-        good, found = checked_uploads(machine, submission, task, show=failures is None)
+    if check:
+        good, seen, summary = _checked(machine, submission, image, task, show=failures is None)
         if not good:
             if failures is not None:
                 name = f"{submission.team}/{submission.software}"
-                failures.append(
-                    {"software": name, "submission": None, "check": {"uploads": found["uploads"]}}
-                )
+                failures.append({"software": name, "submission": None, "check": seen})
             return None
-        summary = found["summary"]
-    if check and image is not None and (dataset := task.public_dataset()) is not None:
-        output.say(f"running it on the public dataset {task.id}/{dataset.id} in the graded sandbox …")
-        with local.check_submission(
-            machine, submission, image, task, dataset, submission.scenarios[0]
-        ) as checked:
-            view = checked.view(context.audience(f"team:{submission.team}"))
-            if failures is None:
-                render.show(view)
-            if not checked.good:
-                if checked.our_failure:
-                    output.say(f"our side failed: {checked.our_failure}")
-                    output.say("this says nothing about the software; --no-check packs it as it is")
-                if failures is not None:
-                    name = f"{submission.team}/{submission.software}"
-                    failures.append({"software": name, "submission": None, "check": dict(view)})
-                return None
-            summary = checked.summary()
     to = target or where.home / "bundles" / f"{submission.team}.{submission.software}"
     return packing.write(submission, image, to, engine=engine, check=summary, with_archive=target is not None)
+
+
+def _checked(
+    machine: Machine, submission: SubmissionFile, image: ImageRef | None, task: Task, *, show: bool
+) -> tuple[bool, dict[str, Any], dict[str, Any] | None]:
+    """Check a submission on public data: whether it is good, what was seen, and what a bundle keeps of it."""
+    from runner.cli import render
+    from runner.execution.trial import check_submission
+
+    if submission.run:
+        good, found = checked_uploads(machine, submission, task, show=show)
+        return good, {"uploads": found["uploads"]}, found["summary"]
+    dataset = task.public_dataset()
+    if image is None or dataset is None:
+        return True, {}, None
+    output.say(f"running it on the public dataset {task.id}/{dataset.id} in the graded sandbox …")
+    with check_submission(machine, submission, image, task, dataset, submission.scenarios[0]) as checked:
+        view = checked.view(context.audience(f"team:{submission.team}"))
+        if show:
+            render.show(view)
+        if not checked.good and checked.our_failure:
+            output.say(f"our side failed: {checked.our_failure}")
+            output.say("this says nothing about the software; --no-check packs it as it is")
+        return checked.good, dict(view), checked.summary()
 
 
 def checked_uploads(
@@ -90,7 +112,7 @@ def checked_uploads(
     from runner.execution.trial_uploads import check_uploads
 
     name = f"{submission.team}/{submission.software}"
-    results, good, summary = [], True, None
+    results = []
     machine.evaluator()  # missing: known before anything is checked
     for result in check_uploads(machine, submission, task, dataset=dataset, scenario=scenario):
         cell = result.dataset + ("" if result.scenario == "default" else f" in {result.scenario}")
@@ -99,16 +121,35 @@ def checked_uploads(
             render.show(result.view)
         elif show and result.text:
             output.data("\n".join(output.printable(line) for line in result.text.splitlines()))
-        results.append(result.as_dict())
-        good = good and result.good
-        summary = summary or result.summary
-    return good, {"software": name, "uploads": results, "summary": summary}
+        results.append(result)
+    summary = next((result.summary for result in results if result.summary), None)
+    uploads = [result.as_dict() for result in results]
+    return all(result.good for result in results), {"software": name, "uploads": uploads, "summary": summary}
 
 
-def register_one(where: Config, folder: Path, team: str | None = None) -> Receipt:
+def register_one(where: Config, tasks: Mapping[str, Task], folder: Path, team: str | None = None) -> Receipt:
+    """Register a bundle. Raises as :func:`runner.submissions.register.register`."""
     from runner.submissions.bundle import read_bundle
     from runner.submissions.register import register
 
     read_bundle(folder, verify=False)  # what is no bundle at all needs no engine to be refused
     with context.store(where) as store:
-        return register(where, store, context.engine(where), context.all_tasks(where), folder, team=team)
+        return register(where, store, context.engine(where), tasks, folder, team=team)
+
+
+def receipt_json(receipt: Receipt) -> dict[str, Any]:
+    """Say what a registration gave; the same for ``--json``."""
+    use = receipt.quota
+    state = "registered" if receipt.new else "was registered already"
+    if receipt.put_back:
+        state += "; its image had vanished and is back"
+    output.say(f"{receipt.submission} {state}; quota left: {use.left} of {use.limit}")
+    output.say(f"receipt: event {receipt.head.seq}, head {receipt.head.hash}")
+    return {
+        "submission": receipt.submission,
+        "new": receipt.new,
+        "image": receipt.image,
+        "head": {"event": receipt.head.seq, "hash": receipt.head.hash},
+        "put_back": receipt.put_back,
+        "quota": {"limit": use.limit, "used": use.used, "open": use.open, "left": use.left},
+    }

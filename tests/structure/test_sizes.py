@@ -24,8 +24,6 @@ LONG_FUNCTIONS = {
     "evaluator/formats/blocks.py:cut": "masks over one block of bytes: no step makes sense alone",
     "evaluator/formats/blocks.py:regroup": "masks over one block of bytes: no step makes sense alone",
     "evaluator/formats/trec_fast.py:_block": "masks over one block of bytes: no step makes sense alone",
-    "runner/cli/commands/labels.py:export": "half of it is the declaration of its options",
-    "runner/cli/commands/labels.py:import_": "half of it is the declaration of its options",
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from runner.cli import context, output
+from runner.cli import context, options, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ app.add_typer(data, name="data")
     epilog="Examples:  runner data pull touche-2021-task1  |  runner data pull touche-2021-task1 --dataset touche-2021"
 )
 def pull(
-    task: context.TaskArgument,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="Only this dataset.")] = None,
-    as_json: context.JsonOption = False,
+    task: options.TaskArgument,
+    dataset: options.DatasetOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Fetch a task's remote files and check their hashes. Start it again after any interruption: it goes on."""
     from runner.model.errors import RunnerError
@@ -41,30 +41,22 @@ def pull(
     chosen = [context.get_dataset(loaded, dataset)] if dataset else list(loaded.datasets.values())
     results: list[dict[str, Any]] = []
     worst = 0
-    with _progress() as tell:
-        for one in chosen:
-            for source in one.sources:
-                if source.url is None:
-                    continue
-                try:
-                    results.append(_told(one.id, fetch(source, on_progress=tell)))
-                except RunnerError as error:  # the other files are still wanted
-                    output.show_error(error)
-                    worst = max(worst, error.exit_code)
-    for one in chosen:
-        for source in missing_sources(one):
-            if source.url is not None:
-                continue
-            output.say(
-                f"{one.id}/{output.printable(source.name)} has no address: get the file (see the task's README), "
-                f"then: runner data import {loaded.id} {one.id} FILE --as {output.printable(source.name)}"
-            )
-    if not results and not any(one.sources for one in chosen):
+    with _progress() as on_progress:
+        for part, source in [(d, s) for d in chosen for s in d.sources if s.url is not None]:
+            try:
+                results.append(_fetched(part.id, fetch(source, on_progress=on_progress)))
+            except RunnerError as error:  # the other files are still wanted
+                output.show_error(error)
+                worst = max(worst, error.exit_code)
+    for part, source in [(d, s) for d in chosen for s in missing_sources(d) if s.url is None]:
+        name = output.printable(source.name)
+        output.say(
+            f"{part.id}/{name} has no address: get the file (see the task's README), "
+            f"then: runner data import {loaded.id} {part.id} FILE --as {name}"
+        )
+    if not results and not any(part.sources for part in chosen):
         output.say(f"{loaded.id} names no remote files")
-    if as_json:
-        output.as_json(results)
-    if worst:
-        raise typer.Exit(worst)
+    output.finish(worst, results if as_json else None)
 
 
 @data.command(
@@ -73,8 +65,8 @@ def pull(
     "runner data import touche-2021-task1 touche-2021 quality.qrels --as truths/quality.qrels",
 )
 def import_(
-    task: context.TaskArgument,
-    dataset: Annotated[str, typer.Argument(help="A dataset of the task.")],
+    task: options.TaskArgument,
+    dataset: options.DatasetArgument,
     path: Annotated[Path, typer.Argument(help="A release (folder or archive), or with --as a single file.")],
     name: Annotated[
         str | None,
@@ -82,16 +74,15 @@ def import_(
             "--as", help="The file of the dataset's sources that PATH is, such as truths/qrels.txt."
         ),
     ] = None,
-    as_json: context.JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Make a dataset from an official release, or bring a single file whose hash task.yaml names."""
     from runner.kinds import import_release
     from runner.tasks.fetch import add_local_file
 
-    loaded = context.load_task(context.config(), task)
-    chosen = context.get_dataset(loaded, dataset)
+    _, loaded, chosen = context.dataset(task, dataset)
     if name is not None:
-        result = _told(chosen.id, add_local_file(chosen, name, path))
+        result = _fetched(chosen.id, add_local_file(chosen, name, path))
     else:
         import_release(loaded, chosen, path, output.say)
         output.say(f"{loaded.id}/{chosen.id} was imported; next: runner task check {loaded.id}")
@@ -104,10 +95,10 @@ def import_(
     epilog="Examples:  runner data stage rad-2025-judging debates  |  runner data stage rad-2025-judging debates --dry-run"
 )
 def stage(
-    task: context.TaskArgument,
+    task: options.TaskArgument,
     dataset: Annotated[str, typer.Argument(help="A dataset of the task that is made from runs.")],
-    dry_run: context.DryRunOption = False,
-    as_json: context.JsonOption = False,
+    dry_run: options.DryRunOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Make the inputs of a dataset from archived runs (from: in task.yaml), blinded and shuffled."""
     from runner.execution import stage as stages
@@ -144,16 +135,8 @@ def stage(
     if nobody := stages.why_no_runs(loaded, chosen):
         output.say(nobody)
     if as_json:
-        output.as_json(
-            {
-                "version": made.version,
-                "new": made.new,
-                "inputs": str(made.folder / "inputs"),
-                "debates": made.debates,
-                "runs": made.runs,
-                "skipped": made.skipped,
-            }
-        )
+        facts = {key: getattr(made, key) for key in ("version", "new", "debates", "runs", "skipped")}
+        output.as_json({**facts, "inputs": str(made.folder / "inputs")})
 
 
 @data.command(
@@ -169,7 +152,7 @@ def convert_lookup(
             "--limit", help="The most that the file may take; it is held in memory until it is complete."
         ),
     ] = "2GiB",
-    as_json: context.JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Turn a pickled document look-up into JSON Lines, in the sandbox and without running what it holds."""
     from runner.execution.lookups import convert
@@ -188,20 +171,14 @@ def convert_lookup(
         output.as_json({"file": str(target), "bytes": target.stat().st_size})
 
 
-def _told(dataset: str, found: Fetched) -> dict[str, Any]:
+def _fetched(dataset: str, found: Fetched) -> dict[str, Any]:
     """Say what became of a file; the same for ``--json``."""
     name = output.printable(found.source.name)
     state = "is in its place" if found.new else "was there already"
     sure = "" if found.verified else f"; not verified: task.yaml names no hash (sha256: {found.sha256})"
     output.say(f"{dataset}/{name} {state}, {found.size:,} bytes{sure}")
-    return {
-        "dataset": dataset,
-        "path": found.source.name,
-        "size": found.size,
-        "sha256": found.sha256,
-        "verified": found.verified,
-        "new": found.new,
-    }
+    facts = {key: getattr(found, key) for key in ("size", "sha256", "verified", "new")}
+    return {"dataset": dataset, "path": found.source.name, **facts}
 
 
 @contextmanager
@@ -215,17 +192,13 @@ def _progress() -> Iterator[Callable[[Source, int, int | None], None]]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     bars: dict[Path, Any] = {}
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
+    name = TextColumn("{task.description}", markup=False)
+    columns = (name, BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=output.stderr_console(), transient=True) as bar:
 
-        def tell(source: Source, done: int, total: int | None) -> None:
+        def show(source: Source, done: int, total: int | None) -> None:
             if source.path not in bars:
                 bars[source.path] = bar.add_task(output.printable(source.name), total=total)
             bar.update(bars[source.path], completed=done, total=total)
 
-        yield tell
+        yield show

@@ -105,7 +105,7 @@ def _hand_in(where: Config, tasks: dict[str, Task]) -> dict[str, str]:
             try:
                 bundle = pack_one(where, submission, None, check=False)
                 if bundle is not None:
-                    output.say(f"registered {register_one(where, bundle.folder).submission}")
+                    output.say(f"registered {register_one(where, tasks, bundle.folder).submission}")
             except RunnerError as error:
                 output.show_error(error)
                 failed[name] = error.what

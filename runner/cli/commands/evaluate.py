@@ -1,29 +1,29 @@
-"""The organisers' door: evaluate, cancel; and check, which needs no container."""
+"""What organisers do with runs: evaluate, cancel; and check, which needs no container."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from runner.cli import context, output
+from runner.cli import context, options, output
 from runner.cli.app import app
 from runner.cli.boards import boards
-from runner.cli.plans import changed_choice, confirmed, plan_json, result_json, show_plan
-from runner.cli.selecting import takes_selection
-
-if TYPE_CHECKING:
-    from runner.execution.plan import Selection
+from runner.cli.plans import changed_choice, planned, result_json
 
 
 @app.command(
     epilog="Examples:  runner evaluate --all  |  runner evaluate --task vaswani --team mine  |  runner evaluate --all --dry-run"
 )
-@takes_selection
 def evaluate(
-    wanted: Selection,
-    dry_run: context.DryRunOption = False,
+    everything: options.AllOption = False,
+    task: options.TaskOption = None,
+    team: options.TeamOption = None,
+    dataset: options.DatasetOption = None,
+    submission: options.SubmissionOption = None,
+    run: options.RunOption = None,
+    dry_run: options.DryRunOption = False,
     force: Annotated[
         bool, typer.Option("--force", help="Execute settled runs again, as a new attempt.")
     ] = False,
@@ -35,38 +35,32 @@ def evaluate(
             help="Settled runs whose limits, image or data have changed since: ask, again (execute them again) or keep.",
         ),
     ] = "ask",
-    jobs: context.JobsOption = None,
-    as_json: context.JsonOption = False,
+    jobs: options.JobsOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Run what is missing, evaluate it, post it, print the leaderboard. Start it again after any interruption."""
     from runner.execution.coordinator import EvaluationRequest
     from runner.model.errors import PLATFORM
 
+    wanted = options.selection(everything, task, team, dataset, submission, run)
     request = EvaluationRequest(wanted, force, changed_choice(changed), jobs=jobs)
-    with context.coordinating(dry_run=dry_run) as coordinator:
-        if coordinator.adopted:
-            output.say(f"taken over from an interrupted command: {coordinator.adopted}")
-        todo = coordinator.plan(request)
-        show_plan(todo)
-        if dry_run:
-            if as_json:
-                output.as_json(plan_json(todo))
+    with planned(request, dry_run=dry_run, as_json=as_json, yes=yes) as (coordinator, todo):
+        if todo is None:
             return
-        todo = confirmed(todo, request, yes)
         result = coordinator.run(todo, request)
         unsettled = result.unsettled()
         if as_json:
             result_json(coordinator, todo, result.done, unsettled)
         else:
             boards(coordinator, wanted, result.done)
+    for name, why in sorted(unsettled.items()):
+        output.say(f"not settled: {name}: {why}")
     if unsettled:
-        for name, why in sorted(unsettled.items()):
-            output.say(f"not settled: {name}: {why}")
         raise typer.Exit(PLATFORM)
 
 
 @app.command(epilog="Examples:  runner cancel mine.dense.1a2b3c4d.test")
-def cancel(run: context.RunArgument) -> None:
+def cancel(run: options.RunArgument) -> None:
     """Stop a run, or keep a waiting one from starting. It costs no quota."""
     from runner.execution.pool import Control
     from runner.model.errors import RunnerError
@@ -82,13 +76,8 @@ def cancel(run: context.RunArgument) -> None:
                 f"{found.id} is {found.outcome.name}",
                 why="Only waiting and running runs can be cancelled.",
             )
-        data = {
-            "task": found.submission.task,
-            "run": found.id,
-            "submission": found.submission.id,
-            "dataset": found.dataset,
-            "scenario": found.scenario,
-        }
+        facts = {"task": found.submission.task, "run": found.id, "submission": found.submission.id}
+        data = {**facts, "dataset": found.dataset, "scenario": found.scenario}
         store.commit("run-cancelled", data, actor="organiser")
         # Also when it does not run yet: a worker may be about to start it.
         Control.of(where).request(found.id)
@@ -100,16 +89,12 @@ def cancel(run: context.RunArgument) -> None:
 )
 def check(
     file: Annotated[Path, typer.Argument(help="A run file.")],
-    task: Annotated[
-        str, typer.Option("--task", help="The task whose rules apply.", autocompletion=context.complete_task)
-    ],
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", help="Default: the task's first public dataset.")
-    ] = None,
+    task: options.NeededTask,
+    dataset: options.PublicDatasetOption = None,
     scenario: Annotated[
         str | None, typer.Option("--scenario", help="Default: the task's scenario default, else its first.")
     ] = None,
-    as_json: context.JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Check a run file with the evaluator's checker; no container. Every problem with its line; 1 when invalid."""
     from runner.execution.trial import public_dataset

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runner.cli import context, output
+from runner.cli import context, options, output
 from runner.cli.app import app
 from runner.cli.boards import FORMATS, print_table
 
@@ -22,7 +22,7 @@ TREC = ("ir_measures", "tot", "trec_eval", "jsonl")  # for tools around TREC
     epilog="Examples:  runner leaderboard vaswani  |  runner leaderboard vaswani --method automatic --how executed  |  runner leaderboard vaswani --format latex  |  runner leaderboard vaswani --as public"
 )
 def leaderboard(
-    task: context.TaskArgument,
+    task: options.TaskArgument,
     table: Annotated[
         str | None, typer.Option("--table", help="One of the task's tables; default the first.")
     ] = None,
@@ -38,7 +38,7 @@ def leaderboard(
     form: Annotated[
         str, typer.Option("--format", "-f", help=f"One of {', '.join((*FORMATS, *TREC))}.")
     ] = "table",
-    as_: context.AsOption = "organiser",
+    as_: options.AsOption = "organiser",
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print a leaderboard: ranked runs, and below them what failed, with the reason."""

@@ -6,20 +6,16 @@ from typing import Annotated
 
 import typer
 
-from runner.cli import context, output
+from runner.cli import context, options, output
 from runner.cli.app import app
 
 
 @app.command(epilog="Examples:  runner publish vaswani test")
-def publish(
-    task: context.TaskArgument, dataset: Annotated[str, typer.Argument(help="A dataset of the task.")]
-) -> None:
+def publish(task: options.TaskArgument, dataset: options.DatasetArgument) -> None:
     """Open the mean scores on a blinded dataset to everybody. Per-topic scores and logs stay closed."""
     from runner.records.store.queries import published
 
-    where = context.config()
-    loaded = context.load_task(where, task)
-    chosen = context.get_dataset(loaded, dataset)
+    where, loaded, chosen = context.dataset(task, dataset)
     with context.store(where) as store:
         if chosen.id in published(store, loaded.id):
             output.say(f"the scores on {task}/{dataset} were published already")
@@ -32,8 +28,8 @@ def publish(
     epilog="Examples:  runner release RUN --reason 'its log holds no topic'  |  runner release RUN --undo"
 )
 def release(
-    run: context.RunArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Kept in the event log.")] = "",
+    run: options.RunArgument,
+    reason: options.ReasonOption = "",
     undo: Annotated[bool, typer.Option("--undo", help="Close it again; what was seen was seen.")] = False,
 ) -> None:
     """Open one run on a blinded dataset to its team: its log, findings, exit code and exact figures.
@@ -78,8 +74,8 @@ def release(
     epilog='Examples:  runner extend vaswani my-team --submissions 5  |  runner extend vaswani my-team --until "2026-05-18 23:59 AoE"'
 )
 def extend(
-    task: context.TaskArgument,
-    team: Annotated[str, typer.Argument(help="A team.", autocompletion=context.complete_team)],
+    task: options.TaskArgument,
+    team: options.TeamArgument,
     submissions: Annotated[
         int | None, typer.Option("--submissions", "-n", min=1, max=1000, help="How many more.")
     ] = None,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from runner.cli import context, output
+from runner.cli import options, output
 from runner.cli.app import app
-from runner.cli.selecting import takes_selection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from runner.execution.plan import Selection
     from runner.execution.pool import Undone
     from runner.execution.reevaluation import Rank, Value
     from runner.model.run import Run
@@ -22,43 +20,44 @@ if TYPE_CHECKING:
 @app.command(
     epilog="Examples:  runner reevaluate --task vaswani --all  |  runner reevaluate --run baselines.bm25.1a2b3c4d.test"
 )
-@takes_selection
 def reevaluate(
-    wanted: Selection,
-    dry_run: context.DryRunOption = False,
-    jobs: context.JobsOption = None,
-    as_json: context.JsonOption = False,
+    everything: options.AllOption = False,
+    task: options.TaskOption = None,
+    team: options.TeamOption = None,
+    dataset: options.DatasetOption = None,
+    submission: options.SubmissionOption = None,
+    run: options.RunOption = None,
+    dry_run: options.DryRunOption = False,
+    jobs: options.JobsOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Evaluate archived runs again (after a correction of qrels or measures), and say what that changed. Never runs software again.
 
     Exit code 4 when an evaluation failed for the organiser's files, 3 when it failed otherwise: the old scores stay, marked as stale.
     """
     from runner.cli.boards import boards
-    from runner.cli.plans import plan_json, result_json, show_plan
+    from runner.cli.plans import planned, result_json
     from runner.execution.coordinator import EvaluationRequest
     from runner.execution.reevaluation import as_data, changed_ranks, changed_values, picture
 
-    with context.coordinating(dry_run=dry_run) as coordinator:
-        request = EvaluationRequest(wanted, jobs=jobs, only_evaluate=True)
-        todo = coordinator.plan(request)
-        show_plan(todo)
-        if dry_run:
-            if as_json:
-                output.as_json(plan_json(todo))
+    wanted = options.selection(everything, task, team, dataset, submission, run)
+    request = EvaluationRequest(wanted, jobs=jobs, only_evaluate=True)
+    with planned(request, dry_run=dry_run, as_json=as_json) as (coordinator, todo):
+        if todo is None:
             return
-        store, known = coordinator.store, coordinator.workspace.tasks
+        store, known = coordinator.store, coordinator.tasks
         tasks = [known[name] for name in dict.fromkeys(p.run.submission.task for p in todo.work)]
         before = picture(store, tasks, [p.run for p in todo.work])
         done, failed = coordinator.run(todo, request)
         after = picture(store, tasks, done.values())
-        found = changed_values(before, after, [name for name, one in done.items() if not one.outcome.fault])
+        found = changed_values(before, after, [name for name, run_ in done.items() if not run_.outcome.fault])
         ranks = changed_ranks(before, after)
         if as_json:
-            undone = {**{name: one.why for name, one in failed.items()}, **_faults(done)}
+            undone = {**{name: failure.why for name, failure in failed.items()}, **_faults(done)}
             result_json(coordinator, todo, done, undone, as_data(found, ranks))
         else:
             boards(coordinator, wanted, done)
-            _tell(found, ranks)
+            _show(found, ranks)
     _end(done, failed)
 
 
@@ -66,7 +65,7 @@ def _faults(done: Mapping[str, Run]) -> dict[str, str]:
     return {name: run.outcome.reason for name, run in done.items() if run.outcome.fault}
 
 
-def _tell(found: list[Value], ranks: list[Rank]) -> None:
+def _show(found: list[Value], ranks: list[Rank]) -> None:
     """Print what changed: values of runs first, then ranks."""
     if found:
         output.data("")
@@ -115,10 +114,4 @@ def _end(done: Mapping[str, Run], failed: Mapping[str, Undone]) -> None:
         output.say(f"failed: {name}: {why}.{old} runner logs {name} --evaluator shows more")
         codes.append(ORGANISER if done[name].outcome.fault == "organiser" else PLATFORM)
     if codes:
-        raise typer.Exit(_worst(codes))
-
-
-def _worst(codes: Iterable[Any]) -> int:
-    from runner.model.errors import ORGANISER, PLATFORM
-
-    return ORGANISER if ORGANISER in codes else PLATFORM
+        raise typer.Exit(ORGANISER if ORGANISER in codes else PLATFORM)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from runner.cli import context, output
+from runner.cli import context, options, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
@@ -38,10 +38,8 @@ def _facts(task: Task, state: RoundStatus) -> dict[str, Any]:
 
 @rounds.command("list", epilog="Examples:  runner round list  |  runner round list perspective-2024 --json")
 def list_(
-    task: Annotated[
-        str | None, typer.Argument(help="Only this task.", autocompletion=context.complete_task)
-    ] = None,
-    as_json: context.JsonOption = False,
+    task: Annotated[str | None, typer.Argument(help="Only this task.", autocompletion=options._tasks)] = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """List rounds with their dates, and whether they are open, due or frozen."""
     from runner.views.leaderboard.rounds import states
@@ -53,20 +51,11 @@ def list_(
     if as_json:
         output.as_json([_facts(*pair) for pair in found])
     elif found:
+        columns = ("task", "round", "until", "UTC", "here", "datasets", "state")
+        rounds_ = [(task.id, s.round, s.name) for task, s in found]
         output.table(
-            ("task", "round", "until", "UTC", "here", "datasets", "state"),
-            (
-                (
-                    t.id,
-                    s.round.id,
-                    s.round.at.own,
-                    s.round.at.utc,
-                    s.round.at.local(),
-                    ", ".join(s.round.datasets),
-                    s.name,
-                )
-                for t, s in found
-            ),
+            columns,
+            [(t, r.id, r.at.own, r.at.utc, r.at.local(), ", ".join(r.datasets), s) for t, r, s in rounds_],
         )
     else:
         output.say("there are no rounds")
@@ -74,12 +63,12 @@ def list_(
 
 @rounds.command(epilog="Examples:  runner round freeze perspective-2024 first")
 def freeze(
-    task: context.TaskArgument,
+    task: options.TaskArgument,
     name: RoundArgument,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also while runs that were handed in in time are not settled.")
     ] = False,
-    as_json: context.JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Freeze a round after its date: the latest valid submissions that were received in time, for good."""
     from runner.records.commit import coordinator
@@ -103,7 +92,7 @@ def freeze(
 @rounds.command(
     epilog="Examples:  runner round show perspective-2024 first  |  runner round show perspective-2024 first --json"
 )
-def show(task: context.TaskArgument, name: RoundArgument, as_json: context.JsonOption = False) -> None:
+def show(task: options.TaskArgument, name: RoundArgument, as_json: options.JsonOption = False) -> None:
     """Show a round: its dates, and once it is frozen which evaluations counted. For organisers."""
     from runner.model.calendar import get_round
     from runner.records.snapshot import read_snapshot

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runner.cli import context, output
+from runner.cli import context, options, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
@@ -46,15 +46,15 @@ def _detail(
     epilog="Examples:  runner runs  |  runner runs --task vaswani --team mine  |  runner runs --as team:mine --json"
 )
 def runs(
-    task: context.TaskOption = None,
-    team: context.TeamOption = None,
-    dataset: context.DatasetOption = None,
-    submission: context.SubmissionOption = None,
+    task: options.TaskOption = None,
+    team: options.TeamOption = None,
+    dataset: options.DatasetOption = None,
+    submission: options.SubmissionOption = None,
     outcome: Annotated[
         str | None, typer.Option("--outcome", help="Only this outcome, for example failed.")
     ] = None,
-    as_: context.AsOption = "organiser",
-    as_json: context.JsonOption = False,
+    as_: options.AsOption = "organiser",
+    as_json: options.JsonOption = False,
 ) -> None:
     """List runs with what became of them."""
     from typing import get_args
@@ -105,11 +105,8 @@ def runs(
     epilog="Examples:  runner show baselines.bm25.1a2b3c4d.test  |  runner show RUN --as team:baselines  |  runner show 'RUN#1'  |  runner show RUN --debate 3  |  runner show RUN --topic 301  |  runner show RUN --html run.html"
 )
 def show(
-    run: context.RunArgument,
-    debate: Annotated[
-        str | None,
-        typer.Option("--debate", help="These debates in full: 3, 2-5, 1,4 or all. Default: the first."),
-    ] = None,
+    run: options.RunArgument,
+    debate: options.DebateOption = None,
     topic: Annotated[
         str | None,
         typer.Option(
@@ -123,8 +120,8 @@ def show(
             help="Write it as one page, which needs neither scripts nor a network: all, or what was chosen.",
         ),
     ] = None,
-    as_: context.AsOption = "organiser",
-    as_json: context.JsonOption = False,
+    as_: options.AsOption = "organiser",
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show one run: outcome, why, whose fault, what next, findings, resources, files; its debates or reports."""
     from runner.cli import render
@@ -151,7 +148,7 @@ def show(
     epilog="Examples:  runner logs RUN  |  runner logs RUN --evaluator  |  runner logs RUN --sidecar driver  |  runner logs RUN --follow"
 )
 def logs(
-    run: context.RunArgument,
+    run: options.RunArgument,
     evaluator: Annotated[
         bool, typer.Option("--evaluator", help="The evaluator's log (organiser only).")
     ] = False,
@@ -165,7 +162,7 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for a run that is not over, then show it.")
     ] = False,
-    as_: context.AsOption = "organiser",
+    as_: options.AsOption = "organiser",
 ) -> None:
     """Print the log of a run: stdout to stdout, stderr to stderr, control characters escaped."""
     import sys
@@ -201,9 +198,9 @@ def logs(
 
 @app.command(epilog="Examples:  runner export RUN /tmp/run")
 def export(
-    run: context.RunArgument,
+    run: options.RunArgument,
     folder: Annotated[Path, typer.Argument(help="A new folder.")],
-    as_: context.AsOption = "organiser",
+    as_: options.AsOption = "organiser",
 ) -> None:
     """Copy the files of a run, with its evaluation and TIRA's evaluation.prototext, into a new folder."""
     from runner.records.integrity import check_whole

@@ -1,4 +1,4 @@
-"""The teams' door: pack, register, submit, try; and withdraw."""
+"""What teams do: pack, register, submit, try; and withdraw."""
 
 from __future__ import annotations
 
@@ -7,88 +7,47 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from runner.cli import context, output
+from runner.cli import context, options, output
 from runner.cli.app import app
-from runner.cli.packing import built, checked_uploads, pack_one, register_one
+from runner.cli.packing import built, checked_uploads, each, pack_one, receipt_json, register_one
 
 if TYPE_CHECKING:
     from runner.model.config import Config
     from runner.submissions.definition import SubmissionFile
-    from runner.submissions.register import Receipt
-
-TeamNeeded = Annotated[
-    str,
-    typer.Option(
-        "--team", "-t", help="The team: a folder of submissions/.", autocompletion=context.complete_team
-    ),
-]
-SoftwareOption = Annotated[
-    str | None, typer.Option("--software", "-s", help="One software; default all of the team.")
-]
-
-
-def _tell(receipt: Receipt) -> dict[str, Any]:
-    use = receipt.quota
-    state = "registered" if receipt.new else "was registered already"
-    if receipt.put_back:
-        state += "; its image had vanished and is back"
-    output.say(f"{receipt.submission} {state}; quota left: {use.left} of {use.limit}")
-    output.say(f"receipt: event {receipt.head.seq}, head {receipt.head.hash}")
-    return {
-        "submission": receipt.submission,
-        "new": receipt.new,
-        "image": receipt.image,
-        "head": {"event": receipt.head.seq, "hash": receipt.head.hash},
-        "put_back": receipt.put_back,
-        "quota": {"limit": use.limit, "used": use.used, "open": use.open, "left": use.left},
-    }
 
 
 @app.command(
     epilog="Examples:  runner pack --team baselines  |  runner pack -t mine -s dense --to /media/stick/dense"
 )
 def pack(
-    team: TeamNeeded,
-    software: SoftwareOption = None,
+    team: options.NeededTeam,
+    software: options.SoftwareOption = None,
     to: Annotated[
         Path | None, typer.Option("--to", help="Write the bundle here, with the image in it.")
     ] = None,
-    check: Annotated[bool, typer.Option(help="Run it on the public dataset first.")] = True,
-    as_json: context.JsonOption = False,
+    check: options.CheckOption = True,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Build a software, try it on the public dataset in the graded sandbox, and write a bundle."""
-    from runner.model.errors import FAILED, RunnerError
+    from runner.model.errors import FAILED, FINE
 
     where = context.config()
     found, worst = context.select_submissions(where, team, software)
     results: list[dict[str, Any]] = []
-    for submission in found:
+
+    def one(submission: SubmissionFile) -> int:
         name = f"{submission.team}/{submission.software}"
         target = to if to is None or len(found) == 1 else to / submission.software
-        try:
-            bundle = pack_one(where, submission, target, check, results if as_json else None)
-        except RunnerError as error:
-            output.say(f"{name}:")
-            output.show_error(error)
-            worst = max(worst, error.exit_code)
-            continue
+        bundle = pack_one(where, submission, target, check, results if as_json else None)
         if bundle is None:
             output.say(f"{name} was not packed: correct it and pack again")
-            worst = max(worst, FAILED)
-            continue
+            return FAILED
         output.say(f"packed {bundle.submission_id}: {bundle.folder}")
-        results.append(
-            {
-                "software": name,
-                "submission": bundle.submission_id,
-                "bundle": str(bundle.folder),
-                "check": bundle.data["check"],
-            }
-        )
-    if as_json:
-        output.as_json(results)
-    if worst:
-        raise typer.Exit(worst)
+        packed = {"software": name, "submission": bundle.submission_id, "bundle": str(bundle.folder)}
+        results.append({**packed, "check": bundle.data["check"]})
+        return FINE
+
+    output.finish(each(found, one, worst), results if as_json else None)
 
 
 @app.command(
@@ -100,7 +59,7 @@ def register(
         str | None,
         typer.Option("--team", "-t", help="Whom they are from; bundles of another team are refused."),
     ] = None,
-    as_json: context.JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Register bundles: check their hashes, take in the image, apply the quota. Never builds anything.
 
@@ -109,52 +68,46 @@ def register(
     from runner.model.errors import RunnerError
 
     where = context.receiving()
+    tasks = context.all_tasks(where)
     receipts, worst = [], 0
-    for one in folder:
+    for bundle in folder:
         try:
-            receipts.append(_tell(register_one(where, one, team)))
+            receipts.append(receipt_json(register_one(where, tasks, bundle, team)))
         except RunnerError as error:
             output.show_error(error)
             worst = max(worst, error.exit_code)
-    if as_json:
-        output.as_json(receipts)
-    if worst:
-        raise typer.Exit(worst)
+    output.finish(worst, receipts if as_json else None)
 
 
 @app.command(epilog="Examples:  runner submit --team baselines  |  runner submit -t mine -s dense --dry-run")
 def submit(
-    team: TeamNeeded,
-    software: SoftwareOption = None,
+    team: options.NeededTeam,
+    software: options.SoftwareOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Pack and check, but do not register.")] = False,
-    check: Annotated[bool, typer.Option(help="Run it on the public dataset first.")] = True,
-    as_json: context.JsonOption = False,
+    check: options.CheckOption = True,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Pack and register all softwares of a team on this machine (what make submit does)."""
-    from runner.model.errors import RunnerError
+    from runner.model.errors import FAILED, FINE
 
     where = context.receiving()
     receipts: list[dict[str, Any]] = []
     found, worst = context.select_submissions(where, team, software)
-    for submission in found:
+
+    def one(submission: SubmissionFile) -> int:
         name = f"{submission.team}/{submission.software}"
-        try:
-            bundle = pack_one(where, submission, None, check, receipts if as_json else None)
-            if bundle is None:
-                output.say(f"{name} was not submitted: correct it and submit again")
-                worst = max(worst, 1)
-            elif dry_run:
-                output.say(f"{name} is fine; --dry-run: not registered")
-            else:
-                receipts.append(_tell(register_one(where, bundle.folder)))
-        except RunnerError as error:
-            output.say(f"{name}:")
-            output.show_error(error)
-            worst = max(worst, error.exit_code)
-    if as_json:
-        output.as_json(receipts)
-    if worst:
-        raise typer.Exit(worst)
+        bundle = pack_one(where, submission, None, check, receipts if as_json else None)
+        if bundle is None:
+            output.say(f"{name} was not submitted: correct it and submit again")
+            return FAILED
+        if dry_run:
+            output.say(f"{name} is fine; --dry-run: not registered")
+        else:
+            receipts.append(receipt_json(register_one(where, tasks, bundle.folder)))
+        return FINE
+
+    tasks = context.all_tasks(where)
+    output.finish(each(found, one, worst), receipts if as_json else None)
 
 
 @app.command(
@@ -162,44 +115,35 @@ def submit(
     epilog="Examples:  runner try --team mine --software dense  |  runner try -t mine -s dense --dataset dev",
 )
 def try_(
-    team: TeamNeeded,
-    software: SoftwareOption = None,
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", help="Default: the task's first public dataset.")
-    ] = None,
+    team: options.NeededTeam,
+    software: options.SoftwareOption = None,
+    dataset: options.PublicDatasetOption = None,
     scenario: Annotated[
         str | None, typer.Option("--scenario", help="Default: the submission's first.")
     ] = None,
-    debate: Annotated[
-        str | None,
-        typer.Option("--debate", help="These debates in full: 3, 2-5, 1,4 or all. Default: the first."),
-    ] = None,
+    debate: options.DebateOption = None,
     page: Annotated[
         Path | None, typer.Option("--html", help="Write it as one page: all, or what was chosen.")
     ] = None,
-    as_json: context.JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Run a software once, here, in the graded sandbox; nothing is recorded. Exit code 1 when it would not be scored."""
-    from runner.model.errors import FAILED, RunnerError
+    from runner.model.errors import FAILED, FINE, RunnerError
 
     where = context.config()
     views: list[dict[str, Any]] = []
     found, worst = context.select_submissions(where, team, software)
     if page is not None and len(found) > 1:
         raise RunnerError("E101", "a page shows one software", fix="choose one with --software")
-    for submission in found:
-        try:
-            good, view = _tried(where, submission, dataset, scenario, (debate, page), show=not as_json)
-            views.append(view)
-            worst = max(worst, 0 if good else FAILED)
-        except RunnerError as error:  # the team's other softwares still get their try
-            output.say(f"{team}/{submission.software}:")
-            output.show_error(error)
-            worst = max(worst, error.exit_code)
-    if as_json:
-        output.as_json(views if len(views) != 1 else views[0])
-    if worst:
-        raise typer.Exit(worst)
+
+    def one(submission: SubmissionFile) -> int:
+        good, view = _tried(where, submission, dataset, scenario, (debate, page), show=not as_json)
+        views.append(view)
+        return FINE if good else FAILED
+
+    worst = each(found, one, worst)
+    shown = views if len(views) != 1 else views[0]
+    output.finish(worst, shown if as_json else None)
 
 
 def _tried(
@@ -216,31 +160,29 @@ def _tried(
     ``inner`` chooses what of its inside is shown, and the page to write it to.
     """
     from runner.cli import render
-    from runner.execution import trial as local
+    from runner.execution import trial
     from runner.tasks.check_data import check_task
     from runner.views.show.contents import inside
 
-    task = context.load_task(where, submission.task)
+    task, machine = context.load_task(where, submission.task), context.machine(where)
     if submission.run:
-        machine = context.machine(where)
         machine.engine()
         return checked_uploads(machine, submission, task, dataset, scenario, show=show)
     if dataset is None and submission.datasets:
         dataset = next((d for d in submission.datasets if task.datasets[d].visibility == "public"), None)
-    chosen = local.public_dataset(task, dataset)
+    chosen = trial.public_dataset(task, dataset)
     check_task(task, where, [chosen.id])
-    machine = context.machine(where)
     machine.engine([task.limits])
     image = built(machine, submission)
     machine.evaluator()  # missing: known before anything is said to run
     wanted = scenario or submission.scenarios[0]
     output.say(f"running {submission.team}/{submission.software} on {task.id}/{chosen.id} …")
-    with local.check_submission(machine, submission, image, task, chosen, wanted) as checked:
+    with trial.check_submission(machine, submission, image, task, chosen, wanted) as checked:
         audience = context.audience(f"team:{submission.team}")
         view = checked.view(audience)
         if checked.our_failure:
             output.say(f"our side failed: {checked.our_failure}")
-        line = local.command_line(checked.job)
+        line = trial.command_line(checked.job)
         # Here or never: nothing of this run is kept for `runner show`.
         within = inside(checked.detail, task, audience, chosen).choose(inner[0], None)
         if inner[1] is not None:
@@ -251,9 +193,8 @@ def _tried(
             for text in within.lines():
                 output.data(text)
             if line:
-                output.data(
-                    f"\nequivalent command line (without quotas, time limit and seccomp profile):\n  {line}"
-                )
+                unlike = "without quotas, time limit and seccomp profile"
+                output.data(f"\nequivalent command line ({unlike}):\n  {line}")
         return checked.good, {**view, **within.data(), "command_line": line}
 
 
@@ -262,10 +203,8 @@ def _tried(
     "runner withdraw mine.dense.1a2b3c4d --uncharged --reason 'its image was lost here'"
 )
 def withdraw(
-    submission: Annotated[
-        str, typer.Argument(help="A submission id.", autocompletion=context.complete_submission)
-    ],
-    reason: Annotated[str, typer.Option("--reason", help="Kept in the event log.")] = "",
+    submission: options.SubmissionArgument,
+    reason: options.ReasonOption = "",
     uncharged: Annotated[
         bool,
         typer.Option(

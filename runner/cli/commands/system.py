@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runner.cli import context, output
+from runner.cli import context, options, output
 from runner.cli.app import app
 from runner.tasks.services import data_digest
 
@@ -31,7 +31,7 @@ def setup() -> None:
 
 
 @app.command(epilog="Examples:  runner doctor  |  runner doctor --json")
-def doctor(as_json: context.JsonOption = False) -> None:
+def doctor(as_json: options.JsonOption = False) -> None:
     """Check this machine: one line each, PASS, CAUTION or FAIL, with the command that corrects it."""
     from runner.doctor import diagnose, worst
     from runner.model.errors import PLATFORM
@@ -85,7 +85,7 @@ def verify(
             help="A head as a receipt or a frozen round names it (12 digits or more): is it still on the chain? Repeatable.",
         ),
     ] = None,
-    as_json: context.JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Compare event log, archive, frozen rounds and database with each other and with the last known head."""
     from runner.model.errors import RunnerError
@@ -110,7 +110,7 @@ def verify(
 @app.command(epilog="Examples:  runner gc --dry-run  |  runner gc")
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    as_json: context.JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Remove what nothing needs any more: leftovers of killed processes and data volumes of old inputs."""
     from runner.tasks.files import inputs_digest, missing_sources, truths_digest, view_addresses

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from runner.cli import context, output
+from runner.cli import context, options, output
 from runner.cli.app import app
 
 if TYPE_CHECKING:
@@ -24,17 +24,16 @@ app.add_typer(tasks, name="task")
 
 
 @tasks.command("list", epilog="Examples:  runner task list  |  runner task list --json")
-def list_(as_json: context.JsonOption = False) -> None:
+def list_(as_json: options.JsonOption = False) -> None:
     """List the tasks."""
     found = context.all_tasks(context.config()).values()
     if as_json:
+        facts = ("title", "kind", "workflow")
         output.as_json(
             [
                 {
                     "task": t.id,
-                    "title": t.title,
-                    "kind": t.kind,
-                    "workflow": t.workflow,
+                    **{name: getattr(t, name) for name in facts},
                     "workflows": list(t.workflows),
                     "datasets": {d.id: d.visibility for d in t.datasets.values()},
                 }
@@ -42,19 +41,10 @@ def list_(as_json: context.JsonOption = False) -> None:
             ]
         )
         return
-    output.table(
-        ("task", "title", "kind", "workflow", "datasets"),
-        [
-            (
-                t.id,
-                t.title,
-                t.kind,
-                ", ".join(t.workflows),
-                ", ".join(f"{d.id} ({d.visibility})" for d in t.datasets.values()),
-            )
-            for t in found
-        ],
-    )
+    columns = ("task", "title", "kind", "workflow", "datasets")
+    datasets = [", ".join(f"{d.id} ({d.visibility})" for d in t.datasets.values()) for t in found]
+    rows = zip(found, datasets, strict=True)
+    output.table(columns, [(t.id, t.title, t.kind, ", ".join(t.workflows), names) for t, names in rows])
 
 
 @tasks.command(epilog="Examples:  runner task new my-task  |  runner task new my-task --kind adhoc")
@@ -71,11 +61,11 @@ def new(
 
 @tasks.command(epilog="Examples:  runner task check vaswani  |  runner task check vaswani --run")
 def check(
-    name: context.TaskArgument,
+    name: options.TaskArgument,
     run: Annotated[
         bool, typer.Option("--run", help="Also run its baseline on every dataset, and prove that it scores.")
     ] = False,
-    as_json: context.JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Check task.yaml, every file it names and whether the evaluator image can compute the measures, and say what each
     scenario sees; with --run prove it with its baseline.

@@ -1,0 +1,98 @@
+"""Options and arguments that several commands have, each with its help and completion, and the selection they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from runner.cli import context
+
+if TYPE_CHECKING:
+    from runner.execution.plan import Selection
+    from runner.model.config import Config
+
+
+def _completion(names: Callable[[Config], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Shell completion from names: never an error, never a slow look."""
+
+    def complete(incomplete: str) -> list[str]:
+        from runner.model.errors import RunnerError
+
+        try:
+            return sorted(name for name in names(context.config()) if name.startswith(incomplete))
+        except (RunnerError, OSError):
+            return []
+
+    return complete
+
+
+def _visible(found: Iterable[Path]) -> Iterable[str]:
+    return (path.name for path in found if not path.name.startswith("."))
+
+
+_tasks = _completion(lambda where: (path.parent.name for path in where.tasks.glob("*/task.yaml")))
+_teams = _completion(lambda where: (path.name for path in where.submissions.iterdir() if path.is_dir()))
+_submissions = _completion(lambda where: _visible(where.registered.iterdir()))
+_runs = _completion(
+    lambda where: (path.name for path in where.archive.glob("*/*") if not path.parent.name.startswith("."))
+)
+
+TaskOption = Annotated[str | None, typer.Option("--task", help="Only this task.", autocompletion=_tasks)]
+TeamOption = Annotated[str | None, typer.Option("--team", help="Only this team.", autocompletion=_teams)]
+DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only this dataset.")]
+SubmissionOption = Annotated[
+    str | None, typer.Option("--submission", help="Only this submission.", autocompletion=_submissions)
+]
+RunOption = Annotated[str | None, typer.Option("--run", help="Only this run.", autocompletion=_runs)]
+AllOption = Annotated[bool, typer.Option("--all", help="Everything that is registered.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="At most so many containers at once.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+AsOption = Annotated[
+    str, typer.Option("--as", envvar="RUNNER_AS", help="Who looks: organiser, team:NAME or public.")
+]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Kept in the event log.")]
+DebateOption = Annotated[
+    str | None,
+    typer.Option("--debate", help="These debates in full: 3, 2-5, 1,4 or all. Default: the first."),
+]
+PublicDatasetOption = Annotated[
+    str | None, typer.Option("--dataset", help="Default: the task's first public dataset.")
+]
+NeededTeam = Annotated[
+    str, typer.Option("--team", "-t", help="The team: a folder of submissions/.", autocompletion=_teams)
+]
+NeededTask = Annotated[str, typer.Option("--task", help="The task whose rules apply.", autocompletion=_tasks)]
+NeededDataset = Annotated[str, typer.Option("--dataset", help="A dataset of the task.")]
+SoftwareOption = Annotated[
+    str | None, typer.Option("--software", "-s", help="One software; default all of the team.")
+]
+CheckOption = Annotated[bool, typer.Option(help="Run it on the public dataset first.")]
+
+TaskArgument = Annotated[str, typer.Argument(help="A task.", autocompletion=_tasks)]
+OnlyTaskArgument = Annotated[str | None, typer.Argument(help="Only this task.", autocompletion=_tasks)]
+TeamArgument = Annotated[str, typer.Argument(help="A team.", autocompletion=_teams)]
+DatasetArgument = Annotated[str, typer.Argument(help="A dataset of the task.")]
+SubmissionArgument = Annotated[str, typer.Argument(help="A submission id.", autocompletion=_submissions)]
+RunArgument = Annotated[str, typer.Argument(help="A run, as runner runs lists it.", autocompletion=_runs)]
+
+
+def selection(everything: bool, *names: str | None) -> Selection:
+    """The selection that ``--all`` and names of task, team, dataset, submission and run say. Raises E101 when they say nothing."""
+    from runner.execution.plan import Selection
+    from runner.model.errors import RunnerError
+
+    named = Selection(*names)
+    if not everything and named == Selection():
+        raise RunnerError(
+            "E101",
+            "nothing was named",
+            why="An evaluation can take hours.",
+            fix="runner evaluate --all, or name a --task, --team or --run",
+        )
+    return named

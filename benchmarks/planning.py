@@ -24,12 +24,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from runner.cli import output
 from runner.cli.boards import boards
 from runner.cli.plans import show_plan
-from runner.cli.terminal import Terminal
 from runner.engines.fake import FakeEngine, Mounts
-from runner.execution.coordinator import EvaluationRequest, coordinating
+from runner.execution.coordinator import EvaluationRequest, Silent, coordinating
 from runner.execution.machine import Machine
 from runner.model.clock import SystemClock, stamp
 from runner.model.config import Config
@@ -135,13 +133,14 @@ def write_project(root: Path, runs: int, *, teams: int = TEAMS, chained: bool = 
 
 def evaluate_all(root: Path) -> dict[str, float]:
     """``runner evaluate --all`` on a project; returns seconds by phase, the number of runs done, and the peak in MiB."""
-    output.options.quiet = True
     config, request = configuration(root), EvaluationRequest()
     used, engine = machine(config)
     marks = [time.perf_counter()]
+    text = io.StringIO()
     with (
-        contextlib.redirect_stdout(io.StringIO()),
-        coordinating(config, Terminal(), machine=used) as coordinator,
+        contextlib.redirect_stdout(text),
+        contextlib.redirect_stderr(text),
+        coordinating(config, Silent(), machine=used) as coordinator,
     ):
         marks.append(time.perf_counter())
         todo = coordinator.plan(request)

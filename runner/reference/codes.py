@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runner.model.errors import CODES, FAILED, ORGANISER, PLATFORM, USAGE
 from runner.reference.asking import ask
-from runner.reference.tables import NOTE, cell
+from runner.reference.tables import grid, page
 
 _EXIT = {
     FAILED: "the thing asked about failed",
@@ -16,34 +16,22 @@ _EXIT = {
 
 def errors() -> str:
     """The page about error codes."""
-    rows = [
-        f'| <a id="{code.lower()}"></a>{code} | {entry.exit} | {cell(entry.title)} | {cell(entry.explain)} |'
-        for code, entry in sorted(CODES.items())
-    ]
+    rows = [(_anchor(code), c.exit, c.title, c.explain) for code, c in sorted(CODES.items())]
     exits = ", ".join(f"{number} {meaning}" for number, meaning in sorted(_EXIT.items()))
     head = f"Every error is shown as what happened, why, and how to fix it, under one of these codes. Exit codes: 0 fine, {exits}, 130 interrupted.\n"
-    return "\n".join(
-        [NOTE, "# Errors\n", head, "| code | exit | what | explanation |", "|---|---|---|---|", *rows, ""]
-    )
+    return page("Errors", head, grid("code, exit, what, explanation", rows))
+
+
+def _anchor(code: str) -> str:
+    """A code that a link can lead to."""
+    return f'<a id="{code.lower()}"></a>{code}'
 
 
 def findings() -> str:
     """The page about what the evaluator can find wrong with a run file."""
-    rows = [
-        f'| <a id="{c["code"].lower()}"></a>{c["code"]} | {c["severity"]} | {cell(c["title"])} | {cell(c["fix"])} | {cell(c["otherwise"])} |'
-        for c in ask("from evaluator.codes import CODES; found = [c._asdict() for c in CODES.values()]")
-    ]
-    return "\n".join(
-        [
-            NOTE,
-            "# Findings\n",
-            _FINDINGS,
-            "| code | severity | what | fix | where it is no error |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
+    found = ask("from evaluator.codes import CODES; found = [c._asdict() for c in CODES.values()]")
+    rows = [(_anchor(c["code"]), c["severity"], c["title"], c["fix"], c["otherwise"]) for c in found]
+    return page("Findings", _FINDINGS, grid("code, severity, what, fix, where it is no error", rows))
 
 
 _FINDINGS = """\
@@ -96,18 +84,5 @@ container's first process ended, which is our init and cannot be killed from ins
 end it, cannot be set there). The last two need an engine on this machine, the last one also Linux 6.15 or newer. A SIGKILL from the machine to the software's own process, past the
 init, looks exactly like one that the software sent to itself: that stays `signal`.
 """
-    rows = [
-        f"| `{name}` | {row.blame} | {cell(row.says)} | {cell(row.next)} |" for name, row in TABLE.items()
-    ]
-    return "\n".join(
-        [
-            NOTE,
-            "# Verdicts and outcomes\n",
-            head,
-            "| verdict | blame | what | what next |",
-            "|---|---|---|---|",
-            *rows,
-            "",
-            _OUTCOMES,
-        ]
-    )
+    rows = [(f"`{name}`", row.blame, row.says, row.next) for name, row in TABLE.items()]
+    return page("Verdicts and outcomes", head, grid("verdict, blame, what, what next", rows), _OUTCOMES)

@@ -7,7 +7,7 @@ from typing import Any
 
 from runner.model.sidecars import SIDECARS
 from runner.reference.asking import commands_of
-from runner.reference.tables import NOTE, cell
+from runner.reference.tables import grid, page
 
 _COMMANDS = """\
 `runner` is what organisers and teams use; `evaluator` works alone, without tasks and containers. `python -m sidecars.…` are
@@ -39,27 +39,33 @@ user](simulated-user.md) and [the gateway](gateway.md).
 
 
 def command_lines() -> str:
-    """The page about the two command lines."""
-    parts = [NOTE, "# The command lines\n", _COMMANDS]
-    for name, command in runner_commands().items():
-        parts += [f"## {name}\n", _command(name, command)]
+    """The page about the command lines."""
+    parts = [_COMMANDS, *(_command(name, command) for name, command in runner_commands().items())]
     for entry in commands_of("evaluator", "evaluator"):
         if entry["name"] != "evaluator argue":
-            parts += _program(entry)
+            parts.append(_program(entry))
             continue
         for words in _ARGUE:
-            for own in commands_of("evaluator", " ".join(("evaluator", *words)), *words):
-                parts += _program(own)
+            found = commands_of("evaluator", " ".join(("evaluator", *words)), *words)
+            parts += [_program(own) for own in found]
     parts += ["# Containers beside a software\n", _SIDECARS]
-    rows = (f"| `{name}` | {cell(spec.about)} |" for name, spec in SIDECARS.items())
-    parts.append("\n".join(("| container | what it does |", "|---|---|", *rows, "")))
+    what = ((f"`{name}`", spec.about) for name, spec in SIDECARS.items())
+    parts.append(grid("container, what it does", what))
     for name in dict.fromkeys(spec.program for spec in SIDECARS.values()):
-        for entry in commands_of(f"sidecars.{name}", f"python -m sidecars.{name}"):
-            parts += _program(entry)
-    return "\n".join(parts)
+        found = commands_of(f"sidecars.{name}", f"python -m sidecars.{name}")
+        parts += [_program(entry) for entry in found]
+    return page("The command lines", *parts)
 
 
-def _program(entry: dict[str, Any]) -> list[str]:
+def _section(name: str, says: str, words: list[str], group: bool, rows: list[list[str]]) -> str:
+    """What is said of one command: what for, how it is called, and a table of its options."""
+    usage = " ".join([name, *words, "COMMAND" if group else "[OPTIONS]"])
+    options = grid("option, value, meaning", rows) if rows else ""
+    return f"## {name}\n\n{' '.join(says.split())}\n\n    {usage}\n\n{options}"
+
+
+def _program(entry: dict[str, Any]) -> str:
+    """A command of another program, as :func:`commands_of` gives it."""
     rows = [
         [
             ", ".join(f"`{name}`" for name in names),
@@ -69,13 +75,8 @@ def _program(entry: dict[str, Any]) -> list[str]:
         for names, value, says, many in entry["rows"]
         if names
     ]
-    usage = " ".join([entry["name"], *entry["words"], "COMMAND" if entry["group"] else "[OPTIONS]"])
-    says = " ".join(entry["help"].split())
-    return [
-        f"## {entry['name']}\n",
-        f"{(says[:1].upper() + says[1:]).rstrip('.')}.\n\n    {usage}\n",
-        _options(rows),
-    ]
+    says = (entry["help"][:1].upper() + entry["help"][1:]).rstrip().rstrip(".") + "."
+    return _section(entry["name"], says, entry["words"], entry["group"], rows)
 
 
 def runner_commands() -> dict[str, Any]:
@@ -102,37 +103,27 @@ _VALUES = {int: "NUMBER", Path: "PATH"}
 
 
 def _command(name: str, command: Any) -> str:
+    """A command of the runner, from click's description of it."""
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     words = [f"{p.name.upper()}{'...' if p.nargs != 1 else ''}" for p in arguments]
-    last = ["COMMAND"] if hasattr(command, "commands") else ["[OPTIONS]"]
     rows = [[f"`{p.name.upper()}`", "", p.help or ""] for p in arguments]
-    for p in command.params:
-        if p.param_type_name != "argument" and not getattr(p, "hidden", False):
-            names = [*sorted(p.opts, key=len, reverse=True), *p.secondary_opts]
-            value = "" if p.is_flag else _VALUES.get(p.type_descriptor.annotation, "TEXT")
-            extra = f" Environment: `{p.envvar}`." if p.envvar else ""
-            needed = " **Required.**" if p.required else ""
-            default = (
-                ""
-                if p.is_flag or not isinstance(p.default, str | int) or p.default == ""
-                else f" Default: `{p.default}`."
-            )
-            rows.append(
-                [", ".join(f"`{n}`" for n in names), value, f"{p.help or ''}{needed}{default}{extra}"]
-            )
-    text = [
-        " ".join((command.help or "").split()) + "\n",
-        f"    {' '.join([name, *words, *last])}\n",
-        _options(rows),
-    ]
+    rows += [_option(p) for p in command.params if p not in arguments and not getattr(p, "hidden", False)]
+    text = _section(name, command.help or "", words, hasattr(command, "commands"), rows)
     if command.epilog:
         examples = command.epilog.removeprefix("Examples:").split("  |  ")
-        text += ["Examples:\n", *(f"    {example.strip()}" for example in examples), ""]
-    return "\n".join(text)
+        text = "\n".join([text, "Examples:\n", *(f"    {example.strip()}" for example in examples), ""])
+    return text
 
 
-def _options(rows: list[list[str]]) -> str:
-    if not rows:
-        return ""
-    lines = [f"| {name} | {value} | {cell(says)} |" for name, value, says in rows]
-    return "\n".join(["| option | value | meaning |", "|---|---|---|", *lines, ""])
+def _option(option: Any) -> list[str]:
+    """The row of one option: its names, its value, and what it means."""
+    says = option.help or ""
+    if option.required:
+        says += " **Required.**"
+    if not option.is_flag and isinstance(option.default, str | int) and option.default != "":
+        says += f" Default: `{option.default}`."
+    if option.envvar:
+        says += f" Environment: `{option.envvar}`."
+    names = [*sorted(option.opts, key=len, reverse=True), *option.secondary_opts]
+    value = "" if option.is_flag else _VALUES.get(option.type_descriptor.annotation, "TEXT")
+    return [", ".join(f"`{name}`" for name in names), value, says]

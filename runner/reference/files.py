@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import schemas
-from runner.reference.tables import NOTE, table
+from runner.reference.tables import grid, page, table
 
 _YAML = """\
 ## The YAML that is accepted
@@ -106,18 +106,18 @@ _FILES = (
 def task() -> str:
     """The page about task.yaml, with the options of every kind."""
     root = schemas.schema("task")
-    parts = [NOTE, "# task.yaml\n", root["description"] + "\n", "## Keys\n", table(root), _YAML, _AMOUNTS]
+    parts = [root["description"] + "\n", "## Keys\n", table(root), _YAML, _AMOUNTS]
     for kind in schemas.kinds():
-        options = schemas.schema(f"kinds/{kind}")
-        parts += [
-            f"## Options of the kind `{kind}`\n",
-            options.get("description", "") + "\n",
-            table(options),
-        ]
+        parts += _described(f"## Options of the kind `{kind}`", f"kinds/{kind}")
         for name in schemas.of_kind(kind):
-            line = schemas.schema(name)
-            parts += [f"### {line['title']}\n", line.get("description", "") + "\n", table(line)]
-    return "\n".join(parts)
+            parts += _described(f"### {schemas.schema(name)['title']}", name)
+    return page("task.yaml", *parts)
+
+
+def _described(heading: str, name: str, where: str = "") -> list[str]:
+    """The schema of that name below a heading: its description, and its fields."""
+    root = schemas.schema(name)
+    return [heading + "\n", root.get("description", "") + where + "\n", table(root)]
 
 
 _AMOUNTS = """\
@@ -132,18 +132,13 @@ Sizes are a number of bytes or an amount with a unit: `B`, `kB`, `MB`, `GB`, `TB
 def submission() -> str:
     """The page about submission.yaml."""
     root = schemas.schema("submission")
-    return "\n".join(
-        [NOTE, "# submission.yaml\n", root["description"] + "\n", "## Keys\n", table(root), _IMAGES, _YAML]
-    )
+    return page("submission.yaml", root["description"] + "\n", "## Keys\n", table(root), _IMAGES, _YAML)
 
 
 def evaluator() -> str:
     """The page about the evaluator contract."""
-    parts = [NOTE, "# The evaluator contract\n", _EVALUATOR]
-    for name, where in _FILES:
-        root = schemas.schema(name)
-        parts += [f"## {where}\n", root.get("description", "") + "\n", table(root)]
-    return "\n".join(parts)
+    parts = [part for name, where in _FILES for part in _described(f"## {where}", name)]
+    return page("The evaluator contract", _EVALUATOR, *parts)
 
 
 _RECORDS = (
@@ -195,9 +190,6 @@ locks/ data/ engine/ bundles/          locks; packages and data of our own engin
 | attempt | run and number | `baselines.bm25.693f3be7.test#1` |
 
 ## Events
-
-| type | when |
-|---|---|
 """
 
 _EVENTS = {
@@ -221,10 +213,8 @@ def archive() -> str:
     """The page about the archive, the event log and the files in them."""
     from runner.records.events import TYPES
 
-    rows = [f"| `{name}` | {_EVENTS.get(name, '')} |" for name in TYPES]
-    parts = [NOTE, "# The archive and the event log\n", _ARCHIVE + "\n".join(rows) + "\n"]
+    parts = [_ARCHIVE, grid("type, when", ((f"`{name}`", _EVENTS.get(name, "")) for name in TYPES))]
     for name, title, where in _RECORDS:
-        root = schemas.schema(name)
         place = where if "`" in where or " " in where else f"`{where}`"
-        parts += [f"## {title}\n", f"{root.get('description', '')}\n\nWhere: {place}.\n", table(root)]
-    return "\n".join(parts)
+        parts += _described(f"## {title}", name, f"\n\nWhere: {place}.")
+    return page("The archive and the event log", *parts)

@@ -26,7 +26,7 @@ def reached(config: Config) -> Engine | None:
 
 def engine_checks(config: Config, now: datetime) -> Iterator[Check]:
     """Every check that needs an engine; ``now`` is our time."""
-    from runner.provision.daemon import own_engine
+    from runner.provision.daemon import OwnEngine
     from runner.provision.engine import docker_host
 
     try:
@@ -40,7 +40,7 @@ def engine_checks(config: Config, now: datetime) -> Iterator[Check]:
     elif engine is None:
         yield failed("container engine", f"{host} does not answer.", "make setup")
     else:
-        where = f"{host} (our own)" if host == own_engine(config.home).host else host
+        where = f"{host} (our own)" if host == OwnEngine(config.home).host else host
         yield from guarded("container engine", lambda: _facts(config, engine, where, now))
         yield from guarded("images", lambda: [image_check(engine)])
         yield from guarded("left-over containers", lambda: [leftover_check(engine)])

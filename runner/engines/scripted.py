@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from runner.engines.base import ContainerSpec
+from runner.engines.turns import Board
 from runner.model.container import Exit, Killed, Resources
-from runner.model.task import Visibility
 
 
 class Mounts(dict[str, Path]):
@@ -129,39 +129,16 @@ class FakeHandle:
         return bytes(text)[-cap:] if cap > 0 else b""
 
 
-class FakeBoard:
-    """See :class:`runner.engines.turns.Board`: nobody but this process uses the engine."""
+class FakeBoard(Board):
+    """Records that a mark or an eviction was asked for, or raises the scripted fault."""
 
     def __init__(self, call: Callable[[str], None]) -> None:
+        super().__init__()
         self._call = call
-        self._here: dict[str, Visibility] = {}
-        self._mark = False
-
-    def announce(self, visibility: Visibility, attempt_id: str) -> None:
-        """Remember it."""
-        self._here[attempt_id] = visibility
-
-    def withdraw(self, attempt_id: str) -> None:
-        """Forget it."""
-        self._here.pop(attempt_id, None)
-
-    def present(self, visibility: Visibility) -> list[str]:
-        """Attempts of that visibility."""
-        return sorted(name for name, kind in dict(self._here).items() if kind == visibility)
 
     def mark(self) -> None:
-        """Remember it."""
         self._call("mark")
-        self._mark = True
-
-    def marked(self) -> bool:
-        """Whether it is remembered."""
-        return self._mark
-
-    def unmark(self) -> None:
-        """Forget it."""
-        self._mark = False
+        super().mark()
 
     def evict(self) -> None:
-        """Nothing but a line in ``calls``, or the scripted fault."""
         self._call("evict")

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from runner.engines.base import Cancelled
 from runner.model.config import EngineFor
@@ -30,26 +29,39 @@ TURN = (
 POLL = 0.25  # seconds between looks at who else is there
 
 
-class Board(Protocol):
-    """What all processes that use one engine can see of each other there, and the emptying of its caches."""
+class Board:
+    """What all processes that use one engine can see of each other there, and the emptying of its caches.
+
+    As it stands nobody but this process uses the engine, and there are no caches.
+    """
+
+    def __init__(self) -> None:
+        self._announced: dict[str, Visibility] = {}
+        self._mark = False
 
     def announce(self, visibility: Visibility, attempt_id: str) -> None:
         """Say, where everybody sees it, that an attempt is about to run."""
+        self._announced[attempt_id] = visibility
 
     def withdraw(self, attempt_id: str) -> None:
         """Take back what was announced, after removing whatever of the attempt is still there."""
+        self._announced.pop(attempt_id, None)
 
-    def present(self, visibility: Visibility) -> Sequence[str]:
+    def present(self, visibility: Visibility) -> list[str]:
         """The attempts of that visibility that may run now; leftovers of dead processes are removed first."""
+        return sorted(name for name, kind in self._announced.copy().items() if kind == visibility)
 
     def mark(self) -> None:
         """Remember, until :meth:`unmark` and whatever dies meanwhile, that caches know of a blinded run."""
+        self._mark = True
 
     def marked(self) -> bool:
         """Whether they do."""
+        return self._mark
 
     def unmark(self) -> None:
         """They do not any more."""
+        self._mark = False
 
     def evict(self) -> None:
         """Empty the caches of the engine's machine and see that it worked. Raises E311 when it did not."""
@@ -86,9 +98,9 @@ class Turns:
     ) -> Iterator[None]:
         """Wait for the turn of ``visibility``, and keep it while the context lasts.
 
-        ``building``: an image is built, which every engine does. Raises :class:`Cancelled` when ``cancelled`` becomes true while it waits, E311 when the engine is not for
-        that visibility or its caches cannot be emptied, ValueError inside a turn of the other kind (it would wait
-        for itself).
+        ``building``: an image is built, which every engine does. Raises :class:`Cancelled` when ``cancelled`` becomes
+        true while it waits, E311 when the engine is not for that visibility or its caches cannot be emptied, ValueError
+        inside a turn of the other kind (it would wait for itself).
         """
         if self.engine_for in ("public", "blinded") and visibility != self.engine_for and not building:
             raise not_for(visibility, self.engine_for)
@@ -121,7 +133,7 @@ class Turns:
         Whoever waits keeps the gate, so that those who come later, of either kind, do not overtake.
         """
         other: Visibility = "public" if visibility == "blinded" else "blinded"
-        told = False
+        said = False
         with self._through_the_gate(cancelled):
             while True:
                 try:
@@ -133,11 +145,11 @@ class Turns:
                     self.board.withdraw(attempt_id)
                     raise
                 self.board.withdraw(attempt_id)
-                if not told:
+                if not said:
                     self.tell(
                         f"waiting for {len(present)} {other} runs on this engine: blinded and public runs take turns"
                     )
-                    told = True
+                    said = True
                 _pause(cancelled)
 
     @contextmanager

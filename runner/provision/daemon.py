@@ -18,11 +18,11 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from runner.engines.registry import answers
 from runner.model.errors import PlatformError
+from schemas.files import atomic_file
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
@@ -37,52 +37,23 @@ _DETACH = 2  # Linux: MNT_DETACH
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-@dataclass(frozen=True)
 class OwnEngine:
-    """Where our own daemon keeps its things. The socket and run-time state lie in a short folder under
-    ``/run``: a Unix socket's path may have 107 bytes, a data directory's path may be longer."""
+    """Where the daemon that belongs to the data directory ``home`` keeps its things, whether or not there is one.
 
-    folder: Path
-    runtime: Path
+    The socket and run-time state lie in a short folder under ``/run``: a Unix socket's path may have 107 bytes, a data
+    directory's path may be longer. ``helper`` is the folder of containerd, which our daemon starts and which may
+    outlive it for a while; ``bridge`` the network link where it must have one (its name may have 15 bytes);
+    ``remembered`` the file that says an own daemon was set up here, and holds its address.
+    """
 
-    @property
-    def host(self) -> str:
-        return f"unix://{self.runtime / 'docker.sock'}"
-
-    @property
-    def pidfile(self) -> Path:
-        return self.folder / "pid"
-
-    @property
-    def helper(self) -> Path:
-        """The folder of containerd, which our daemon starts and which may outlive it for a while."""
-        return self.runtime / "exec" / "containerd"
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "log"
-
-    @property
-    def data(self) -> Path:
-        return self.folder / "data"
-
-    @property
-    def bridge(self) -> str:
-        """The network link of the daemon, where it must have one (a link's name may have 15 bytes)."""
-        return f"pr-{self.runtime.name[-10:]}"
-
-    @property
-    def remembered(self) -> Path:
-        """The file that says an own daemon was set up here; it holds the address."""
-        return self.folder / "host"
-
-
-def own_engine(home: Path) -> OwnEngine:
-    """The places of the daemon that belongs to the data directory ``home`` (whether or not there is one)."""
-    real = home.resolve()
-    return OwnEngine(
-        real / "engine", Path("/run") / f"proctor-{hashlib.sha256(bytes(real)).hexdigest()[:10]}"
-    )
+    def __init__(self, home: Path) -> None:
+        real = home.resolve()
+        token = hashlib.sha256(bytes(real)).hexdigest()[:10]
+        self.folder, self.runtime = real / "engine", Path("/run") / f"proctor-{token}"
+        self.host, self.bridge = f"unix://{self.runtime / 'docker.sock'}", f"pr-{token}"
+        self.helper = self.runtime / "exec" / "containerd"
+        self.pidfile, self.log, self.data = (self.folder / name for name in ("pid", "log", "data"))
+        self.remembered = self.folder / "host"
 
 
 def start(own: OwnEngine) -> None:
@@ -124,9 +95,8 @@ def start(own: OwnEngine) -> None:
             fix="run `runner doctor`, or set DOCKER_HOST to another engine",
             code="E301",
         )
-    temporary = own.remembered.with_suffix(f".{os.getpid()}")
-    temporary.write_text(own.host + "\n", encoding="utf-8")
-    temporary.replace(own.remembered)
+    with atomic_file(own.remembered) as file:
+        file.write(f"{own.host}\n".encode())
 
 
 def stop(own: OwnEngine) -> bool:

@@ -41,7 +41,7 @@ def docker_host(config: Config) -> str | None:
         return named
     if answers(DEFAULT_SOCKET):
         return DEFAULT_SOCKET
-    own = daemon.own_engine(config.home)
+    own = daemon.OwnEngine(config.home)
     if not own.remembered.is_file():
         return None
     if not answers(own.host):
@@ -73,7 +73,7 @@ def open_engine(config: Config, tell: Callable[[str], None] = lambda _: None) ->
 
 def uses_own(config: Config) -> bool:
     """Whether the engine in use is the daemon that this data directory owns."""
-    return docker_host(config) == daemon.own_engine(config.home).host
+    return docker_host(config) == daemon.OwnEngine(config.home).host
 
 
 def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
@@ -96,7 +96,7 @@ def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
     )
     if found is not None:
         raise PlatformError("no container engine answers", why=found[0], fix=found[1], code="E301")
-    own = daemon.own_engine(config.home)
+    own = daemon.OwnEngine(config.home)
     with daemon.locked(own):
         if answers(own.host):  # somebody else was faster
             return own.host
@@ -114,7 +114,7 @@ def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
 
 def stop(config: Config) -> bool:
     """End our own daemon with the containers in it; True if it ran. Never touches any other engine."""
-    own = daemon.own_engine(config.home)
+    own = daemon.OwnEngine(config.home)
     if not own.folder.is_dir():
         return False
     with daemon.locked(own):
@@ -124,7 +124,7 @@ def stop(config: Config) -> bool:
 def remove(config: Config) -> None:
     """End our own daemon and delete its images, volumes and state."""
     stop(config)
-    folder = daemon.own_engine(config.home).folder
+    folder = daemon.OwnEngine(config.home).folder
     if folder.is_dir():
         shutil.rmtree(folder)
 

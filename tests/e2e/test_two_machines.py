@@ -53,7 +53,7 @@ def organiser(
         other.docker_host = live.docker_host
         yield other
         return
-    own = daemon.own_engine(tmp_path / "second")
+    own = daemon.OwnEngine(tmp_path / "second")
     _end_it_if_this_test_is_killed(own)
     try:
         daemon.start(own)

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from runner.engines.docker.client import Clients
 from runner.engines.docker.owner import alive, me
@@ -28,10 +28,10 @@ Source = Literal["exact", "sampled", "none"]
 Usage = tuple[int | None, float | None, Source]  # peak bytes, seconds, how the peak was read
 
 
-class Meter(Protocol):
-    """Measures one container."""
+class Meter:
+    """Measures one container; this one measures nothing."""
 
-    parent: str  # the control group to create the container under; empty for the engine's default
+    parent = ""  # the control group to create the container under; empty for the engine's default
 
     def created(self, container: str, sockets: int) -> None:
         """The container is there and does not run yet: its sockets may hold ``sockets`` bytes."""
@@ -44,9 +44,11 @@ class Meter(Protocol):
 
     def finish(self) -> Usage:
         """The container has ended: what it used."""
+        return None, None, "none"
 
     def oom_kills(self) -> int:
         """How many processes were killed for memory, where that can be read from outside."""
+        return 0
 
     def close(self) -> None:
         """Remove what was made for measuring."""
@@ -71,7 +73,7 @@ def make(clients: Clients, info: dict[str, Any], local: bool) -> Meter:
     return StatsMeter(clients)
 
 
-class GroupMeter:
+class GroupMeter(Meter):
     """Reads a control group made for one container. Works with both drivers and both versions."""
 
     def __init__(self, *, driver: str, version: str, root: Path = CGROUPS) -> None:
@@ -105,9 +107,6 @@ class GroupMeter:
             raise PlatformError(
                 "the memory of a container's sockets cannot be bounded", why=str(error)
             ) from error
-
-    def started(self, container: str) -> None:
-        """Nothing to do: the group is read from outside."""
 
     def poll(self) -> None:
         """Keep the latest values: systemd removes the group with its last process."""
@@ -146,10 +145,8 @@ class GroupMeter:
         return memory, nanoseconds / 1e9 if nanoseconds is not None else None
 
 
-class StatsMeter:
+class StatsMeter(Meter):
     """Samples the engine's statistics stream in a thread; misses what is shorter than a second."""
-
-    parent = ""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
@@ -158,9 +155,6 @@ class StatsMeter:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._deadline: Any = None
-
-    def created(self, container: str, sockets: int) -> None:
-        """Nothing to do: nothing can be done from afar."""
 
     def started(self, container: str) -> None:
         self._thread = threading.Thread(target=self._sample, args=(container,), daemon=True)
@@ -182,20 +176,11 @@ class StatsMeter:
                 if self._stop.is_set():
                     return
 
-    def poll(self) -> None:
-        """Nothing to do: the thread reads."""
-
     def finish(self) -> Usage:
-        self._end()
+        self.close()
         return self._peak, self._cpu, "sampled" if self._peak is not None else "none"
 
-    def oom_kills(self) -> int:
-        return 0
-
     def close(self) -> None:
-        self._end()
-
-    def _end(self) -> None:
         self._stop.set()
         if self._thread is not None:
             if self._deadline is not None:

@@ -13,17 +13,18 @@ from runner.engines.docker.client import ignoring
 from runner.engines.docker.evict import evict
 from runner.engines.docker.owner import alive, default_locks, me, private_folder
 from runner.engines.docker.volumes import DockerVolumes
-from runner.engines.turns import TURN
+from runner.engines.turns import TURN, Board
 from runner.model.task import Visibility
 
 MARK = "proctor-blinded-since-eviction"
 _running: set[str] = set()  # attempts of this process, whichever object of the engine they belong to
 
 
-class DockerBoard:
+class DockerBoard(Board):
     """See :class:`runner.engines.turns.Board`."""
 
     def __init__(self, engine: DockerVolumes) -> None:
+        super().__init__()
         self._engine = engine
         self._clients = engine.clients
 

@@ -11,7 +11,8 @@ from typing import cast
 
 import pytest
 
-from runner.engines import make_seccomp, masks, sandbox
+from benchmarks import make_seccomp
+from runner.engines import masks, sandbox
 from runner.engines.base import ContainerSpec, Handle, Mount, Role, Volume
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError

@@ -37,7 +37,7 @@ def test_a_daemon_of_our_own(
     """Starts, is found again, comes back after a kill, ends, and leaves nothing; elsewhere it is refused."""
     without_engine(monkeypatch, tmp_path)
     config = make_config(tmp_path / "home")
-    own = daemon.own_engine(config.home)
+    own = daemon.OwnEngine(config.home)
     if os.geteuid() != 0 or daemon.which("dockerd") is None:
         with pytest.raises(PlatformError, match="no container engine answers"):
             monkeypatch.setattr(os, "geteuid", lambda: 1000)  # installs nothing here
@@ -75,7 +75,7 @@ def test_a_daemon_of_our_own(
 
 
 def test_a_pidfile_may_name_a_process_of_somebody_else(tmp_path: Path) -> None:
-    own = daemon.own_engine(tmp_path)
+    own = daemon.OwnEngine(tmp_path)
     own.folder.mkdir(parents=True)
     own.pidfile.write_text(str(os.getpid()))
     assert daemon.stop(own) is False
@@ -85,8 +85,8 @@ def test_a_pidfile_may_name_a_process_of_somebody_else(tmp_path: Path) -> None:
 
 
 def test_the_socket_path_fits_however_long_the_data_directory_is(tmp_path: Path) -> None:
-    own = daemon.own_engine(tmp_path / ("long" * 50) / "home")
+    own = daemon.OwnEngine(tmp_path / ("long" * 50) / "home")
     assert len(own.host.removeprefix("unix://")) < 50
     assert len(str(own.runtime / "exec" / "containerd" / "containerd-debug.sock")) < 107
     assert len(own.bridge) <= 15
-    assert own.host != daemon.own_engine(tmp_path / "other").host
+    assert own.host != daemon.OwnEngine(tmp_path / "other").host

@@ -1,6 +1,6 @@
 """Write ``seccomp.json``: the system calls that a sandboxed container may make.
 
-Run as ``python -m runner.engines.make_seccomp > runner/engines/seccomp.json`` on x86-64 Linux with libseccomp.
+Run as ``python -m benchmarks.make_seccomp > runner/engines/seccomp.json`` on x86-64 Linux with libseccomp.
 The profile is an allow-list: every call that libseccomp knows by number, without the groups below. It
 replaces the engine's own default profile (profiles do not stack), which lets through io_uring, vsock,
 netlink and ptrace in common releases. The file is committed, so that a run's lock does not depend on the

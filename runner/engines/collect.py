@@ -11,9 +11,10 @@ import io
 import os
 import re
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from runner.engines.tarstream import Chunks
 from runner.engines.text import printable
 from runner.model.container import Collected
 
@@ -26,35 +27,20 @@ class TooMuch(Exception):
     """The stream is longer than its cap."""
 
 
-class CappedReader(io.RawIOBase):
-    """A readable file over an iterator of chunks that raises :class:`TooMuch` after ``cap`` bytes."""
+class CappedReader(Chunks):
+    """A file over chunks that raises :class:`TooMuch` instead of giving more than ``cap`` bytes."""
 
     def __init__(self, chunks: Iterable[bytes], cap: int) -> None:
-        self._chunks: Iterator[bytes] = iter(chunks)
-        self._rest = b""
+        super().__init__(iter(chunks))
         self._left = cap
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Up to ``size`` bytes; fewer only at the end."""
-        parts: list[bytes] = []
-        wanted = size if size is not None and size >= 0 else None
-        while wanted is None or wanted > 0:
-            if not self._rest:
-                self._rest = next(self._chunks, b"")
-                if not self._rest:
-                    break
-            part = self._rest if wanted is None else self._rest[:wanted]
-            self._rest = self._rest[len(part) :]
-            self._left -= len(part)
-            if self._left < 0:
-                raise TooMuch
-            parts.append(part)
-            if wanted is not None:
-                wanted -= len(part)
-        return b"".join(parts)
+    def more(self) -> bytes:
+        if self._left < 0:
+            raise TooMuch
+        chunk = super().more()
+        self._left -= len(chunk)
+        # What fits is given first: the files in it are taken.
+        return chunk if self._left >= 0 else chunk[: self._left] or self.more()
 
 
 def collect(

@@ -1,10 +1,13 @@
-"""Tar archives written as a stream, so that no file has to fit in memory or be copied first."""
+"""Tar archives written as a stream, so that no file has to fit in memory or be copied first; and streams as files."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from runner.model.errors import PlatformError
 
@@ -76,3 +79,28 @@ def _file(name: str, path: Path, uid: int) -> Iterator[bytes]:
                 f"{path.name} changed while it was copied", why=f"{path} was {size} bytes before."
             )
     yield padding(size)
+
+
+class Chunks(io.RawIOBase):
+    """A readable file over chunks; a read may give fewer bytes than it was asked for. ``hash`` is of all that was read."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self.chunks = chunks
+        self._rest = b""
+        self.hash = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._rest:
+            self._rest = self.more()
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self.hash.update(self._rest[:size])
+        self._rest = self._rest[size:]
+        return size
+
+    def more(self) -> bytes:
+        """The next chunk, empty at the end."""
+        return next(self.chunks, b"")

@@ -40,8 +40,6 @@ class DockerEngine(DockerVolumes):
         keeper_image: the image of the keeper, which needs ``sleep`` and ``stat`` (default: the evaluator's, else the
             base image).
         local: False keeps it from reading this machine's control groups.
-        build_network: the network of builds that may use one (default: the engine's bridge, or the host's where the
-            bridge leads nowhere).
         engine_for: see :class:`runner.engines.turns.Turns`, as for ``tell``, which is given what it waits for.
         tell: see there.
         stall: see :class:`runner.engines.docker.volumes.DockerVolumes`, as for ``patience``. Seconds.
@@ -55,18 +53,13 @@ class DockerEngine(DockerVolumes):
         locks: Path | None = None,
         keeper_image: str | None = None,
         local: bool | None = None,
-        build_network: str | None = None,
         engine_for: EngineFor = "both",
         tell: Callable[[str], None] = lambda _: None,
         stall: float = moving.STALL,
         patience: float = PATIENCE,
     ) -> None:
         super().__init__(docker_host, local)
-        self.locks, self.keeper_image, self.build_network = (
-            locks or default_locks(),
-            keeper_image,
-            build_network,
-        )
+        self.locks, self.keeper_image = locks or default_locks(), keeper_image
         self.stall, self.patience = stall, patience
         board = DockerBoard(self)
         self.turns = Turns(board, board.gate, engine_for, tell)

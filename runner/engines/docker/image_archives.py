@@ -147,9 +147,7 @@ class Archive:
 
     def _index(self) -> dict[str, tarfile.TarInfo]:
         found: dict[str, tarfile.TarInfo] = {}
-        for count, member in enumerate(self._tar):
-            if count >= MAX_ENTRIES:
-                raise refuse(f"It has more than {MAX_ENTRIES} entries.")
+        for member in self._tar:
             name = _plain(member.name)
             if name is None:
                 raise refuse(f"An entry has the path {printable(member.name)}, which leaves the archive.")
@@ -243,8 +241,8 @@ class Archive:
             yield first
             yield from chunks
 
-        source: _Plain
-        source = _Unpacked(again(), self._max) if first.startswith(GZIP) else _Plain(again())
+        packed = first.startswith(GZIP)
+        source = _Unpacked(again(), self._max) if packed else tarstream.Chunks(again())
         reader = io.BufferedReader(source, CHUNK)
         for count, entry in enumerate(tarsizes.walk(reader)):
             # A sparse entry declares what it grows to, and the engine writes that out.
@@ -258,31 +256,7 @@ class Archive:
         return f"sha256:{source.hash.hexdigest()}"
 
 
-class _Plain(io.RawIOBase):
-    """A file over chunks."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._source = chunks
-        self._rest = b""
-        self.hash = hashlib.sha256()  # of all that was read
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._rest:
-            self._rest = self._more()
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self.hash.update(self._rest[:size])
-        self._rest = self._rest[size:]
-        return size
-
-    def _more(self) -> bytes:
-        return next(self._source, b"")
-
-
-class _Unpacked(_Plain):
+class _Unpacked(tarstream.Chunks):
     """A file over gzip chunks that refuses to give more than ``cap`` bytes."""
 
     def __init__(self, chunks: Iterator[bytes], cap: int) -> None:
@@ -291,16 +265,16 @@ class _Unpacked(_Plain):
         self._packed = b""
         self._inflate = zlib.decompressobj(wbits=31)
 
-    def _more(self) -> bytes:
+    def more(self) -> bytes:
         while True:
             if self._inflate.eof:
                 # gzip files may follow one another
-                rest = self._inflate.unused_data or self._packed or next(self._source, b"")
+                rest = self._inflate.unused_data or self._packed or next(self.chunks, b"")
                 if not rest.strip(b"\0"):
                     return b""
                 self._inflate, self._packed = zlib.decompressobj(wbits=31), rest
             if not self._packed:
-                self._packed = next(self._source, b"")
+                self._packed = next(self.chunks, b"")
                 if not self._packed:
                     raise EOFError("the gzip data is cut off")
             data = self._inflate.decompress(self._packed, CHUNK)

@@ -27,10 +27,9 @@ IMAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,500}")
 
 
 class DockerImages(DockerFacts):
-    """See :class:`runner.engines.base.Images`. ``build_network`` names the network of builds that may use one."""
+    """See :class:`runner.engines.base.Images`."""
 
     turns: Turns
-    build_network: str | None
 
     def resolve(self, image: str) -> ImageRef:
         """The image by identity.
@@ -139,7 +138,7 @@ class DockerImages(DockerFacts):
 
     def _arguments(self, spec: BuildSpec) -> dict[str, Any]:
         # An engine that does not forward packets has a bridge that leads nowhere.
-        open_network = self.build_network or ("default" if self.raw.get("IPv4Forwarding", True) else "host")
+        network = "default" if self.raw.get("IPv4Forwarding", True) else "host"
         return {
             "custom_context": True,
             "dockerfile": spec.dockerfile,
@@ -147,7 +146,7 @@ class DockerImages(DockerFacts):
             "target": spec.target,
             "buildargs": dict(spec.args),
             "labels": dict(spec.labels),
-            "network_mode": open_network if spec.network else "none",
+            "network_mode": network if spec.network else "none",
             "container_limits": {"memory": spec.memory, "memswap": spec.memory},
             "rm": True,
             "forcerm": True,

@@ -130,13 +130,13 @@ class Home:
         Only of runs whose single topics are open to the audience: for a team its own on public data, for the public none.
         Values by a definition that the task no longer has are left out.
         """
-        from runner.records.store import queries
+        from runner.records.store import results
         from runner.views.audience import topics_open
         from runner.views.redact import topics_escaped
 
         with self._store() as store:
             return frames.topic_scores(
-                (one, topics_escaped(queries.all_topic_scores(store, one.run)))
+                (one, topics_escaped(results.all_topic_scores(store, one.run)))
                 for one in self._listed(store, task)
                 if topics_open(one.run, self.audience, one.dataset, one.published)
             )
@@ -144,7 +144,7 @@ class Home:
     @_with(*frames.FINDINGS)
     def findings(self, task: str | None = None) -> pd.DataFrame:
         """What the evaluator found in the output of runs: one row a run and code; on hidden data only the gravest one."""
-        from runner.records.store import queries
+        from runner.records.store import results
         from runner.views.redact import redact_findings
 
         with self._store() as store:
@@ -152,7 +152,7 @@ class Home:
                 (
                     one,
                     redact_findings(
-                        one.run, queries.findings(store, one.run), self.audience, one.dataset, one.published
+                        one.run, results.findings(store, one.run), self.audience, one.dataset, one.published
                     ),
                 )
                 for one in self._listed(store, task)

@@ -35,7 +35,7 @@ from runner.model.task import Dataset, Task
 from runner.records.commit import commit, commit_orphans
 from runner.records.commit import coordinator as only_coordinator
 from runner.records.store.connect import Store, open_store
-from runner.records.store.queries import RunDetail, detail
+from runner.records.store.run_detail import RunDetail, detail
 from runner.submissions.bundle import Bundle, registration
 from runner.submissions.register import registered
 from runner.tasks.check_data import check_task

@@ -9,7 +9,7 @@ from typing import Any
 from runner.model.run import Run
 from runner.model.task import Task
 from runner.records.store.connect import Store
-from runner.records.store.queries import values
+from runner.records.store.results import values
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.table import build
 

@@ -24,7 +24,7 @@ from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError, no_such
 from runner.model.task import Dataset, Task
-from runner.records.store.queries import RunDetail
+from runner.records.store.run_detail import RunDetail
 from runner.submissions.bundle import Bundle, provisional
 from runner.submissions.definition import SubmissionFile
 from runner.tasks.files import view_files

@@ -17,8 +17,8 @@ from runner.model.errors import RunnerError
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Task
 from runner.records.store.connect import Store
-from runner.records.store.measured import Evaluated, measured
 from runner.records.store.queries import runs, submissions
+from runner.records.store.results import Evaluated, measured
 from runner.submissions.bundle import Bundle
 from runner.tasks.data_files import file_digest, files_digest, folder_files
 from runner.tasks.files import inputs_digest, truths_digest

@@ -26,173 +26,143 @@ class Code:
     explain: str
 
 
-CODES: dict[str, Code] = {
+_TEXTS = {
     # E1xx: how the command was called
-    "E101": Code(USAGE, "bad arguments", "The command was called in a way it does not understand."),
-    "E102": Code(
-        USAGE,
+    "E101": ("bad arguments", "The command was called in a way it does not understand."),
+    "E102": (
         "no such thing",
         "A task, team, software, dataset, submission or run of that name does not exist.",
     ),
-    "E103": Code(USAGE, "not for this audience", "The view that was asked for is not open to this audience."),
-    "E104": Code(
-        USAGE,
+    "E103": ("not for this audience", "The view that was asked for is not open to this audience."),
+    "E104": (
         "a decision is needed",
         "The command would do something that was not asked for in so many words, and nobody is there to be asked: executing settled runs again because a limit, an image or data have changed.",
     ),
     # E2xx: a team's files
-    "E201": Code(
-        USAGE,
+    "E201": (
         "submission.yaml is not valid",
         "The file breaks the schema of submission.yaml; every problem is listed with its line.",
     ),
-    "E202": Code(
-        USAGE,
+    "E202": (
         "a path leaves the submission's folder",
         "The build context, the Dockerfile and run files must lie inside the submission's folder, also through links.",
     ),
-    "E203": Code(
-        FAILED, "the image could not be built", "The build failed, ran out of time or broke its limits."
-    ),
-    "E204": Code(
-        USAGE,
+    "E203": ("the image could not be built", "The build failed, ran out of time or broke its limits."),
+    "E204": (
         "the image is missing",
         "The image named by the submission is not there. A submission without an image is refused, never registered.",
     ),
-    "E205": Code(
-        USAGE,
+    "E205": (
         "the bundle is not valid",
         "A file of the bundle is missing, was changed after packing or is not allowed in a bundle.",
     ),
-    "E206": Code(FAILED, "quota used up", "The team has used its quota for this task."),
-    "E207": Code(
-        USAGE,
+    "E206": ("quota used up", "The team has used its quota for this task."),
+    "E207": (
         "the submission does not fit the task",
         "The submission names a scenario, input or option the task does not offer.",
     ),
-    "E208": Code(
-        USAGE,
+    "E208": (
         "not a name",
         "Names of tasks, teams, softwares and datasets are lower-case letters, digits and hyphens, at most 40.",
     ),
-    "E209": Code(
-        FAILED,
+    "E209": (
         "the local check failed",
         "The software failed, or its output is not a valid run, on the public dataset.",
     ),
-    "E210": Code(
-        FAILED,
+    "E210": (
         "the task takes no submissions now",
         "The task has not opened yet, or its deadline is over. The organiser can extend the deadline for a team.",
     ),
-    "E211": Code(
-        FAILED,
+    "E211": (
         "the round cannot be frozen",
         "The round's date is not over, or runs that were handed in in time are not settled.",
     ),
-    "E212": Code(
-        USAGE,
+    "E212": (
         "the image may not be taken from there",
         "Where submissions are taken in, an image is named by a tag of its own or a registry's digest, and a Dockerfile builds on its own stages, on the base images that the organiser lists in RUNNER_BASES and on a registry's digests. Images of other teams and of the platform belong to them.",
     ),
-    "E213": Code(
-        USAGE,
+    "E213": (
         "the bundle is not that team's",
         "The bundle says another team than the one that the organiser was given it by, or a name that no team may have.",
     ),
     # E3xx: platform
-    "E301": Code(
-        PLATFORM, "no container engine answers", "Nothing answers at the container engine's address."
-    ),
-    "E302": Code(
-        PLATFORM,
+    "E301": ("no container engine answers", "Nothing answers at the container engine's address."),
+    "E302": (
         "the container engine cannot enforce the limits",
         "The engine ignores limits that the sandbox needs (for example rootless on cgroup v1, or Podman).",
     ),
-    "E303": Code(
-        PLATFORM,
+    "E303": (
         "the container engine failed",
         "The engine refused or broke off an operation that should work.",
     ),
-    "E304": Code(
-        PLATFORM, "our own image is missing", "An image of the platform (evaluator) has not been built yet."
-    ),
-    "E305": Code(
-        PLATFORM,
+    "E304": ("our own image is missing", "An image of the platform (evaluator) has not been built yet."),
+    "E305": (
         "this machine cannot give what the task asks for",
         "The task asks for more memory, processors or GPUs than the engine's machine has, or for a network of its gateway (services.gateway.network) that the engine does not have. runner doctor says what there is. Engines that runner setup starts have no bridge: there the network is host.",
     ),
-    "E306": Code(
-        PLATFORM,
+    "E306": (
         "the data directory cannot be used",
         "The data directory (RUNNER_HOME) is missing, not writable, locked by another process or damaged.",
     ),
-    "E307": Code(
-        PLATFORM,
+    "E307": (
         "the archive or event log was changed",
         "A hash of the archive or of the event chain does not match its content.",
     ),
-    "E308": Code(
-        PLATFORM,
+    "E308": (
         "internal error",
         "A defect of this program. Run again with --debug and report the traceback.",
     ),
-    "E311": Code(
-        PLATFORM,
+    "E311": (
         "blinded and public runs cannot be kept apart on this engine",
         "What a run on hidden inputs read stays in the memory of the engine's machine, where a later run could find it; the platform empties that memory in between, and here it cannot, or RUNNER_ENGINE_FOR keeps such runs away from this engine. docs/how-to/two-engines.md says what to do.",
     ),
     # E4xx: organiser's files
-    "E401": Code(
-        ORGANISER,
+    "E401": (
         "task.yaml is not valid",
         "The file breaks the schema of task.yaml; every problem is listed with its line.",
     ),
-    "E402": Code(
-        ORGANISER,
+    "E402": (
         "the task's files are wrong",
         "Files that task.yaml names are missing or unsuitable. A run whose argument index, simulated user or driver cannot use them is held at once; it costs the team nothing.",
     ),
-    "E403": Code(
-        ORGANISER,
+    "E403": (
         "truths are in reach of participants",
         "Truths of a blinded dataset must lie outside the tree that participants get and outside the inputs.",
     ),
-    "E404": Code(
-        ORGANISER,
+    "E404": (
         "the evaluator failed",
         "The evaluator container failed, its result breaks the contract, or it cannot compute a measure of the task.",
     ),
-    "E405": Code(
-        ORGANISER,
+    "E405": (
         "not a valid YAML file",
         "The file is not YAML in the restricted form that is accepted: no aliases, tags, merges or duplicate keys, at most 64 KiB.",
     ),
-    "E406": Code(
-        ORGANISER,
+    "E406": (
         "a file is not the one that task.yaml describes",
         "A fetched or imported file has another size or hash than its entry under sources; it is not put in its place.",
     ),
-    "E407": Code(
-        ORGANISER,
+    "E407": (
         "a remote file cannot be fetched",
         "The address does not answer, refuses, or breaks off again and again; or the disk has no room. What has arrived is kept, and the same command goes on with it.",
     ),
-    "E408": Code(
-        ORGANISER,
+    "E408": (
         "a model cannot be asked: the key is missing or refused",
         "The environment variable that services.gateway.key names is not set where runner evaluate was started, and there is no kept reply to what was asked; or the endpoint refuses the key. The run or the evaluation is held at once; it costs the team nothing.",
     ),
-    "E409": Code(
-        ORGANISER,
+    "E409": (
         "the budget for models is used up",
         "The calls, tokens or cost that services.gateway allows the task, over all its runs and evaluations, were not enough. The run or the evaluation is held at once; replies that came are kept and cost nothing again.",
     ),
-    "E410": Code(
-        ORGANISER,
+    "E410": (
         "a stage cannot be made",
         "The runs that a dataset is made from are not settled, or the file that it takes is not among their output.",
     ),
+}
+# A team's file that cannot be used is a wrong use of the command; these say that something was done and failed.
+_FAILED = ("E203", "E206", "E209", "E210", "E211")
+_EXITS = {"E1": USAGE, "E2": USAGE, "E3": PLATFORM, "E4": ORGANISER}
+CODES: dict[str, Code] = {
+    code: Code(FAILED if code in _FAILED else _EXITS[code[:2]], *texts) for code, texts in _TEXTS.items()
 }
 
 

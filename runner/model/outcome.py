@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from runner.model.verdict import TABLE, Blame
 from schemas.details import Detail
@@ -118,6 +118,16 @@ def derive(
     return outcome
 
 
+def _of(name: Name, says: str, reason: str, next: str, last: AttemptFacts | None, **more: Any) -> Outcome:
+    """An outcome that rests on the attempt ``last`` (None: there is none yet)."""
+    number, verdict = (None, None) if last is None else (last.number, last.verdict)
+    return Outcome(name, says, reason, next, attempt=number, verdict=verdict, **more)
+
+
+AGAIN_FAILED = "Evaluating it again failed: this is from before."
+_WAIT = "Nothing to do: the organiser's next runner evaluate does it."
+
+
 def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) -> Outcome:
     settled = [a for a in attempts if a.verdict not in ("platform-error", "killed-outside", "cancelled")]
     if settled:
@@ -126,106 +136,70 @@ def _of_attempts(attempts: Sequence[AttemptFacts], cancelled_seq: int | None) ->
     if cancelled_seq is not None and (last is None or cancelled_seq > last.seq):
         return _cancelled(last)
     if last is None:
-        return Outcome("pending", "The run has not been executed yet.", "not executed yet", _WAIT, todo="run")
+        return _of(
+            "pending", "The run has not been executed yet.", "not executed yet", _WAIT, None, todo="run"
+        )
     if last.verdict == "cancelled":
         return _cancelled(last)
     if last.verdict == "killed-outside":
         # Whoever ends containers on the machine would end the next one too: it is not tried again by itself.
-        return _held(last, None, "platform", f"killed-outside: {last.why}", says=TABLE["killed-outside"].says)
-    broken = [a for a in attempts if a.verdict == "platform-error"]
-    verdict = TABLE["platform-error"]
+        return _held(last, f"killed-outside: {last.why}", says=TABLE["killed-outside"].says)
+    broken = sum(a.verdict == "platform-error" for a in attempts)
     # What only the organiser can correct would end the same way until then.
-    if len(broken) < TRIES and not (last.detail and last.detail.code):
-        return Outcome(
-            "pending",
-            verdict.says,
-            f"platform failure {len(broken)} of {TRIES}: {last.why}",
-            "Nothing to do: it is run again.",
-            "platform",
-            todo="run",
-            attempt=last.number,
-            verdict=last.verdict,
-        )
-    return _held(last, None, "platform", f"{len(broken)} attempts failed on our side; the last: {last.why}")
-
-
-AGAIN_FAILED = "Evaluating it again failed: this is from before."
-_WAIT = "Nothing to do: the organiser's next runner evaluate does it."
+    if broken >= TRIES or (last.detail is not None and last.detail.code):
+        return _held(last, f"{broken} attempts failed on our side; the last: {last.why}")
+    says, reason = TABLE["platform-error"].says, f"platform failure {broken} of {TRIES}: {last.why}"
+    return _of("pending", says, reason, "Nothing to do: it is run again.", last, blame="platform", todo="run")
 
 
 def _settled(attempt: AttemptFacts) -> Outcome:
+    row = TABLE[attempt.verdict]
     if attempt.verdict == "disputed":
         return _disputed(attempt)
     if attempt.verdict != "ok":
-        row = TABLE[attempt.verdict]
-        return Outcome(
-            "failed",
-            row.says,
-            f"{attempt.verdict}: {attempt.detail}" if attempt.detail else attempt.verdict,
-            row.next,
-            row.blame,
-            costs_quota=row.blame == "participant",
-            listed=True,
-            attempt=attempt.number,
-            verdict=attempt.verdict,
+        costs = row.blame == "participant"
+        reason = f"{attempt.verdict}: {attempt.why}" if attempt.why else attempt.verdict
+        return _of(
+            "failed", row.says, reason, row.next, attempt, blame=row.blame, costs_quota=costs, listed=True
         )
+    if not attempt.evaluations:
+        says = "The run has been executed and waits for its evaluation."
+        return _of("pending", says, "not evaluated yet", _WAIT, attempt, todo="evaluate")
+    last = attempt.evaluations[-1]
     judged = [e for e in attempt.evaluations if e.status in ("valid", "invalid")]
     if judged:
-        return _still(_judged(attempt, judged[-1]), attempt.evaluations[-1])
-    if not attempt.evaluations:
-        return Outcome(
-            "pending",
-            "The run has been executed and waits for its evaluation.",
-            "not evaluated yet",
-            _WAIT,
-            todo="evaluate",
-            attempt=attempt.number,
-            verdict=attempt.verdict,
-        )
-    last = attempt.evaluations[-1]
-    if last.final or len(attempt.evaluations) >= TRIES:
-        return _held(
-            attempt, last.number, "platform", f"evaluation failed: {last.message}", last.fault or "platform"
-        )
-    return Outcome(
+        return _still(_judged(attempt, judged[-1]), last)
+    fault, failures = last.fault or "platform", len(attempt.evaluations)
+    if last.final or failures >= TRIES:
+        return _held(attempt, f"evaluation failed: {last.message}", evaluation=last.number, fault=fault)
+    return _of(
         "pending",
         "The evaluation failed on our side.",
-        f"evaluation failure {len(attempt.evaluations)} of {TRIES}: {last.message}",
+        f"evaluation failure {failures} of {TRIES}: {last.message}",
         "Nothing to do: it is evaluated again.",
-        "platform",
+        attempt,
+        blame="platform",
         todo="evaluate",
-        attempt=attempt.number,
         evaluation=last.number,
-        verdict=attempt.verdict,
-        fault=last.fault or "platform",
+        fault=fault,
     )
 
 
 def _judged(attempt: AttemptFacts, evaluation: EvaluationFacts) -> Outcome:
+    number = evaluation.number
     if evaluation.status == "valid":
-        return Outcome(
-            "scored",
-            "The run is valid and was scored.",
-            "",
-            "",
-            ranked=True,
-            costs_quota=True,
-            attempt=attempt.number,
-            evaluation=evaluation.number,
-            verdict=attempt.verdict,
-        )
-    count = f"{evaluation.errors} error{'' if evaluation.errors == 1 else 's'}"
-    return Outcome(
+        says = "The run is valid and was scored."
+        return _of("scored", says, "", "", attempt, evaluation=number, ranked=True, costs_quota=True)
+    return _of(
         "invalid",
         "The run file is not valid.",
-        f"{count} in the run file",
+        f"{evaluation.errors} error{'' if evaluation.errors == 1 else 's'} in the run file",
         "Correct what the findings name; runner check shows them on a file of yours.",
-        "participant",
+        attempt,
+        evaluation=number,
+        blame="participant",
         costs_quota=True,
         listed=True,
-        attempt=attempt.number,
-        evaluation=evaluation.number,
-        verdict=attempt.verdict,
     )
 
 
@@ -233,12 +207,11 @@ def _still(outcome: Outcome, last: EvaluationFacts) -> Outcome:
     """The outcome of the last evaluation that said something, when the ``last`` one of all failed."""
     if last.status in ("valid", "invalid"):
         return outcome
+    failed = f"evaluating it again failed: {last.message}"
     return replace(
         outcome,
         says=f"{outcome.says} {AGAIN_FAILED}",
-        reason="; ".join(
-            part for part in (outcome.reason, f"evaluating it again failed: {last.message}") if part
-        ),
+        reason=f"{outcome.reason}; {failed}" if outcome.reason else failed,
         next=outcome.next
         or "Nothing to do for the team. The organiser: correct what the message names, then runner reevaluate.",
         fault=last.fault or "platform",
@@ -247,23 +220,18 @@ def _still(outcome: Outcome, last: EvaluationFacts) -> Outcome:
 
 
 def _held(
-    attempt: AttemptFacts,
-    evaluation: int | None,
-    blame: Blame,
-    reason: str,
-    fault: str = "",
-    says: str = "it could not be executed or evaluated on our side.",
+    attempt: AttemptFacts, reason: str, *, says: str = "", evaluation: int | None = None, fault: str = ""
 ) -> Outcome:
-    return Outcome(
+    says = says or "it could not be executed or evaluated on our side."
+    return _of(
         "held",
         f"The run waits for the organiser: {says[0].lower()}{says[1:]}",
         reason,
         "Nothing to do for the team. The organiser: runner show, then runner evaluate --force or runner reevaluate.",
-        blame,
+        attempt,
+        blame="platform",
         listed=True,
-        attempt=attempt.number,
         evaluation=evaluation,
-        verdict=attempt.verdict,
         fault=fault,
     )
 
@@ -271,26 +239,18 @@ def _held(
 def _disputed(attempt: AttemptFacts) -> Outcome:
     """Never tried again by itself: a software that breaks what it can reach must not get another try for it."""
     row = TABLE["disputed"]
-    return Outcome(
+    return _of(
         "held",
         f"The run waits for the organiser. {row.says}",
-        f"disputed: {attempt.detail}" if attempt.detail else "disputed",
+        f"disputed: {attempt.why}" if attempt.why else "disputed",
         "Nothing to do for the team. The organiser: runner show and the logs of the servers beside the software; "
         "then runner evaluate --force for another try, or let it stand.",
-        row.blame,
+        attempt,
+        blame=row.blame,
         listed=True,
-        attempt=attempt.number,
-        verdict=attempt.verdict,
     )
 
 
 def _cancelled(last: AttemptFacts | None) -> Outcome:
     row = TABLE["cancelled"]
-    return Outcome(
-        "cancelled",
-        row.says,
-        "stopped by a person",
-        row.next,
-        attempt=last.number if last else None,
-        verdict=last.verdict if last else None,
-    )
+    return _of("cancelled", row.says, "stopped by a person", row.next, last)

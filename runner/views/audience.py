@@ -20,7 +20,7 @@ from schemas.details import Detail
 if TYPE_CHECKING:
     from runner.model.run import Run
     from runner.model.task import Dataset
-    from runner.records.store.queries import RunDetail
+    from runner.records.store.run_detail import RunDetail
 
 _TEAM = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runner.model.errors import RunnerError
 from runner.records.files import walk
-from runner.records.store.queries import RunDetail
+from runner.records.store.run_detail import RunDetail
 from runner.views.redact import RunView
 from schemas.files import atomic_folder
 

@@ -34,7 +34,7 @@ from schemas.details import read as read_detail
 if TYPE_CHECKING:
     from runner.model.run import FindingCount, Run
     from runner.model.task import Dataset
-    from runner.records.store.queries import RunDetail
+    from runner.records.store.run_detail import RunDetail
 
 LOG_LINES = 50
 MAX_FINDINGS = 1000

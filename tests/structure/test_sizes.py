@@ -16,7 +16,6 @@ MODULE, FUNCTION = 400, 60
 LONG_MODULES = {
     "evaluator/argue/scoring/topic.py": "the definitions of all scores of reports, side by side",
     "runner/kinds/diversity/importer.py": "one release with all its files",
-    "runner/records/store/queries.py": "all questions to the store share their conditions",
 }
 LONG_FUNCTIONS = {
     "evaluator/argue/cli.py:annotate": "the steps of one command",

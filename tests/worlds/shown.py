@@ -10,7 +10,7 @@ from typing import Any
 
 from runner.model.service import Service
 from runner.model.task import Measure, Task
-from runner.records.store import queries
+from runner.records.store import run_detail
 from runner.tasks.services import data_digest
 from tests.worlds import records
 from tests.worlds.records import World
@@ -94,7 +94,7 @@ def debated(
     scores: Sequence[Mapping[str, Any]] = (),
     team: str = "alpha",
     workflow: str = "interactive",
-) -> queries.RunDetail:
+) -> run_detail.RunDetail:
     """A scored run of these debates."""
     submission = world.register(team, "x")
     output = {"simulations.jsonl": jsonl(lines)}
@@ -114,18 +114,18 @@ def debated(
         path.write_text(
             json.dumps({**json.loads(path.read_text()), "services": {"search": data_digest(service)}})
         )
-    return queries.detail(world.store, attempt.run_id)
+    return run_detail.detail(world.store, attempt.run_id)
 
 
 def reported(
     world: World, details: Sequence[Any], *, dataset: str = "dev", team: str = "alpha"
-) -> queries.RunDetail:
+) -> run_detail.RunDetail:
     """A scored run whose evaluation has these lines of details."""
     submission = world.register(team, "x")
     attempt = world.attempt(submission, dataset=dataset)
     evaluation = world.evaluation(attempt, {"ndcg": {"t1": 0.5}, "rr": {"t1": 0.5}})
     (evaluation.path / "details.jsonl").write_text(jsonl(details))
-    return queries.detail(world.store, attempt.run_id)
+    return run_detail.detail(world.store, attempt.run_id)
 
 
 def judged_line() -> dict[str, Any]:

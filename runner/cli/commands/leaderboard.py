@@ -77,11 +77,11 @@ def leaderboard(
 
 def _by_topic(store: Store, task: Task, table: LeaderboardTable) -> dict[tuple[str, str], dict[str, float]]:
     """The scores by topic of the rows of a table with one cell."""
-    from runner.records.store import queries
+    from runner.records.store import queries, results
 
     runs = {run.id: run for run in queries.runs(store, [task], task=task.id)}
     return {
-        (row.submission, column.id): queries.topic_scores(store, runs[name], column.id)
+        (row.submission, column.id): results.topic_scores(store, runs[name], column.id)
         for row in table.rows
         for name in row.runs
         for column in table.columns

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from runner.model.config import Config
     from runner.model.task import Dataset, Task
     from runner.records.store.connect import Store
-    from runner.records.store.queries import RunDetail
+    from runner.records.store.run_detail import RunDetail
     from runner.views.audience import Audience
 
 
@@ -23,7 +23,8 @@ def _detail(
     where: Config, store: Store, run: str, audience: Audience
 ) -> tuple[RunDetail, Dataset, Task | None]:
     """One run, its dataset, and its task while there is one. For an audience that may not know of it, it does not exist."""
-    from runner.records.store.queries import detail, no_run
+    from runner.records.store.queries import no_run
+    from runner.records.store.run_detail import detail
     from runner.views.audience import not_for, permissions_for
     from runner.views.listing import known_dataset
 

@@ -16,7 +16,7 @@ from runner.tasks.transcripts import json_lines
 if TYPE_CHECKING:
     from runner.model.errors import Problem
     from runner.model.task import Task
-    from runner.records.store.queries import RunDetail
+    from runner.records.store.run_detail import RunDetail
 
 MAX_SERVED = 2_000_000  # ids; beyond, the record counts as cut
 _ID = re.compile(r"[^\x00-\x1f]{1,200}")

@@ -19,7 +19,7 @@ from schemas.words import count_words
 if TYPE_CHECKING:
     from runner.model.errors import Problem
     from runner.model.task import Dataset, Task
-    from runner.records.store.queries import RunDetail
+    from runner.records.store.run_detail import RunDetail
 
 MAX_ARGUMENTS = 50  # of one answer that are shown
 MAX_DEBATES = 10_000

@@ -17,7 +17,7 @@ from runner.views.text import MAX_ID, number, shown, whole
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
-    from runner.records.store.queries import RunDetail
+    from runner.records.store.run_detail import RunDetail
 
 MAX_TOPICS = 10_000
 MAX_SENTENCES = 2000  # of one report that are shown

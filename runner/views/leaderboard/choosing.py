@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Cell, Table, Task
-from runner.records.store import queries
+from runner.records.store import queries, results
 from runner.views.audience import escape
 from runner.views.leaderboard.rows import Part, Unranked
 
@@ -170,7 +170,7 @@ def lacks(store: Store, table: Table, group: Group) -> Listed:
             why = next((line for line in run.stale if line.startswith(f"{table.rank_by} ")), "")
             return Listed(group, newest, "scored", ((n, run),), why)
     for n, run in enumerate(group.chosen):
-        reason = queries.pending_measures(store, run).get(table.rank_by) if run is not None else None
+        reason = results.pending_measures(store, run).get(table.rank_by) if run is not None else None
         if run is not None and reason is not None:
             return Listed(group, newest, "unjudged", ((n, run),), reason)
     return Listed(group, newest, "scored")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner.model.task import Table, Task
-from runner.records.store import queries
+from runner.records.store import results
 from runner.views.leaderboard import significance
 from runner.views.leaderboard.choosing import Group
 from runner.views.leaderboard.rows import Comparison, Row
@@ -75,6 +75,6 @@ def _topic_scores(store: Store, table: Table, group: Group) -> dict[tuple[str, s
     """
     scores: dict[tuple[str, str], list[float]] = {}
     for run in group.runs:
-        for topic, value in queries.topic_scores(store, run, table.rank_by).items():
+        for topic, value in results.topic_scores(store, run, table.rank_by).items():
             scores.setdefault((run.dataset, topic), []).append(value)
     return {key: math.fsum(values) / len(values) for key, values in scores.items()}

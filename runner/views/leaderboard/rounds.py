@@ -165,7 +165,7 @@ def _unsettled(store: Store, task: Task, belongs: Part, running: Iterable[str]) 
 def _snapshot(
     store: Store, task: Task, round_: Round, belongs: Part, now: str, open_: Iterable[Run]
 ) -> dict[str, Any]:
-    from runner.records.store import queries
+    from runner.records.store import results
     from runner.views.leaderboard.export import as_dict
     from runner.views.leaderboard.table import frozen_tables
 
@@ -183,7 +183,7 @@ def _snapshot(
         "rule": calendar(task).rule,
         "task_digest": task.digest,
         "events": {"seq": position.seq, "hash": position.hash},
-        "evaluations": queries.evaluation_manifests(store, used),
+        "evaluations": results.evaluation_manifests(store, used),
         "unsettled": sorted(run.id for run in open_),
         "tables": {table.table: as_dict(table) for table in tables},
     }

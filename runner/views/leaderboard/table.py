@@ -18,7 +18,7 @@ from runner.model.errors import RunnerError, no_such
 from runner.model.run import MeasureValue, Run
 from runner.model.task import Cell, Table, Task
 from runner.records.store import queries
-from runner.records.store.measured import measures_of
+from runner.records.store.results import measures_of
 from runner.views.audience import Audience, escape, not_for, scores_open
 from runner.views.leaderboard.choosing import (
     BASELINES,

@@ -20,7 +20,7 @@ from schemas.files import atomic_file
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
-    from runner.records.store.queries import RunDetail
+    from runner.records.store.run_detail import RunDetail
 
 LISTED = 200  # lines of an overview on a terminal
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")

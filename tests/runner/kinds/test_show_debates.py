@@ -218,9 +218,9 @@ def test_nothing_is_shown_of_runs_without_debates(tmp_path: Path) -> None:
     world, made = World.make(tmp_path), task(tmp_path)
     submission = world.register("alpha", "x")
     attempt = world.attempt(submission, dataset="dev", verdict="run-error")
-    from runner.records.store import queries
+    from runner.records.store import run_detail
 
-    run = inside(queries.detail(world.store, attempt.run_id), made, ORGANISER, made.datasets["dev"])
+    run = inside(run_detail.detail(world.store, attempt.run_id), made, ORGANISER, made.datasets["dev"])
     assert run.data() == {} and list(run.lines()) == []
     for choice in (("1", None), (None, "c1")):
         with pytest.raises(RunnerError) as caught:

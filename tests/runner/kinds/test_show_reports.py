@@ -106,7 +106,7 @@ def test_details_of_another_form_are_survived(tmp_path: Path) -> None:
 
 def test_an_evaluation_without_details_shows_nothing(tmp_path: Path) -> None:
     world = World.make(tmp_path)
-    from runner.records.store import queries
+    from runner.records.store import run_detail
 
-    found = queries.detail(world.store, f"{world.scored('alpha', 'x')}.test")
+    found = run_detail.detail(world.store, f"{world.scored('alpha', 'x')}.test")
     assert reporting.read(found, None, ORGANISER, records.task().datasets["test"]) is None

@@ -18,7 +18,7 @@ from runner.model.pins import Pins, changes, of_request, of_task, pins
 from runner.model.run import Run
 from runner.model.task import Measure, Task
 from runner.records.files import write_json
-from runner.records.store import connect, queries
+from runner.records.store import connect, queries, results, run_detail
 from runner.tasks.request import request
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict, to_prototext
@@ -65,8 +65,8 @@ def test_every_changed_definition_makes_old_scores_stale(tmp_path: Path, n: int)
     (before,) = queries.runs(world.store, [task])
     assert (before.stale, before.changed) == ((), frozenset())
     for name in nameless:
-        assert name not in queries.measures(world.store, run)
-        assert queries.topic_scores(world.store, run, name) == {}
+        assert name not in results.measures(world.store, run)
+        assert results.topic_scores(world.store, run, name) == {}
     view = redact_row(run, Audience("team", "alpha"), task.datasets["test"])
     assert view is not None and view["stale"] == list(run.stale)
 
@@ -145,7 +145,7 @@ def test_a_failed_evaluation_after_a_good_one(tmp_path: Path) -> None:
     for audience in (PUBLIC, Audience("team", "alpha")):
         shown = "".join(export(board(world, task, audience), form) for form in FORMATS)
         assert "(stale)" in shown and "secret" not in shown
-    detail = queries.detail(world.store, run.id, [task])
+    detail = run_detail.detail(world.store, run.id, [task])
     assert "secret" not in json.dumps(
         dict(redact_run(detail, Audience("team", "alpha"), task.datasets["test"]))
     )
@@ -180,7 +180,7 @@ def test_the_evaluators_log_is_the_newest(tmp_path: Path) -> None:
     record = {**good, "evaluation": staging.number, "status": "error", "message": "x"}
     world.commit_evaluation(world.archive.add_evaluation(attempt, staging, record))
     task = records.task()
-    detail = queries.detail(world.store, attempt.run_id, [task])
+    detail = run_detail.detail(world.store, attempt.run_id, [task])
     lines = log_lines(detail, ORGANISER, task.datasets["test"], "stderr", evaluator=True)
     assert list(lines) == ["qrels.txt:3 is damaged"]
 
@@ -243,7 +243,7 @@ def test_exports_of_a_run_name_what_was_computed(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     submission = world.scored("alpha", "x")
     task = with_measure(records.task(), "ndcg", measure="AP")
-    detail = queries.detail(world.store, f"{submission}.test", [task])
+    detail = run_detail.detail(world.store, f"{submission}.test", [task])
     view = redact_run(detail, ORGANISER, task.datasets["test"])
     text = to_prototext(view, {name: m.measure for name, m in task.measures.items()})
     assert 'key: "nDCG@10"' in text and "AP" not in text

@@ -16,7 +16,7 @@ from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
 from runner.model.run import QuotaUse
 from runner.model.task import Cell, Quota, Task
-from runner.records.store import connect, queries
+from runner.records.store import connect, queries, results, run_detail
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.export import FORMATS, export
 from runner.views.leaderboard.rounds import board, freeze
@@ -231,7 +231,7 @@ def test_a_result_that_cannot_be_read_is_an_error_and_never_stops_the_store(
     world.commit_evaluation(world.archive.add_evaluation(attempt, staging, record))
     run = queries.find_run(world.store, attempt.run_id)
     assert run.outcome.name == "held"
-    assert queries.measures(world.store, run) == {}
+    assert results.measures(world.store, run) == {}
     world.scored("beta", "y")  # the store goes on
 
 
@@ -337,20 +337,20 @@ def test_detail_gives_the_attempt_that_decides_or_the_one_asked_for(tmp_path: Pa
     world.attempt(submission, verdict="run-error", detail="exit code 1")
     world.evaluation(world.attempt(submission), {"ndcg": {"1": 0.5, "2": 1.0}, "rr": {"1": 1.0, "2": 0.0}})
     run = f"{submission}.test"
-    detail = queries.detail(world.store, run)
+    detail = run_detail.detail(world.store, run)
     assert detail.attempt is not None
     assert detail.attempt.number == 2
     assert detail.measures["ndcg"].value == 0.75
     assert detail.topics == {"ndcg": {"1": 0.5, "2": 1.0}, "rr": {"1": 1.0, "2": 0.0}}
-    first = queries.detail(world.store, f"{run}#1")
+    first = run_detail.detail(world.store, f"{run}#1")
     assert first.record["verdict"]["name"] == "run-error"
     assert first.measures == {}
     with pytest.raises(RunnerError) as caught:
-        queries.detail(world.store, f"{run}#7")
+        run_detail.detail(world.store, f"{run}#7")
     assert caught.value.code == "E102"
     # What is no number of an attempt is not taken for one, also when Python would call it a digit.
     for odd in ("²", "9" * 5000, "-1"):
-        assert queries.detail(world.store, f"{run}#{odd}").attempt == detail.attempt
+        assert run_detail.detail(world.store, f"{run}#{odd}").attempt == detail.attempt
 
 
 def test_quota_counts_what_costs_and_what_still_may(tmp_path: Path) -> None:
@@ -369,16 +369,3 @@ def test_quota_counts_what_costs_and_what_still_may(tmp_path: Path) -> None:
     assert queries.quota(world.store, task, "alpha").limit == 9
     assert queries.quota(world.store, task, "beta").limit == 9
     assert queries.quota(world.store, replace(task, id="other"), "alpha").used == 0
-
-
-def test_a_settled_lock_is_found(tmp_path: Path) -> None:
-    world = World.make(tmp_path)
-    submission = world.register("alpha", "x")
-    attempt = world.attempt(submission, verdict="platform-error")
-    lock = attempt.record(check=False)["lock_digest"]
-    assert queries.settled_lock(world.store, lock) is None
-    world.attempt(submission)
-    found = queries.settled_lock(world.store, lock)
-    assert found is not None
-    assert found.id == attempt.run_id
-    assert queries.settled_lock(world.store, "0" * 64) is None

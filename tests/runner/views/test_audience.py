@@ -10,7 +10,7 @@ import pytest
 
 from runner.model.errors import RunnerError
 from runner.model.task import Dataset
-from runner.records.store import queries
+from runner.records.store import run_detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience, escape, may_export, permissions_for
 from runner.views.redact import RunView, log_lines, redact_row, redact_run
 from tests.worlds import records
@@ -22,7 +22,7 @@ ALPHA, BETA = Audience("team", "alpha"), Audience("team", "beta")
 
 def canary_run(
     world: World, dataset: str, *, verdict: str = "ok", default: bool = False
-) -> queries.RunDetail:
+) -> run_detail.RunDetail:
     submission = world.register("alpha", "x")
     attempt = world.attempt(
         submission,
@@ -52,7 +52,7 @@ def canary_run(
             message=f"note {CANARY}",
             default=default,
         )
-    return queries.detail(world.store, f"{submission}.{dataset}")
+    return run_detail.detail(world.store, f"{submission}.{dataset}")
 
 
 def text(view: RunView) -> str:
@@ -123,7 +123,7 @@ def test_scores_of_a_blinded_dataset_are_hidden_until_they_are_published(tmp_pat
     assert "scores" in view["hidden"]
     assert redact_run(replace(detail, published=True), ALPHA, closed)["scores"] != {}
     world.commit("dataset-published", task=records.TASK, dataset="test")
-    assert queries.detail(world.store, detail.run.id).published
+    assert run_detail.detail(world.store, detail.run.id).published
 
 
 def test_the_team_sees_everything_on_a_public_dataset_escaped(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_logs_and_files_follow_the_same_rule(tmp_path: Path) -> None:
         may_export(blinded, ALPHA, task.datasets["test"])
     submission = blinded.run.submission.id
     world.attempt(submission, dataset="dev", log=b"one\x1b[0m\r\ntwo")
-    open_ = queries.detail(world.store, f"{submission}.dev")
+    open_ = run_detail.detail(world.store, f"{submission}.dev")
     assert list(log_lines(open_, ALPHA, task.datasets["dev"])) == ["one\\x1b[0m", "two"]
     may_export(open_, ALPHA, task.datasets["dev"])
     for audience in (ALPHA, PUBLIC):
@@ -217,30 +217,30 @@ def test_a_released_run_is_open_to_its_team_and_nobody_else_until_that_is_undone
     place, id = task.datasets["test"], f"{submission}.test"
 
     def seen(audience: Audience = ALPHA) -> RunView:
-        return redact_run(queries.detail(world.store, id), audience, place)
+        return redact_run(run_detail.detail(world.store, id), audience, place)
 
     closed = dict(seen())
     world.commit("run-released", task=records.TASK, run=id, attempt=1, reason="a look")
     view = seen()
     assert view["log"]["stdout"] and view["findings"]["codes"]["F012"]["count"] == 3
     assert view["resources"]["wall_seconds"] == 1.5 and view["steps"] is None and view["attempt"] == 1
-    assert list(log_lines(queries.detail(world.store, id), ALPHA, place))
-    row = redact_row(queries.detail(world.store, id).run, ALPHA, place)
+    assert list(log_lines(run_detail.detail(world.store, id), ALPHA, place))
+    row = redact_row(run_detail.detail(world.store, id).run, ALPHA, place)
     assert row is not None and row["resources"]["wall_seconds"] == 1.5
     # Truths stay where they are, with the files that hold scores by topic.
     assert view["scores"] == {} and view["topic_scores"] == {}
     assert {"scores", "per-topic scores"} == set(view["hidden"])
     with pytest.raises(RunnerError):
-        may_export(queries.detail(world.store, id), ALPHA, place)
+        may_export(run_detail.detail(world.store, id), ALPHA, place)
     for audience in (BETA, PUBLIC):
         with pytest.raises(RunnerError):
             seen(audience)
     # It was this attempt that the organiser looked at, not the next one.
     world.attempt(submission, log=b"the next one\n")
     assert CANARY not in text(seen()) and seen()["log"] == {}
-    assert redact_run(queries.detail(world.store, id, attempt=1), ALPHA, place)["log"]
+    assert redact_run(run_detail.detail(world.store, id, attempt=1), ALPHA, place)["log"]
     world.commit("run-closed", task=records.TASK, run=id, attempt=1)
-    assert not redact_run(queries.detail(world.store, id, attempt=1), ALPHA, place)["log"]
+    assert not redact_run(run_detail.detail(world.store, id, attempt=1), ALPHA, place)["log"]
     assert closed["findings"]["codes"]["F012"]["amount"] == "few"
 
 

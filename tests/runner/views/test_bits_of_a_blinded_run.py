@@ -27,7 +27,7 @@ from runner.model.errors import RunnerError
 from runner.model.outcome import AttemptFacts, EvaluationFacts, Outcome, derive
 from runner.model.task import Task
 from runner.model.verdict import TABLE
-from runner.records.store import queries
+from runner.records.store import queries, run_detail
 from runner.views import coarse
 from runner.views.audience import ORGANISER, PUBLIC, Audience, check_log, may_export
 from runner.views.leaderboard.export import FORMATS, export, to_prototext
@@ -239,7 +239,7 @@ def doors(world: World, task: Task, id: str, folder: Path) -> dict[str, str]:
     """What team and public get at every door, as text; what they are refused too."""
     found: dict[str, str] = {}
     place = task.datasets["test"]
-    detail = queries.detail(world.store, id, [task])
+    detail = run_detail.detail(world.store, id, [task])
     for audience in (ALPHA, BETA, PUBLIC):
 
         def ask(name: str, door: Callable[[], Any], audience: Audience = audience) -> None:
@@ -305,7 +305,7 @@ def test_all_runs_of_a_class_look_the_same_at_every_door(
             world = World.make(tmp_path / str(runs))
             id = hostile(world, kind, dice)
             at_doors = doors(world, task, id, tmp_path)
-            detail = queries.detail(world.store, id, [task])
+            detail = run_detail.detail(world.store, id, [task])
             at_doors["printed"] = printed(redact_run(detail, ALPHA, task.datasets["test"]))
             organisers.add(
                 json.dumps(dict(redact_run(detail, ORGANISER, task.datasets["test"])), default=dict)

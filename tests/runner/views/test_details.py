@@ -11,7 +11,7 @@ import pytest
 import schemas
 from runner.model.task import Task
 from runner.model.verdict import read_verdict
-from runner.records.store import queries
+from runner.records.store import run_detail
 from runner.views.audience import OPEN_FIELDS, ORGANISER, PUBLIC, Audience, visible
 from runner.views.leaderboard.export import FORMATS, export
 from runner.views.leaderboard.table import build
@@ -110,7 +110,7 @@ def test_every_audience_at_every_kind(tmp_path: Path, scores: str) -> None:
 
 
 def look(world: World, task: Task, id: str, place: str, detail: Detail) -> None:
-    found, dataset = queries.detail(world.store, id, [task]), task.datasets[place]
+    found, dataset = run_detail.detail(world.store, id, [task]), task.datasets[place]
     full = redact_run(found, ORGANISER, dataset)
     assert str(detail) in (full["verdict"]["detail"], *full["verdict"]["warnings"])
     view = redact_run(found, ALPHA, dataset)
@@ -132,7 +132,7 @@ def test_a_verdict_of_before_is_text_that_a_blinded_team_never_sees(tmp_path: Pa
     id = world.register("alpha", "x")
     attempt = world.attempt(id, verdict="run-error", detail="exit code 17", warnings=["the log was cut"])
     assert "details" not in attempt.record()["verdict"]
-    found = queries.detail(world.store, f"{id}.test", [task])
+    found = run_detail.detail(world.store, f"{id}.test", [task])
     view = redact_run(found, ORGANISER, task.datasets["test"])
     assert (view["verdict"]["detail"], view["verdict"]["warnings"]) == ("exit code 17", ["the log was cut"])
     assert view["outcome"]["reason"] == "run-error: exit code 17"

@@ -9,7 +9,7 @@ from pathlib import Path
 from runner.execution.job import Job
 from runner.execution.trial import command_line
 from runner.model.task import Model
-from runner.records.store import queries
+from runner.records.store import run_detail
 from runner.views.audience import ORGANISER
 from runner.views.export import export_run
 from runner.views.redact import redact_run
@@ -21,7 +21,7 @@ def test_prototext_has_the_measures_as_the_task_writes_them(tmp_path: Path) -> N
     world = World.make(tmp_path / "world")
     submission = world.scored("a", "x", mean=0.5)
     task = records.task()
-    detail = queries.detail(world.store, f"{submission}.test", [task])
+    detail = run_detail.detail(world.store, f"{submission}.test", [task])
     view = redact_run(detail, ORGANISER, task.datasets["test"])
     names = {name: measure.measure for name, measure in task.measures.items()}
     written = export_run(detail, view, tmp_path / "out", names)

@@ -215,12 +215,12 @@ def test_a_blinded_page_for_a_team_has_steps_only(tmp_path: Path) -> None:
 
 
 def test_any_run_has_a_plain_page(tmp_path: Path) -> None:
-    from runner.records.store import queries
+    from runner.records.store import run_detail
 
     world = World.make(tmp_path)
     for verdict in ("ok", "memory-limit"):
         attempt = world.attempt(world.register("alpha", verdict), verdict=verdict, log=HOSTILE.encode())
-        found = queries.detail(world.store, attempt.run_id)
+        found = run_detail.detail(world.store, attempt.run_id)
         read = Read(page(redact_run(found, ORGANISER, records.task().datasets["test"])))
         assert attempt.run_id in read.text and "script" not in read.tags
 

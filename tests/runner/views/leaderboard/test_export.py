@@ -13,7 +13,7 @@ import pytest
 
 import schemas
 from runner.model.errors import RunnerError
-from runner.records.store import queries
+from runner.records.store import run_detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.export import FORMATS, export, print_table, to_prototext
 from runner.views.leaderboard.rows import LeaderboardTable
@@ -204,7 +204,7 @@ def test_prototext_keeps_keys_and_values(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     world.pinned = False  # names that the evaluation keeps come first: tests/runner/records/test_stale.py
     submission = world.scored("a", "x", scores={"1": 0.25, "2": 0.63})
-    detail = queries.detail(world.store, f"{submission}.test")
+    detail = run_detail.detail(world.store, f"{submission}.test")
     task = records.task()
     names = {m.id: m.measure for m in task.measures.values()}
     view = redact_run(detail, Audience("team", "a"), task.datasets["test"])
@@ -213,7 +213,7 @@ def test_prototext_keeps_keys_and_values(tmp_path: Path) -> None:
     )
     assert 'key: "ndcg"' in to_prototext(view, {"ndcg": "same", "rr": "same"})
     assert to_prototext(view, {"ndcg": 'a"\n\\'}).splitlines()[1] == '  key: "a\\"\\\\x0a\\\\"'
-    perfect = queries.detail(world.store, f"{world.scored('a', 'y', scores={'1': 1, '2': 1})}.test")
+    perfect = run_detail.detail(world.store, f"{world.scored('a', 'y', scores={'1': 1, '2': 1})}.test")
     text = to_prototext(redact_run(perfect, Audience("team", "a"), task.datasets["test"]), names)
     assert 'key: "nDCG@10"\n  value: "1.0"\n' in text
     closed = with_scores(task, "test", "organiser").datasets["test"]

@@ -18,7 +18,8 @@ from runner.execution.plan import Selection, plan
 from runner.execution.workspace import Workspace
 from runner.model.run import Run, run_id
 from runner.records.store.connect import open_store
-from runner.records.store.queries import detail, pending_measures
+from runner.records.store.results import pending_measures
+from runner.records.store.run_detail import detail
 from runner.submissions.bundle import Bundle
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict, text

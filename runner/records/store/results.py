@@ -1,0 +1,155 @@
+"""What evaluations gave: aggregates, scores by topic, findings; of the one that decided a run's outcome, or of many at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, select, union_all
+
+from runner.model.pins import Pins
+from runner.model.run import FindingCount, MeasureValue, Run
+from runner.records.store import tables as t
+from runner.records.store.connect import Store
+
+Evaluated = tuple[str, int, int]  # run id, attempt, evaluation
+_Key = tuple[str, int | None, int | None]  # the same; None matches nothing
+_T = TypeVar("_T")
+
+
+# --- of one evaluation, in the caller's transaction -------------------------------------------------------------
+
+
+def measures_in(connection: Connection, key: _Key) -> dict[str, MeasureValue]:
+    """The aggregates of one evaluation by measure."""
+    query = select(t.measures).where(_is(t.measures, key)).order_by(t.measures.c.measure)
+    c = t.evaluations.c
+    where = (c.run == key[0]) & (c.attempt == key[1]) & (c.number == key[2])
+    pins = Pins.read(connection.execute(select(c.asked).where(where)).scalar())
+    return {row.measure: _value(row, pins) for row in connection.execute(query)}
+
+
+def pending_in(connection: Connection, key: _Key) -> dict[str, str]:
+    """Measures without a value yet, with the reasons."""
+    query = select(t.pending).where(_is(t.pending, key)).order_by(t.pending.c.measure)
+    return {row.measure: row.reason for row in connection.execute(query)}
+
+
+def topics_in(connection: Connection, key: _Key) -> dict[str, dict[str, float]]:
+    """Scores by measure and topic; those of single facets are left out."""
+    c = t.topic_scores.c
+    query = select(c.measure, c.topic, c.value).where(_is(t.topic_scores, key), c.facets == "")
+    scores: dict[str, dict[str, float]] = defaultdict(dict)
+    for measure, topic, value in connection.execute(query.order_by(c.measure, c.topic)):
+        scores[measure][topic] = value
+    return dict(scores)
+
+
+def findings_in(connection: Connection, key: _Key) -> tuple[FindingCount, ...]:
+    """How often each code was found, by code."""
+    c = t.findings.c
+    query = select(c.code, c.severity, c["count"], c.title).where(_is(t.findings, key)).order_by(c.code)
+    return tuple(FindingCount(**row) for row in connection.execute(query).mappings())
+
+
+def _is(table: Any, key: _Key) -> Any:
+    return (table.c.run == key[0]) & (table.c.attempt == key[1]) & (table.c.evaluation == key[2])
+
+
+def _value(row: Any, pins: Pins | None) -> MeasureValue:
+    name = pins.measures[row.measure][0] if pins and row.measure in pins.measures else ""
+    return MeasureValue(row.value, row.topics, row.covered, row.low, row.high, name)
+
+
+# --- of the evaluation that decided a run's outcome; empty when there is none -------------------------------------
+
+
+def _deciding(store: Store, run: Run, read: Callable[[Connection, _Key], _T]) -> _T:
+    with store.read() as connection:
+        return read(connection, (run.id, run.outcome.attempt, run.outcome.evaluation))
+
+
+def measures(store: Store, run: Run) -> dict[str, MeasureValue]:
+    """The aggregates of ``run`` by measure.
+
+    Values of measures that the task defines otherwise now are left out: they would stand under a wrong name.
+    """
+    return {name: value for name, value in values(store, run).items() if name not in run.changed}
+
+
+def values(store: Store, run: Run) -> dict[str, MeasureValue]:
+    """As :func:`measures`, with what was computed by other definitions than the task has now (see their ``measure``)."""
+    return _deciding(store, run, measures_in)
+
+
+def pending_measures(store: Store, run: Run) -> dict[str, str]:
+    """The measures of ``run`` that have no value yet, with the reasons."""
+    return _deciding(store, run, pending_in)
+
+
+def all_topic_scores(store: Store, run: Run) -> dict[str, dict[str, float]]:
+    """The scores of ``run`` by measure and topic, of measures that the task still defines so."""
+    found = _deciding(store, run, topics_in)
+    return {measure: scores for measure, scores in found.items() if measure not in run.changed}
+
+
+def topic_scores(store: Store, run: Run, measure: str) -> dict[str, float]:
+    """The scores of ``run`` by topic for one measure; empty when there are none, or none by the task's definition."""
+    if measure in run.changed:
+        return {}
+    c = t.topic_scores.c
+
+    def read(connection: Connection, key: _Key) -> dict[str, float]:
+        query = select(c.topic, c.value).where(_is(t.topic_scores, key), c.measure == measure, c.facets == "")
+        return {row.topic: row.value for row in connection.execute(query.order_by(c.topic))}
+
+    return _deciding(store, run, read)
+
+
+def findings(store: Store, run: Run) -> tuple[FindingCount, ...]:
+    """What was found in the output of ``run``: one entry a code, by name."""
+    return _deciding(store, run, findings_in)
+
+
+# --- of many at once ----------------------------------------------------------------------------------------------
+
+
+def measured(store: Store) -> Mapping[Evaluated, frozenset[str]]:
+    """The names of the measures that an evaluation has a value for, or will have one for (pending), by evaluation."""
+    found: dict[Evaluated, set[str]] = defaultdict(set)
+    both = [select(c.run, c.attempt, c.evaluation, c.measure) for c in (t.measures.c, t.pending.c)]
+    with store.read() as connection:
+        for run, attempt, evaluation, measure in connection.execute(union_all(*both)):
+            found[run, attempt, evaluation].add(measure)
+    return {key: frozenset(names) for key, names in found.items()}
+
+
+def measures_of(store: Store, task: str, runs: Iterable[Run]) -> dict[str, dict[str, MeasureValue]]:
+    """The aggregates of the evaluations that decided the outcomes of these runs of a task: run id → measure → value.
+
+    As :func:`measures` gives them for one run: without values of measures that the task defines
+    otherwise now.
+    """
+    deciding = {(run.id, run.outcome.attempt, run.outcome.evaluation): run for run in runs}
+    found: dict[str, dict[str, MeasureValue]] = {run.id: {} for run in deciding.values()}
+    query = select(t.measures).join(t.runs, t.runs.c.id == t.measures.c.run).where(t.runs.c.task == task)
+    with store.read() as connection:
+        for row in connection.execute(query.order_by(t.measures.c.measure)):
+            run = deciding.get((row.run, row.attempt, row.evaluation))
+            if run is not None and row.measure not in run.changed:
+                found[run.id][row.measure] = _value(row, run.pins)
+    return found
+
+
+def evaluation_manifests(store: Store, runs: Iterable[Run]) -> list[dict[str, Any]]:
+    """Which evaluation decided each of ``runs``: its attempt, number and the SHA-256 of its manifest."""
+    c = t.evaluations.c
+    found = []
+    with store.read() as connection:
+        for run in runs:
+            n, k = run.outcome.attempt, run.outcome.evaluation
+            where = (c.run == run.id) & (c.attempt == n) & (c.number == k)
+            manifest = connection.execute(select(c.manifest).where(where)).scalar_one()
+            found.append({"run": run.id, "attempt": n, "evaluation": k, "manifest": manifest})
+    return found

@@ -1,9 +1,10 @@
-"""The arguments of ``evaluator argue``: those of Auto-ARGUE in both spellings, and what was added to them."""
+"""The arguments of ``evaluator argue``: those of Auto-ARGUE in both spellings, what was added to them, and what they mean."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,6 +42,15 @@ class Parser(argparse.ArgumentParser):
         # Not in option_strings, which is what the help shows.
         self._option_string_actions.update(dict.fromkeys(twins, action))
 
+    def flags(self, helps: Mapping[str, str]) -> None:
+        """Add options without a value: their names, between blanks, and what they do."""
+        for names, text in helps.items():
+            self.option(*names.split(), action="store_true", help=text)
+
+    def several(self, *names: str, **options: Any) -> None:
+        """Add an option with one or more values, which may be given several times."""
+        self.option(*names, nargs="+", action="extend", default=[], **options)
+
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print, with the option that was probably meant."""
         fix = f"see {self.prog} -h"
@@ -65,26 +75,25 @@ def whole_parser(name: str) -> Parser:
         description="Judge reports with citations, and score the judgments: OUT_PREFIX.judgments.jsonl and OUT_PREFIX.scores.tsv.",
         epilog=None if name else _EPILOG,
     )
-    parser.add_argument("input", metavar="INPUT", help="reports as JSON Lines")
-    parser.add_argument(
-        "nuggets", metavar="NUGGETS", help="nuggets: a file such as nuggets_388.v3.json, or a folder"
-    )
-    parser.add_argument("prefix", metavar="OUT_PREFIX", help="beginning of the names of what is written")
+    for place, metavar, text in (
+        ("input", "INPUT", "reports as JSON Lines"),
+        ("nuggets", "NUGGETS", "nuggets: a file such as nuggets_388.v3.json, or a folder"),
+        ("prefix", "OUT_PREFIX", "beginning of the names of what is written"),
+    ):
+        parser.add_argument(place, metavar=metavar, help=text)
     if not name:
-        parser.option(
-            "-a",
-            "--actions",
-            nargs="+",
-            choices=ACTIONS,
-            default=list(ACTIONS),
-            help="what to do (default: both)",
-        )
+        parser.option("-a", "--actions", nargs="+", choices=ACTIONS, default=list(ACTIONS),
+                      help="what to do (default: both)")  # fmt: skip
     add_judge_options(parser)
     add_report_options(parser)
-    parser.option("--rerun", action="store_true", help="judge again, even if there are judgments already")
-    parser.option("--dry-run", action="store_true", help="only say what judging would take")
+    parser.flags(
+        {
+            "--rerun": "judge again, even if there are judgments already",
+            "--dry-run": "only say what judging would take",
+        }
+    )
     parser.option("--max-calls", type=_positive, metavar="N", help="do not begin if more calls may be needed")
-    _scoring(parser)
+    _add_scoring(parser)
     return parser
 
 
@@ -96,50 +105,41 @@ def score_parser() -> Parser:
     )
     parser.add_argument("places", nargs="+", metavar="[INPUT] NUGGETS OUT_PREFIX")
     parser.option("--judgments", type=Path, metavar="FILE", help="default: OUT_PREFIX.judgments.jsonl")
-    parser.option(
-        "-t", "--topics", nargs="+", action="extend", default=[], metavar="TOPIC", help="only these topics"
-    )
-    parser.option("-v", "--verbose", action="store_true", help="say more on stderr")
-    _scoring(parser)
+    add_topics(parser)
+    parser.flags({"-v --verbose": "say more on stderr"})
+    _add_scoring(parser)
     return parser
+
+
+def add_topics(parser: Parser) -> None:
+    """Which topics."""
+    parser.several("-t", "--topics", metavar="TOPIC", help="only these topics")
 
 
 def add_judge_options(parser: Parser) -> None:
     """Who judges."""
-    parser.option(
-        "-p", "--model-provider", "--provider", default=None, metavar="P",
+    parser.option("-p", "--model-provider", "--provider", metavar="P",
         help="openai, anthropic, together (default), huggingface, huggingface_local, from_env; lexical (offline, no key); human",
     )  # fmt: skip
-    parser.option(
-        "-m", "--model-name", "--model", default=None, metavar="M", help="the provider's name of the model"
-    )
+    parser.option("-m", "--model-name", "--model", metavar="M", help="the provider's name of the model")
     parser.option(
         "-P", "--prompt-config", type=Path, metavar="FILE", help="prompts in the place of ours (JSON)"
     )
     parser.option(
         "--max-tokens", type=_positive, default=10, metavar="N", help="tokens of a reply (default 10)"
     )
-    parser.option(
-        "--parameter",
-        type=_parameter,
-        action="append",
-        default=[],
-        metavar="NAME=JSON",
+    parser.option("--parameter", type=_parameter, action="append", default=[], metavar="NAME=JSON",
         help="goes with every question, such as max_completion_tokens=2000; null leaves one out (max_tokens, temperature)",
+    )  # fmt: skip
+    parser.option("--human", type=Path, metavar="PLACE",
+                  help="with -p human: judgments of people, a file or a folder of files")  # fmt: skip
+    parser.flags(
+        {
+            "--disable-cache": "keep no replies in OUT_PREFIX.replies.jsonl, and use none",
+            "--always-check-all-nuggets": "ask the judge about relevance, and about all nuggets for every citation: "
+            "many questions",
+        }
     )
-    parser.option(
-        "--human",
-        type=Path,
-        metavar="PLACE",
-        help="with -p human: judgments of people, a file or a folder of files",
-    )
-    parser.option(
-        "--disable-cache",
-        action="store_true",
-        help="keep no replies in OUT_PREFIX.replies.jsonl, and use none",
-    )
-    parser.option("--always-check-all-nuggets", action="store_true",
-                  help="ask the judge about relevance, and about all nuggets for every citation: many questions")  # fmt: skip
     parser.option("--price", nargs=2, type=float, metavar=("IN", "OUT"),
                   help="dollars per million tokens read and written, for the estimate")  # fmt: skip
 
@@ -149,51 +149,41 @@ def add_report_options(parser: Parser) -> None:
     parser.option(
         "-C", "--collection-dir", metavar="DIR", help="folder with the documents (default: $DOC_LOOKUP)"
     )
-    parser.option("-c", "--collection", "--collections", nargs="+", action="extend", default=[], metavar="ID",
-                  help="collections in it, such as neuclir/1/ru (default: the three of NeuCLIR, or what is there)")  # fmt: skip
-    parser.option(
-        "--report-documents", action="store_true", help="also use the documents that reports carry themselves"
-    )
-    parser.option(
-        "-t", "--topics", nargs="+", action="extend", default=[], metavar="TOPIC", help="only these topics"
-    )
-    parser.option(
-        "--truncate-reports", action="store_true", help="cut reports at their limit before they are judged"
-    )
+    parser.several("-c", "--collection", "--collections", metavar="ID",
+                   help="collections in it, such as neuclir/1/ru (default: the three of NeuCLIR, or what is there)")  # fmt: skip
+    add_topics(parser)
     parser.option("--max-report-length", type=_positive, default=2000, metavar="N",
                   help="the limit in characters, where --requests gives none (default 2000)")  # fmt: skip
     parser.option("--requests", type=Path, metavar="FILE", help="requests with limits")
-    parser.option("--do-nugget-alignment-check", "--nugget-alignment-check", action="store_true",
-                  help="stop unless reports and nuggets are of the same topics")  # fmt: skip
-    parser.option("-v", "--verbose", action="store_true", help="say more on stderr")
+    parser.flags(
+        {
+            "--report-documents": "also use the documents that reports carry themselves",
+            "--truncate-reports": "cut reports at their limit before they are judged",
+            "--do-nugget-alignment-check --nugget-alignment-check": "stop unless reports and nuggets are of the same topics",
+            "-v --verbose": "say more on stderr",
+        }
+    )
 
 
-def _scoring(parser: Parser) -> None:
-    parser.option(
-        "--validate-judgments",
-        action="store_true",
-        help="stop if judgments are missing or do not fit to the nuggets",
-    )
-    parser.option(
-        "--penalize-missing-topics",
-        action="store_true",
-        help="topics without a report count 0 (default: left out)",
-    )
+def _add_scoring(parser: Parser) -> None:
     parser.option("--credit", "--nugget-credit", choices=("citation", "sentence", "none"), default="citation",
                   help="which nugget matches count (default: of citations that support their sentence)")  # fmt: skip
-    parser.option(
-        "--strict",
-        action="store_true",
-        help="ours: also measures for which wrong answers count against a nugget",
+    parser.several("--leaderboard", "--leaderboard-format", metavar="FORMAT",
+                   help="also write OUT_PREFIX.FORMAT.txt: ir_measures, tot, trec_eval, rag4reports, ranking, jsonl")  # fmt: skip
+    parser.flags(
+        {
+            "--validate-judgments": "stop if judgments are missing or do not fit to the nuggets",
+            "--penalize-missing-topics": "topics without a report count 0 (default: left out)",
+            "--strict": "ours: also measures for which wrong answers count against a nugget",
+            "--negative-assertions": "ours: also measures of statements that something is not known",
+            "--explain": "print every reward and penalty",
+        }
     )
-    parser.option(
-        "--negative-assertions",
-        action="store_true",
-        help="ours: also measures of statements that something is not known",
-    )
-    parser.option("--leaderboard", "--leaderboard-format", nargs="+", action="extend", default=[], metavar="FORMAT",
-                  help="also write OUT_PREFIX.FORMAT.txt: ir_measures, tot, trec_eval, rag4reports, ranking, jsonl")  # fmt: skip
-    parser.option("--explain", action="store_true", help="print every reward and penalty")
+
+
+def topics(args: argparse.Namespace) -> list[str]:
+    """The topics that ``--topics`` names, between blanks or commas."""
+    return [t for word in args.topics for t in word.split(",") if t]
 
 
 def _parameter(text: str) -> tuple[str, Any]:

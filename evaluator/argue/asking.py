@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from evaluator.argue.models import JudgmentType
@@ -51,10 +51,6 @@ class Judge(Protocol):
 
     async def decide(self, question: Question) -> Verdict:
         """The answer. Raises :class:`evaluator.judges.chat.JudgeError` or :class:`Unjudged` where there is none."""
-        ...
-
-    def prepare(self, questions: Iterable[Question]) -> None:
-        """Told beforehand what will probably be asked, so that work can be done in one go. May do nothing."""
         ...
 
     def identity(self) -> Mapping[str, Any]:

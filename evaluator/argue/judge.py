@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -16,7 +16,7 @@ from evaluator.argue.formats.lookup import Lookup
 from evaluator.argue.formats.report import Report
 from evaluator.argue.judging import Flow, Judging
 from evaluator.argue.models import Bank, JudgedReport, Judgment, JudgmentType, Match, Segment
-from evaluator.argue.work import JudgeChoice, OpenJudge, documents
+from evaluator.argue.work import JudgeChoice, documents, open_judge
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 
@@ -58,22 +58,34 @@ async def evaluate_report(
     strict: bool = False,
     negative_assertions: bool = False,
 ) -> JudgedReport:
-    """Judge one report.
+    """Judge one report. Calls that run at the same time share the limit of open questions (ARGUE_MAX_CONCURRENCY).
 
-    ``nuggets`` is a file or folder, or a bank. Without ``collection_dir`` the folder of DOC_LOOKUP counts, else the documents
-    that the report carries. ``cache`` is a file that keeps replies. Calls that run at the same time share the limit of open
-    questions (ARGUE_MAX_CONCURRENCY). Raises :class:`evaluator.errors.EvaluatorError`, a ValueError for a broken report.
+    Args:
+        report: a report, or its JSON data in any accepted form.
+        nuggets: a file or folder of nuggets, or a bank.
+        collection_ids: the collections that are looked at, in this order; the default ones without.
+        collection_dir: the folder with the documents; without one that of DOC_LOOKUP, else the documents in the report.
+        provider: who judges.
+        model_name: the provider's name of the model; its default without.
+        prompt_config: a file of prompts in the place of ours.
+        always_check_all_nuggets: the judge decides relevance, and is asked about all nuggets for every citation.
+        max_tokens: of a reply.
+        cache: a file that keeps replies.
+        strict: ask what the measures of kept-out answers need (ours).
+        negative_assertions: ask what the measures of statements of ignorance need (ours).
+
+    Returns:
+        The report with its judgments; its ``model_dump()`` is a line of a judgments file.
+
+    Raises:
+        EvaluatorError: the judge, nuggets or documents cannot be used, or a question could not be asked.
+        ValueError: the report is broken.
     """
     given = report if isinstance(report, Report) else Report.model_validate(report)
     bank = nuggets if isinstance(nuggets, Bank) else _bank(Path(nuggets), given.topic_id)
     lookup = _lookup(None if collection_dir is None else str(collection_dir), tuple(collection_ids or ()))
-    choice = JudgeChoice(
-        str(provider),
-        model_name,
-        None if prompt_config is None else Path(prompt_config),
-        max_tokens,
-        None if cache is None else Path(cache),
-    )
+    prompts, replies = (None if p is None else Path(p) for p in (prompt_config, cache))
+    choice = JudgeChoice(str(provider), model_name, prompts, max_tokens, replies)
     texts = (lookup or Lookup([])).within(given).text if lookup is None else lookup.text
     async with _shared(choice) as judge:
         flow = Flow(always_check_all_nuggets, strict, negative_assertions)
@@ -109,10 +121,10 @@ def _lookup(place: str | None, collections: tuple[str, ...]) -> Lookup | None:
 
 @dataclass
 class _Shared:
-    """A judge that several calls in one event loop use."""
+    """A judge that several calls in one event loop use, and what closes it."""
 
     judge: Judge
-    opened: OpenJudge
+    opened: AbstractContextManager[Judge]
     users: int = 0
 
 
@@ -124,7 +136,7 @@ async def _shared(choice: JudgeChoice) -> AsyncIterator[Judge]:
     """The judge of a choice; the last of those who use it at the same time closes it."""
     key = id(asyncio.get_running_loop()), repr(choice)
     if key not in _open:
-        opened = OpenJudge(choice)
+        opened = open_judge(choice)
         _open[key] = _Shared(opened.__enter__(), opened)
     shared = _open[key]
     shared.users += 1
@@ -137,4 +149,4 @@ async def _shared(choice: JudgeChoice) -> AsyncIterator[Judge]:
             try:
                 await shared.judge.close()
             finally:
-                shared.opened.__exit__()
+                shared.opened.__exit__(None, None, None)

@@ -44,6 +44,7 @@ MAX_QUESTIONS = 20_000  # about one report
 MAX_READ = 10_000_000  # characters of one report in all questions about it: many times a long one
 Text = Callable[[str], str | None]  # the text of a document as a judge sees it, None for one that nobody has
 R = TypeVar("R")
+_NO_ANSWER = Answer("")  # of a question that is asked without one
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Flow:
 
 
 @dataclass
-class Tally:
+class Counts:
     """What has happened so far by type: questions, replies that could not be read, and questions that were refused."""
 
     asked: Counter[str] = field(default_factory=Counter)
@@ -81,15 +82,15 @@ class Tally:
 
 
 class Judging:
-    """Judges reports with one judge and one flow. ``tell`` is called after every answer."""
+    """Judges reports with one judge and one flow. ``on_answer`` is called after every answer."""
 
     def __init__(
-        self, judge: Judge, flow: Flow | None = None, *, tell: Callable[[], None] | None = None
+        self, judge: Judge, flow: Flow | None = None, *, on_answer: Callable[[], None] | None = None
     ) -> None:
         self.judge = judge
         self.flow = flow or Flow()
-        self.tally = Tally()
-        self._tell = tell
+        self.counts = Counts()
+        self._on_answer = on_answer
         self._slots = asyncio.Semaphore(max(1, judge.width) * 2)
         self._given_up: BaseException | None = None
 
@@ -98,21 +99,19 @@ class Judging:
     ) -> list[JudgedReport | EvaluatorError]:
         """The judged reports in the order of ``wanted``; in place of each that could not be judged, why.
 
-        After an error that asking again cannot mend, nothing more is asked.
+        After an error that asking again cannot correct, nothing more is asked.
         """
-        room = asyncio.Semaphore(REPORTS_AT_ONCE)
+        slots = asyncio.Semaphore(REPORTS_AT_ONCE)
 
         async def one(report: Report, bank: Bank, text: Text) -> JudgedReport:
-            async with room:
+            async with slots:
                 return await self.report(report, bank, text)
 
         results = await asyncio.gather(*(one(*each) for each in wanted), return_exceptions=True)
-        found: list[JudgedReport | EvaluatorError] = []
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, EvaluatorError):
                 raise result
-            found.append(result)
-        return found
+        return results  # type: ignore[return-value]  # others were raised
 
     async def report(self, report: Report, bank: Bank, text: Text) -> JudgedReport:
         """One judged report. Raises what the judge raises; nothing is half judged."""
@@ -170,14 +169,12 @@ class Judging:
             return make.relevance(base.doc_id, bank.relevant(base.doc_id))
         if text is None:  # nobody can read it
             return make.relevance(base.doc_id, False)
-        said = await self._ask(base._replace(type=T.CITED_DOCUMENT_RELEVANCE))
-        return _noted(make.relevance(base.doc_id, said.value, self.judge.name), not said.readable)
+        return await self._yes_no(T.CITED_DOCUMENT_RELEVANCE, base, base.doc_id)
 
     async def _attested(self, base: Question, text: str | None) -> Judgment:
         if text is None:
             return make.attested(base.doc_id, False, "null")
-        said = await self._ask(base)
-        return _noted(make.attested(base.doc_id, said.value, self.judge.name), not said.readable)
+        return await self._yes_no(T.SENTENCE_ATTESTED, base, base.doc_id)
 
     async def _matches(
         self, kind: JudgmentType, base: Question, pairs: Sequence[tuple[Nugget, Answer]]
@@ -196,33 +193,27 @@ class Judging:
 
     async def _uncited(self, base: Question, bank: Bank, before: Sequence[str]) -> list[Judgment]:
         name = self.judge.name
-        made: list[Judgment] = []
+        found: list[Judgment] = []
         if self.flow.negation:
-            negative = await self._ask(base._replace(type=T.NEGATIVE_ASSERTION))
-            made.append(_noted(make.negative_assertion(negative.value, name), not negative.readable))
+            negative = await self._yes_no(T.NEGATIVE_ASSERTION, base)
+            found.append(negative)
             if negative.value and bank.unanswerable:
-                matches, unreadable = await self._confirmed(base, bank)
-                made.append(_noted(make.negative_confirmed(matches, name), unreadable))
-        required = await self._ask(base._replace(type=T.REQUIRES_CITATION))
-        made.append(_noted(make.requires_citation(required.value, name), not required.readable))
+                pairs = [(n, _NO_ANSWER) for n in bank.unanswerable]
+                matches, unreadable = await self._matches(T.NEGATIVE_ASSERTION_CONFIRMED, base, pairs)
+                confirmed = [replace(m, answers=()) for m in matches]
+                found.append(_noted(make.negative_confirmed(confirmed, name), unreadable))
+        required = await self._yes_no(T.REQUIRES_CITATION, base)
+        found.append(required)
         if required.value and not before:
-            made.append(make.first_instance(True, "null"))
+            found.append(make.first_instance(True, "null"))
         elif required.value:
-            first = await self._ask(base._replace(type=T.FIRST_INSTANCE, previous="\n".join(before)))
-            made.append(_noted(make.first_instance(first.value, name), not first.readable))
-        return made
+            found.append(await self._yes_no(T.FIRST_INSTANCE, base._replace(previous="\n".join(before))))
+        return found
 
-    async def _confirmed(self, base: Question, bank: Bank) -> tuple[list[Match], int]:
-        kind = T.NEGATIVE_ASSERTION_CONFIRMED
-        said = await _all(
-            self._ask(base._replace(type=kind, nugget_question=n.question)) for n in bank.unanswerable
-        )
-        found = [
-            Match(n.question, (), n.importance)
-            for n, v in zip(bank.unanswerable, said, strict=True)
-            if v.value
-        ]
-        return found, sum(not v.readable for v in said)
+    async def _yes_no(self, kind: JudgmentType, base: Question, doc_id: str | None = None) -> Judgment:
+        """The judgment of a type that one question decides."""
+        said = await self._ask(base._replace(type=kind))
+        return _noted(Judgment(kind, said.value, doc_id, evaluator=self.judge.name), not said.readable)
 
     async def _wrong(self, base: Question, bank: Bank) -> list[Judgment]:
         pairs = list(bank.wrong_answers())
@@ -242,28 +233,20 @@ class Judging:
                 if not isinstance(error, Unjudged) and not passes:
                     self._given_up = error
                 raise
-        self.tally.asked[question.type] += 1
+        self.counts.asked[question.type] += 1
         if said.refused:
-            self.tally.refused[question.type] += 1
+            self.counts.refused[question.type] += 1
         elif not said.readable:
-            self.tally.defaults[question.type] += 1
-        if self._tell is not None:
-            self._tell()
+            self.counts.defaults[question.type] += 1
+        if self._on_answer is not None:
+            self._on_answer()
         return said
 
 
 def _noted(judgment: Judgment, unreadable: int) -> Judgment:
-    """The judgment, with how many replies could not be read beside it where there are some."""
-    if not unreadable:
-        return judgment
-    return Judgment(
-        judgment.type,
-        judgment.value,
-        judgment.doc_id,
-        judgment.matches,
-        judgment.evaluator,
-        {**judgment.extra, "defaulted": int(unreadable)},
-    )
+    """The judgment with the number of replies that could not be read, where there are some."""
+    extra = {**judgment.extra, "defaulted": int(unreadable)} if unreadable else judgment.extra
+    return replace(judgment, extra=extra)
 
 
 async def _all(asked: Iterable[Awaitable[R]]) -> list[R]:

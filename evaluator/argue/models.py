@@ -203,6 +203,16 @@ MATCHING = frozenset(
         JudgmentType.SENTENCE_GIVES_WRONG_ANSWER,
     }
 )
+# type -> the name of its yes or no; older files may call it otherwise, so any single boolean is read
+FIELDS: Mapping[JudgmentType, str] = MappingProxyType(
+    {
+        JudgmentType.CITED_DOCUMENT_RELEVANCE: "is_relevant",
+        JudgmentType.SENTENCE_ATTESTED: "is_attested",
+        JudgmentType.REQUIRES_CITATION: "requires_citation",
+        JudgmentType.FIRST_INSTANCE: "is_first_instance",
+        JudgmentType.NEGATIVE_ASSERTION: "is_negative",
+    }
+)
 # What counts where a reply cannot be read, or a judgment is missing and that is allowed.
 DEFAULTS: Mapping[JudgmentType, bool] = MappingProxyType(
     {
@@ -248,6 +258,22 @@ class Judgment:
                 f"{self.type} has {'matches, no value' if self.value is not None else 'a value'}"
             )
 
+    def model_dump(self) -> dict[str, Any]:
+        """JSON data, as it stands in a judgments file."""
+        response: dict[str, Any] = {"judgment_type_id": self.type.value}
+        if self.type is JudgmentType.CITED_DOCUMENT_RELEVANCE:
+            response["doc_id"] = self.doc_id
+        if self.type in MATCHING:
+            response["matched_nuggets"] = [
+                {"question_text": m.question, "matched_answer": list(m.answers), "importance": m.importance}
+                for m in self.matches
+            ]
+        else:
+            response[FIELDS[self.type]] = self.value
+        provenance = {"doc_id": self.doc_id, "sentence": None, "run_id": None, "sent_id": None}
+        head = {"judgment_type_id": self.type.value, "response": response, "evaluator": self.evaluator}
+        return {**head, "provenance": provenance, **self.extra}
+
 
 @dataclass(frozen=True, slots=True)
 class Cited:
@@ -259,7 +285,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A judged sentence."""
+    """A judged sentence: its text, the citations and the judgments about it."""
 
     text: str
     citations: tuple[Cited, ...] = ()
@@ -289,3 +315,21 @@ class JudgedReport:
     collection_ids: tuple[str, ...] = ()
     judge: Mapping[str, Any] = field(default_factory=dict)
     line: int | None = None
+
+    def model_dump(self) -> dict[str, Any]:
+        """One line of a judgments file as JSON data, keys in the documented order; ``judge``, ours, comes last."""
+        out: dict[str, Any] = {
+            "request_id": self.request_id,
+            "run_id": self.run_id,
+            "collection_ids": list(self.collection_ids),
+            "segments": [
+                {
+                    "segment_type": s.segment_type,
+                    "text": s.text,
+                    "citations": [{"doc_id": c.doc_id, "text": c.text} for c in s.citations],
+                    "judgments": [j.model_dump() for j in s.judgments],
+                }
+                for s in self.segments
+            ],
+        }
+        return out | {"judge": dict(self.judge)} if self.judge else out

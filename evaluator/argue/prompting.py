@@ -17,7 +17,7 @@ from typing import Any
 
 import schemas
 from evaluator.argue.asking import Question
-from evaluator.argue.formats.requests import refused
+from evaluator.argue.formats.lines import refused
 from evaluator.argue.models import DEFAULTS, JudgmentType
 from schemas import Problem, render_pointer
 

@@ -14,12 +14,9 @@ PACKAGES = ("runner", "evaluator", "sidecars", "schemas")
 MODULE, FUNCTION = 400, 60
 
 LONG_MODULES = {
-    "evaluator/argue/scoring/topic.py": "the definitions of all scores of reports, side by side",
     "runner/kinds/diversity/importer.py": "one release with all its files",
 }
 LONG_FUNCTIONS = {
-    "evaluator/argue/cli.py:annotate": "the steps of one command",
-    "evaluator/argue/cli.py:score": "the steps of one command",
     "evaluator/formats/blocks.py:cut": "masks over one block of bytes: no step makes sense alone",
     "evaluator/formats/blocks.py:regroup": "masks over one block of bytes: no step makes sense alone",
     "evaluator/formats/trec_fast.py:_block": "masks over one block of bytes: no step makes sense alone",

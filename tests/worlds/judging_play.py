@@ -87,9 +87,6 @@ class Recording:
         self.open -= 1
         return Verdict(self._says(question), question.type not in self._unreadable)
 
-    def prepare(self, questions: Iterable[Question]) -> None:
-        pass
-
     def identity(self) -> Mapping[str, Any]:
         return {"model": "m"}
 

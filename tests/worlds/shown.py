@@ -132,7 +132,7 @@ def judged_line() -> dict[str, Any]:
     """A line of details as the evaluator writes it: rewards, penalties, citations, a hostile sentence."""
     from evaluator.argue.formats import judgments as make
     from evaluator.argue.models import Answer, Bank, Cited, JudgedReport, Match, Nugget, Reference, Segment
-    from evaluator.argue.scoring.details import detail
+    from evaluator.argue.scoring.explaining import detail
     from evaluator.argue.scoring.runs import score_run
 
     def nugget(question: str, *answers: str) -> Nugget:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluator.argue.formats.report import Report
-from evaluator.argue.formats.reports import read_reports
+from evaluator.argue.formats.report import Report, read_reports
 from evaluator.argue.formats.requests import Unit, length, limit_of
 from evaluator.argue.formats.tracks import Track
 from evaluator.argue.models import ReportRequest

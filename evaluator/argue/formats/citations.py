@@ -16,13 +16,14 @@ Say = Callable[[str, str], None]  # (finding code, message)
 
 
 def topic_id(metadata: Mapping[str, Any], say: Say) -> str | None:
-    """The topic of a report: ``topic_id``, ``narrative_id`` or ``request_id``; the first two have to agree."""
+    """The topic of a report: ``topic_id``, ``narrative_id`` or ``request_id``; the first two have to agree.
+
+    None where there is none, or it is wrong, which ``say`` was told.
+    """
     found: dict[str, str] = {}
     for key in ("topic_id", "narrative_id", "request_id"):
         value = metadata.get(key)
-        if isinstance(value, str) and value.strip():
-            found[key] = value
-        elif isinstance(value, int) and not isinstance(value, bool):
+        if (isinstance(value, str) and value.strip()) or type(value) is int:
             found[key] = str(value)
         elif value is not None:
             say("F303", f"{key} is {'empty' if value == '' else kind_of(value)}")
@@ -91,10 +92,6 @@ def documents_of(data: Mapping[str, Any], say: Say) -> dict[str, Document]:
     if broken:
         say("F336", f"{len(broken):,} of the documents have no text, the first is {show(broken[0])}")
     return found
-
-
-def texts_of(value: Any) -> tuple[str, ...]:
-    return tuple(v for v in value if isinstance(v, str)) if isinstance(value, list) else ()
 
 
 def sentence_of(row: Any, at: int, pairs: bool, reader: Citations, say: Say) -> Sentence | None:

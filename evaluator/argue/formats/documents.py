@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from evaluator.argue.formats.lines import BOM, iter_lines, parse
-from evaluator.argue.formats.requests import refused
+from evaluator.argue.formats.lines import BOM, iter_lines, parse, refused
 from evaluator.argue.models import Document
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show

@@ -6,19 +6,19 @@ The list of sentences is called ``segments`` (beside ``request_id``, ``run_id``,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import schemas
 from evaluator.argue.formats.citations import topic_id
-from evaluator.argue.formats.lines import Collector, Keys, parse_lines
-from evaluator.argue.formats.requests import refused
-from evaluator.argue.formats.writing import line_of
+from evaluator.argue.formats.lines import Collector, Keys, Lines, line_of, refused
 from evaluator.argue.models import (
+    BY_DOCUMENT,
+    FIELDS,
     MATCHING,
+    Bank,
     Cited,
-    Importance,
     JudgedReport,
     Judgment,
     JudgmentType,
@@ -26,7 +26,6 @@ from evaluator.argue.models import (
     Segment,
 )
 from evaluator.findings import show
-from evaluator.formats.files import Damaged, TooLarge, Unreadable
 from schemas import Problem
 from schemas.files import atomic_file
 from schemas.jsonl import kind_of
@@ -34,16 +33,7 @@ from schemas.jsonl import kind_of
 T = JudgmentType
 MAX_LINE = 256 << 20  # the full texts of all cited documents are in it
 SPELLINGS = ("segments", "judgments", "sentence_judgments")
-# type -> the name of its yes or no; older files may call it otherwise, so any single boolean is read
-FIELDS: Mapping[JudgmentType, str] = {
-    T.CITED_DOCUMENT_RELEVANCE: "is_relevant",
-    T.SENTENCE_ATTESTED: "is_attested",
-    T.REQUIRES_CITATION: "requires_citation",
-    T.FIRST_INSTANCE: "is_first_instance",
-    T.NEGATIVE_ASSERTION: "is_negative",
-}
 _KEYS = frozenset({"judgment_type_id", "response", "evaluator", "provenance"})
-_NO_PROVENANCE = {"doc_id": None, "sentence": None, "run_id": None, "sent_id": None}
 
 
 # --- making them ---------------------------------------------------------------------------------------------
@@ -89,102 +79,53 @@ def wrong_answers(matches: Iterable[Match], evaluator: str) -> Judgment:
     return Judgment(T.SENTENCE_GIVES_WRONG_ANSWER, None, None, tuple(matches), evaluator)
 
 
-# --- writing -------------------------------------------------------------------------------------------------
-
-
-def as_json(judged: JudgedReport) -> dict[str, Any]:
-    """One line of a judgments file: the first spelling, keys in the documented order; ``judge``, ours, comes last."""
-    out: dict[str, Any] = {
-        "request_id": judged.request_id,
-        "run_id": judged.run_id,
-        "collection_ids": list(judged.collection_ids),
-        "segments": [_segment_json(s) for s in judged.segments],
-    }
-    return out | {"judge": dict(judged.judge)} if judged.judge else out
-
-
-def _segment_json(segment: Segment) -> dict[str, Any]:
-    return {
-        "segment_type": segment.segment_type,
-        "text": segment.text,
-        "citations": [{"doc_id": c.doc_id, "text": c.text} for c in segment.citations],
-        "judgments": [_judgment_json(j) for j in segment.judgments],
-    }
-
-
-def _judgment_json(judgment: Judgment) -> dict[str, Any]:
-    response: dict[str, Any] = {"judgment_type_id": judgment.type.value}
-    if judgment.type is T.CITED_DOCUMENT_RELEVANCE:
-        response["doc_id"] = judgment.doc_id
-    if judgment.type in MATCHING:
-        response["matched_nuggets"] = [
-            {"question_text": m.question, "matched_answer": list(m.answers), "importance": m.importance}
-            for m in judgment.matches
-        ]
-    else:
-        response[FIELDS[judgment.type]] = judgment.value
-    return {
-        "judgment_type_id": judgment.type.value,
-        "response": response,
-        "evaluator": judgment.evaluator,
-        "provenance": {**_NO_PROVENANCE, "doc_id": judgment.doc_id},
-        **judgment.extra,
-    }
+# --- reading and writing ---------------------------------------------------------------------------------------
 
 
 def write_judgments(judged: Iterable[JudgedReport], path: Path) -> None:
     """Write a judgments file; it appears only when it is complete."""
     with atomic_file(path, mode=0o644) as file:
-        for one in judged:
-            file.write(line_of(as_json(one)))
-
-
-# --- reading -------------------------------------------------------------------------------------------------
+        for report in judged:
+            file.write(line_of(report.model_dump()))
 
 
 def load_judgments(path: Path) -> list[JudgedReport]:
-    """The judged reports of a file. Raises :class:`evaluator.errors.EvaluatorError` that lists every problem."""
+    """The judged reports of a file.
+
+    Args:
+        path: JSON Lines, plain or gzip, in any of the three spellings.
+
+    Raises:
+        EvaluatorError: the file cannot be used; lists every problem.
+    """
     found, problems = read_judgments(path)
     if not found and not problems:
         problems = [Problem(schemas.show(path.name, 200), "holds no judgments")]
     if problems:
-        raise refused(f"the judgments {path.name} cannot be used", [str(p) for p in problems])
+        raise refused(f"the judgments {path.name} cannot be used", problems)
     return found
 
 
 def read_judgments(path: Path) -> tuple[list[JudgedReport], list[Problem]]:
-    """The judged reports of a file, and every problem with its line."""
+    """The judged reports of a file, and every problem with its line; a line with problems yields no report."""
     found: list[JudgedReport] = []
-    problems: list[Problem] = []
-    first: dict[tuple[str, str], int] = {}
-    for one in iter_judgments(path, problems):
-        key = one.run_id, one.request_id
-        if key in first:
-            where = f"{schemas.show(path.name, 200)}:{one.line}"
-            what = f"the report of run {show(one.run_id)} on {show(one.request_id)} is there already, in line {first[key]:,}"
-            problems.append(Problem(where, what, "keep one of them", line=one.line))
+    first: dict[tuple[str, str], int | None] = {}
+    reader = _Reader(path.name)
+    for value in reader.values(path, MAX_LINE):
+        before = len(reader.problems)
+        judged = reader.report(value)
+        if judged is None or len(reader.problems) > before:
             continue
-        first[key] = one.line or 0
-        found.append(one)
-    return found, problems
-
-
-def iter_judgments(path: Path, problems: list[Problem]) -> Iterator[JudgedReport]:
-    """The judged reports one by one; a line with problems yields nothing."""
-    name = schemas.show(path.name, 200)
-    try:
-        for line in parse_lines(path, max_line=MAX_LINE, follow=True):
-            if line.code:
-                problems.append(Problem(f"{name}:{line.number}", line.reason, line=line.number))
-                continue
-            one, found = judged_of(line.value, path.name, line.number)
-            problems += found
-            if one is not None:
-                yield one
-    except (Unreadable, Damaged, TooLarge) as error:
-        problems.append(
-            Problem(name, f"cannot be read: {error}", "check the file's name and its permissions")
-        )
+        key = judged.run_id, judged.request_id
+        if key in first:
+            what = (
+                f"the report of run {show(key[0])} on {show(key[1])} is there already, in line {first[key]:,}"
+            )
+            reader.add(what, "keep one of them")
+            continue
+        first[key] = judged.line
+        found.append(judged)
+    return found, reader.problems
 
 
 def judged_of(
@@ -196,8 +137,8 @@ def judged_of(
     return (None if reader.problems else found), reader.problems
 
 
-class _Reader(Collector):
-    """Reads one line and collects what is wrong with it."""
+class _Reader(Lines):
+    """Reads judged reports and collects what is wrong with them."""
 
     def report(self, data: Any) -> JudgedReport | None:
         if not isinstance(data, dict):
@@ -211,12 +152,12 @@ class _Reader(Collector):
         head = self._head(data)
         if head is None:
             return None
+        topic, run, collections = head
         segments = [self._segment((key, i), row) for i, row in enumerate(rows)]
         judge = data.get("judge")
-        collections = head[2]
         return JudgedReport(
-            head[0],
-            head[1],
+            topic,
+            run,
             tuple(s for s in segments if s is not None),
             tuple(c for c in collections if isinstance(c, str)) if isinstance(collections, list) else (),
             judge if isinstance(judge, dict) else {},
@@ -226,9 +167,9 @@ class _Reader(Collector):
     def _head(self, data: Mapping[str, Any]) -> tuple[str, str, Any] | None:
         """Topic, run and collections, from the line itself or from the metadata of its report."""
         report = data.get("report")
-        metadata = report.get("metadata") if isinstance(report, dict) else None
         source = data
         if "request_id" not in data and isinstance(report, dict):
+            metadata = report.get("metadata")
             source = metadata if isinstance(metadata, dict) else report  # a report of the old form has none
         before = len(self.problems)
         topic = topic_id(source, lambda _, message: self.say((), message))
@@ -240,17 +181,12 @@ class _Reader(Collector):
         return topic, str(run), source.get("collection_ids")
 
     def _segment(self, at: Keys, data: Any) -> Segment | None:
-        if not isinstance(data, dict) or not isinstance(data.get("text"), str):
-            self.say(
-                at, "the sentence has no text" if isinstance(data, dict) else f"there is {kind_of(data)}"
-            )
+        if not self._has(at, data, "text", str, "sentence"):
             return None
         cited, rows = data.get("citations", []), data.get("judgments", [])
-        if not isinstance(cited, list | dict):
-            self.say((*at, "citations"), f"citations is {kind_of(cited)}, not a list")
+        if not isinstance(cited, dict) and not self.is_list((*at, "citations"), cited, "citations"):
             cited = []
-        if not isinstance(rows, list):
-            self.say((*at, "judgments"), f"judgments is {kind_of(rows)}, not a list")
+        if not self.is_list((*at, "judgments"), rows, "judgments"):
             rows = []
         citations = [self._cited((*at, "citations", i), c) for i, c in enumerate(cited)]
         judgments = [self._judgment((*at, "judgments", i), j) for i, j in enumerate(rows)]
@@ -262,19 +198,24 @@ class _Reader(Collector):
             kind if isinstance(kind, str) else "sentence",
         )
 
+    def _has(self, at: Keys, data: Any, key: str, kind: type, what: str) -> bool:
+        """Whether ``data`` is an object with a value of that type; notes a problem if it is not."""
+        found = isinstance(data, dict) and isinstance(data.get(key), kind)
+        if not found:
+            self.say(
+                at, f"the {what} has no {key}" if isinstance(data, dict) else f"there is {kind_of(data)}"
+            )
+        return found
+
     def _cited(self, at: Keys, data: Any) -> Cited | None:
-        name = data.get("doc_id") if isinstance(data, dict) else data
-        text = data.get("text") if isinstance(data, dict) else ""
+        name, text = (data.get("doc_id"), data.get("text")) if isinstance(data, dict) else (data, "")
         if not isinstance(name, str) or not name:
             self.say(at, "the citation has no doc_id")
             return None
         return Cited(name, text if isinstance(text, str) else "")
 
     def _judgment(self, at: Keys, data: Any) -> Judgment | None:
-        if not isinstance(data, dict) or not isinstance(data.get("response"), dict):
-            self.say(
-                at, "the judgment has no response" if isinstance(data, dict) else f"there is {kind_of(data)}"
-            )
+        if not self._has(at, data, "response", dict, "judgment"):
             return None
         response = data["response"]
         named = data.get("judgment_type_id", response.get("judgment_type_id"))
@@ -285,45 +226,115 @@ class _Reader(Collector):
         provenance = data.get("provenance")
         doc_id = provenance.get("doc_id") if isinstance(provenance, dict) else None
         doc_id = response.get("doc_id") if doc_id is None else doc_id
-        if doc_id is not None and not isinstance(doc_id, str):
+        if not isinstance(doc_id, str | None):
             self.say((*at, "provenance", "doc_id"), f"doc_id is {kind_of(doc_id)}, not text")
+            return None
+        at = (*at, "response")
+        value = None if kind in MATCHING else self._boolean(at, kind, response)
+        matches = self._matches((*at, "matched_nuggets"), response) if kind in MATCHING else ()
+        if matches is None or (value is None and kind not in MATCHING):
             return None
         evaluator = data.get("evaluator")
         evaluator = evaluator if isinstance(evaluator, str) else "null"
         extra = {k: v for k, v in data.items() if k not in _KEYS}
-        if kind in MATCHING:
-            matches = self._matches((*at, "response", "matched_nuggets"), response.get("matched_nuggets"))
-            return None if matches is None else Judgment(kind, None, doc_id, matches, evaluator, extra)
-        value = self._boolean((*at, "response"), kind, response)
-        return None if value is None else Judgment(kind, value, doc_id, (), evaluator, extra)
+        return Judgment(kind, value, doc_id, matches, evaluator, extra)
 
     def _boolean(self, at: Keys, kind: JudgmentType, response: Mapping[str, Any]) -> bool | None:
         value = response.get(FIELDS[kind])
-        if isinstance(value, bool):
-            return value
-        others = [v for v in response.values() if isinstance(v, bool)]
-        if len(others) == 1:
-            return others[0]
+        values = [value] if isinstance(value, bool) else [v for v in response.values() if isinstance(v, bool)]
+        if len(values) == 1:
+            return values[0]
         self.say(at, f"the response of {kind} has no {FIELDS[kind]} that is true or false")
         return None
 
-    def _matches(self, at: Keys, data: Any) -> tuple[Match, ...] | None:
-        if not isinstance(data, list):
-            self.say(at, f"matched_nuggets is {kind_of(data)}, not a list")
+    def _matches(self, at: Keys, response: Mapping[str, Any]) -> tuple[Match, ...] | None:
+        rows = response.get("matched_nuggets")
+        if not self.is_list(at, rows, "matched_nuggets"):
             return None
         found: list[Match] = []
-        for i, row in enumerate(data):
-            question = row.get("question_text") if isinstance(row, dict) else None
-            given = row.get("matched_answer") if isinstance(row, dict) else None
-            listed = [given] if isinstance(given, str) else ([] if given is None else given)
-            if not isinstance(question, str) or not (
-                isinstance(listed, list) and all(isinstance(a, str) for a in listed)
-            ):
+        for i, row in enumerate(rows or ()):
+            question, given = (
+                (row.get(k) for k in ("question_text", "matched_answer"))
+                if isinstance(row, dict)
+                else (None, None)
+            )
+            answers = [given] if isinstance(given, str) else ([] if given is None else given)
+            texts = isinstance(answers, list) and all(isinstance(a, str) for a in answers)
+            if not isinstance(question, str) or not texts:
                 self.say((*at, i), "a match needs question_text and a list matched_answer")
                 return None
-            found.append(Match(question, tuple(listed), _importance(row.get("importance"))))
+            importance = row.get("importance")
+            known = importance if importance in ("vital", "okay") else None
+            found.append(Match(question, tuple(answers), known))
         return tuple(found)
 
 
-def _importance(value: Any) -> Importance | None:
-    return value if value in ("vital", "okay") else None
+# --- checking --------------------------------------------------------------------------------------------------
+
+
+def validate_judgments(
+    judged: JudgedReport, bank: Bank | None = None, *, name: str = "judgments"
+) -> list[Problem]:
+    """Whether the judgments suffice for scoring, and name nothing that the bank lacks; every problem.
+
+    Every citation has one judgment of relevance and one of attestation, every sentence without citations one of
+    whether it requires one (and then one of first instance); judgments are about cited documents; matched questions
+    and answers are in the bank. What an irrelevant document answers may be left out.
+    """
+    reader = Collector(name, judged.line)
+    for i, segment in enumerate(judged.segments):
+        _check_segment(reader, ("segments", i), segment, bank)
+    return reader.problems
+
+
+def _check_segment(reader: Collector, at: Keys, segment: Segment, bank: Bank | None) -> None:
+    counts: dict[tuple[JudgmentType, str | None], int] = {}
+    for j, judgment in enumerate(segment.judgments):
+        key = judgment.type, judgment.doc_id if judgment.type in BY_DOCUMENT else None
+        counts[key] = counts.get(key, 0) + 1
+        place = (*at, "judgments", j)
+        if judgment.type in BY_DOCUMENT and judgment.doc_id not in segment.doc_ids:
+            about = show(str(judgment.doc_id))
+            reader.say(place, f"{judgment.type} is about {about}, which the sentence does not cite")
+        _check_matches(reader, place, judgment, bank)
+    for (kind, doc_id), count in counts.items():
+        if count > 1:
+            about = f" about {show(doc_id)}" if doc_id is not None else ""
+            reader.say(at, f"there are {count} judgments {kind}{about}, one is allowed")
+    for doc_id in segment.doc_ids:
+        for kind in (T.CITED_DOCUMENT_RELEVANCE, T.SENTENCE_ATTESTED):
+            if (kind, doc_id) not in counts:
+                reader.say(at, f"the citation of {show(doc_id)} has no judgment {kind}")
+    if not segment.citations:
+        _check_uncited(reader, at, segment)
+
+
+def _check_uncited(reader: Collector, at: Keys, segment: Segment) -> None:
+    required = segment.of(T.REQUIRES_CITATION)
+    if required is None:
+        reader.say(at, f"the sentence has no citation and no judgment {T.REQUIRES_CITATION}")
+    elif required.value and segment.of(T.FIRST_INSTANCE) is None:
+        reader.say(at, f"the sentence requires a citation and has no judgment {T.FIRST_INSTANCE}")
+
+
+def _check_matches(reader: Collector, at: Keys, judgment: Judgment, bank: Bank | None) -> None:
+    if bank is None or not judgment.matches:
+        return
+    unanswerable = {n.question for n in bank.unanswerable}
+    for match in judgment.matches:
+        if judgment.type is T.NEGATIVE_ASSERTION_CONFIRMED:
+            if match.question not in unanswerable:
+                reader.say(at, f"{show(match.question)} is no unanswerable question of the nuggets")
+            continue
+        nugget = bank.by_question.get(match.question)
+        if nugget is None:
+            reader.say(at, f"the nuggets have no question {show(match.question)}")
+            continue
+        if not match.answers:
+            reader.say(at, f"the match of {show(match.question)} has no answer")
+        wrong = judgment.type is T.SENTENCE_GIVES_WRONG_ANSWER
+        known = {a.text for a in (nugget.wrong if wrong else nugget.answers)}
+        for answer in match.answers:
+            if answer not in known:
+                kind = "kept-out answer" if wrong else "answer"
+                reader.say(at, f"the question {show(match.question)} has no {kind} {show(answer)}")

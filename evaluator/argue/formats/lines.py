@@ -1,18 +1,24 @@
-"""JSON Lines that may be hostile or broken: one strict value a line, the reason for every line that is none."""
+"""JSON Lines that may be hostile or broken: one strict value a line, and the reason for every line that is none.
+
+Problems are :class:`schemas.Problem`; :func:`refused` makes one error of those of an organiser's file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import schemas
+from evaluator.errors import EvaluatorError
 from evaluator.findings import show
-from evaluator.formats.files import Source
+from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
 from schemas import Problem, render_pointer
-from schemas.jsonl import Line, split
+from schemas.jsonl import Line, kind_of, split
 
 BOM = b"\xef\xbb\xbf"
+MAX_SHOWN = 20  # problems that an error lists
 
 Keys = tuple[str | int, ...]
 
@@ -71,7 +77,48 @@ class Collector:
         self.problems: list[Problem] = []
 
     def say(self, keys: Keys, what: str, fix: str = "") -> None:
-        """Note one problem at the value with these keys."""
+        """Note one problem at the value with these keys; its message names the place."""
+        self.add(f"{what} (at {render_pointer(keys) or '/'})", fix, render_pointer(keys))
+
+    def add(self, what: str, fix: str = "", pointer: str = "") -> None:
+        """Note one problem of the file or line."""
         where = schemas.show(self.name, 200) + (f":{self.line}" if self.line else "")
-        pointer = render_pointer(keys)
-        self.problems.append(Problem(where, f"{what} (at {pointer or '/'})", fix, pointer, self.line))
+        self.problems.append(Problem(where, what, fix, pointer, self.line))
+
+    def is_list(self, keys: Keys, value: Any, what: str) -> bool:
+        """Whether ``value`` is a list; notes a problem if it is not."""
+        if not isinstance(value, list):
+            self.say(keys, f"{what} is {kind_of(value)}, not a list")
+        return isinstance(value, list)
+
+
+class Lines(Collector):
+    """The values of an organiser's JSON Lines file one by one; what is wrong with it is collected.
+
+    While a value is handled, ``line`` is its number, so that :meth:`Collector.say` names the line.
+    """
+
+    def values(self, path: Path, max_line: int) -> Iterator[Any]:
+        """Every value; a line that is no JSON, or a file that cannot be read, is a problem instead."""
+        try:
+            for found in parse_lines(path, max_line=max_line, follow=True):
+                self.line = found.number
+                if found.code:
+                    self.add(found.reason)
+                else:
+                    yield found.value
+        except (Unreadable, Damaged, TooLarge) as error:
+            self.line = None
+            self.add(f"cannot be read: {error}", "check the file's name and its permissions")
+        self.line = None
+
+
+def refused(what: str, problems: Sequence[str | Problem], fix: str = "") -> EvaluatorError:
+    """An error that lists its problems, the first of them at least."""
+    more = f"; and {len(problems) - MAX_SHOWN:,} more" if len(problems) > MAX_SHOWN else ""
+    return EvaluatorError(what, "; ".join(map(str, problems[:MAX_SHOWN])) + more, fix)
+
+
+def line_of(data: Any) -> bytes:
+    """One JSON line: keys in their order, UTF-8. Raises ValueError for what JSON cannot hold."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"

@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from evaluator.argue.formats.lines import parse_lines
+from evaluator.argue.formats.lines import Lines, refused
 from evaluator.argue.formats.nuggets import MAX_BYTES, SUFFIX, as_v3, bank_of, read_v3, topic_of_name
-from evaluator.argue.formats.requests import refused
 from evaluator.argue.models import Bank
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
-from evaluator.formats.files import Damaged, TooLarge, Unreadable, files_in
+from evaluator.formats.files import files_in
 from schemas import Problem
 from schemas.jsonl import kind_of
 
@@ -37,10 +36,17 @@ _LINES = (".jsonl", ".jsonl.gz", ".jsonl.gzip", ".ndjson", ".ndjson.gz")
 
 
 def load_nuggets(path: Path) -> dict[str, Bank]:
-    """The banks of a file or folder by their topic. Raises :class:`EvaluatorError` that lists every problem."""
+    """The banks of a file or folder by their topic.
+
+    Args:
+        path: a file in any of the formats, or a folder of such files.
+
+    Raises:
+        EvaluatorError: lists every problem; also for a place that holds no topic.
+    """
     banks, problems = read_nuggets(path)
     if problems:
-        raise refused(f"the nuggets {path.name} cannot be used", [str(p) for p in problems])
+        raise refused(f"the nuggets {path.name} cannot be used", problems)
     if not banks:
         raise EvaluatorError(
             f"the nuggets {path.name} hold no topic",
@@ -51,36 +57,32 @@ def load_nuggets(path: Path) -> dict[str, Bank]:
 
 def read_nuggets(path: Path) -> tuple[dict[str, Bank], list[Problem]]:
     """The banks by topic, and every problem. In a folder the ``query_id`` inside counts; names have to agree."""
-    problems: list[Problem] = []
+    place = Lines(path.name)
     banks: dict[str, Bank] = {}
-    for file in _files(path, problems):
-        found, wrong = _read_file(file)
-        problems += wrong
+    for file in _files(path, place):
+        found, problems = _read_file(file)
+        place.problems += problems
         for bank in found:
             if bank.topic_id in banks:
-                other = banks[bank.topic_id].source
-                problems.append(
-                    Problem(
-                        schemas.show(bank.source, 200),
-                        f"has the topic {show(bank.topic_id)}, which {schemas.show(other, 100)} has, too",
-                        "keep one file per topic",
-                    )
-                )
+                other = schemas.show(banks[bank.topic_id].source, 100)
+                twice = Lines(bank.source)
+                what = f"has the topic {show(bank.topic_id)}, which {other} has, too"
+                twice.add(what, "keep one file per topic")
+                place.problems += twice.problems
             else:
                 banks[bank.topic_id] = bank
-    return banks, problems
+    return banks, place.problems
 
 
-def _files(path: Path, problems: list[Problem]) -> list[Path]:
+def _files(path: Path, place: Lines) -> list[Path]:
     if not path.exists():
-        fix = f"name a file such as nuggets_388{SUFFIX}, or the folder with such files"
-        problems.append(Problem(schemas.show(path.name, 200), "does not exist", fix))
+        place.add("does not exist", f"name a file such as nuggets_388{SUFFIX}, or the folder with such files")
         return []
     if not path.is_dir():
         return [path]
     files = files_in(path, (".json", *_LINES))
     if len(files) > MAX_FILES:
-        problems.append(Problem(path.name, f"holds more than {MAX_FILES:,} files"))
+        place.add(f"holds more than {MAX_FILES:,} files")
         return []
     return files
 
@@ -88,43 +90,29 @@ def _files(path: Path, problems: list[Problem]) -> list[Path]:
 def _read_file(path: Path) -> tuple[list[Bank], list[Problem]]:
     if path.name.endswith(_LINES):
         return _read_lines(path)
+    data: Any = None
     if not path.name.endswith(SUFFIX) and path.name.endswith(".json"):
-        doc = schemas.load_json(path, path.name, max_bytes=MAX_BYTES)
-        if not doc.problems and is_collaborator_map(doc.data):
-            return _collaborator(path, doc.data)
-    bank, problems = read_v3(path)
-    return ([] if bank is None else [bank]), problems
-
-
-def _collaborator(path: Path, data: Mapping[str, Any]) -> tuple[list[Bank], list[Problem]]:
-    topic = path.name.removesuffix(".json").rsplit("_", 1)[-1]
-    bank, problems = bank_of(from_collaborator(data, topic), path.name)
+        data = schemas.load_json(path, path.name, max_bytes=MAX_BYTES).data
+    if is_collaborator_map(data):
+        topic = path.name.removesuffix(".json").rsplit("_", 1)[-1]
+        bank, problems = bank_of(from_collaborator(data, topic), path.name)
+    else:
+        bank, problems = read_v3(path)
     return ([] if bank is None else [bank]), problems
 
 
 def _read_lines(path: Path) -> tuple[list[Bank], list[Problem]]:
     banks: list[Bank] = []
-    problems: list[Problem] = []
-    name = schemas.show(path.name, 200)
-    try:
-        for line in parse_lines(path, max_line=MAX_LINE, follow=True):
-            where = f"{name}:{line.number}"
-            if line.code:
-                problems.append(Problem(where, line.reason, line=line.number))
-                continue
-            data, linked, reason = to_v3(line.value)
-            if data is None:
-                problems.append(Problem(where, reason, line=line.number))
-                continue
-            bank, found = bank_of(data, path.name, line=line.number, linked=linked)
-            problems += found
-            if bank is not None:
-                banks.append(bank)
-    except (Unreadable, Damaged, TooLarge) as error:
-        problems.append(
-            Problem(name, f"cannot be read: {error}", "check the file's name and its permissions")
-        )
-    return banks, problems
+    lines = Lines(path.name)
+    for value in lines.values(path, MAX_LINE):
+        data, linked, reason = to_v3(value)
+        if data is None:
+            lines.add(reason)
+            continue
+        bank, problems = bank_of(data, path.name, line=lines.line, linked=linked)
+        lines.problems += problems
+        banks += [] if bank is None else [bank]
+    return banks, lines.problems
 
 
 def to_v3(data: Any) -> tuple[dict[str, Any] | None, bool, str]:
@@ -150,23 +138,6 @@ def from_ragtime(data: Mapping[str, Any]) -> dict[str, Any]:
     rest = {k: v for k, v in data.items() if k not in ("metadata", "nugget_bank")}
     topic = metadata.get("topic_id")
     return {"query_id": topic, **rest, "metadata": metadata, "nugget_bank": data["nugget_bank"]}
-
-
-def to_ragtime(bank: Bank, *, team_id: str = "", run_id: str = "") -> dict[str, Any]:
-    """The bank as one line of a RAGTIME 2026 submission; the metadata of a bank that was one before stays."""
-    v3 = as_v3(bank)
-    head = {"team_id": team_id, "topic_id": bank.topic_id, "run_id": run_id}
-    kept = bank.header.get("metadata")
-    metadata = {**head, **kept} if isinstance(kept, dict) else head
-    rows = []
-    for nugget in v3["nugget_bank"].values():
-        answers = [
-            {**a, "references": [r["doc_id"] if set(r) == {"doc_id"} else r for r in a["references"]]}
-            for a in nugget["answers"].values()
-        ]
-        derived = ("answers", "query_id", "question_id")
-        rows.append({**{k: v for k, v in nugget.items() if k not in derived}, "answers": answers})
-    return {"metadata": metadata, "nugget_bank": rows}
 
 
 def from_old(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ SUFFIX = ".v3.json"
 MAX_BYTES = 64 << 20
 MAX_NOTES = 100
 _OWN = frozenset({"question", "question_id", "aggregator_type", "importance", "answers", "query_id"})
+# word -> what it means; None is no word at all
 _AGGREGATORS: Mapping[str | None, Aggregator] = {None: "OR", "DEFAULT": "OR", "OR": "OR", "AND": "AND"}
+_IMPORTANCE: Mapping[str | None, Importance | None] = {None: None, "": None, "vital": "vital", "okay": "okay"}
 
 
 def topic_of_name(name: str) -> str | None:
@@ -40,31 +43,20 @@ def question_id(question: str) -> str:
 
 def read_v3(path: Path) -> tuple[Bank | None, list[Problem]]:
     """The bank of one v3 file, and every problem with its JSON pointer; the name has to give the topic."""
-    name_topic = topic_of_name(path.name)
+    topic = topic_of_name(path.name)
+    named = Collector(path.name)
+    if topic is None:
+        fix = f"call it like nuggets_388{SUFFIX}: the topic after the last underscore"
+        named.add(f"has a name that ends in no topic and {SUFFIX}", fix)
     doc = schemas.load_json(path, path.name, max_bytes=MAX_BYTES)
-    problems = list(doc.problems)
-    if name_topic is None:
-        problems.insert(
-            0,
-            Problem(
-                schemas.show(path.name, 200),
-                f"has a name that ends in no topic and {SUFFIX}",
-                f"call it like nuggets_388{SUFFIX}: the topic after the last underscore",
-            ),
-        )
     if doc.problems:
-        return None, problems
-    bank, found = bank_of(doc.data, path.name, topic=name_topic)
-    problems += found
-    if bank is not None and name_topic is not None and bank.topic_id != name_topic:
-        problems.append(
-            Problem(
-                schemas.show(path.name, 200),
-                f"has the query_id {show(bank.topic_id)}, but its name says {show(name_topic)}",
-                "rename the file, or correct query_id",
-                "/query_id",
-            )
-        )
+        return None, [*named.problems, *doc.problems]
+    bank, problems = bank_of(doc.data, path.name, topic=topic)
+    problems = [*named.problems, *problems]
+    if bank is not None and topic is not None and bank.topic_id != topic:
+        what = f"has the query_id {show(bank.topic_id)}, but its name says {show(topic)}"
+        named.add(what, "rename the file, or correct query_id", "/query_id")
+        problems.append(named.problems[-1])
     return (None if problems else bank), problems
 
 
@@ -79,6 +71,13 @@ def bank_of(
     reader = _Reader(name, line)
     bank = reader.bank(data, topic, linked)
     return (None if reader.problems else bank), reader.problems
+
+
+def _entries(data: Any) -> Iterable[tuple[str | int, Any]] | None:
+    """What stands in an object or a list, with its keys or places; None for anything else."""
+    if isinstance(data, dict):
+        return data.items()
+    return enumerate(data) if isinstance(data, list) else None
 
 
 class _Reader(Collector):
@@ -105,41 +104,46 @@ class _Reader(Collector):
         version = data.get("format_version")
         if version not in (None, "v3"):
             self.say(("format_version",), f"format_version is {show(str(version))}", "convert the file to v3")
-        merged = self._merged(data, found)
-        nuggets: list[Nugget] = []
-        unanswerable: list[Nugget] = []
-        for one in merged.values():
-            kept = self._filtered(one, linked)
-            (nuggets if kept.answers else unanswerable).append(kept)
+        whole = self._merged(data, found)
+        nuggets = [_filtered(nugget) if linked else nugget for nugget in whole.values()]
+        kept = tuple(n for n in nuggets if n.answers)
+        lost = tuple(n for n in nuggets if not n.answers)
         header = {k: v for k, v in data.items() if k not in ("nugget_bank", "query_id")}
-        return Bank(found, tuple(nuggets), tuple(unanswerable), linked, header, tuple(self.notes), self.name)
+        return Bank(found, kept, lost, linked, header, tuple(self.notes), self.name)
 
     def _merged(self, data: Mapping[str, Any], topic: str) -> dict[str, Nugget]:
         """The nuggets by their question, before the filter; equal questions become one."""
         listed = data.get("nugget_bank")
         if listed is None and any(k in data for k in ("claim_bank", "claims")):
             listed = {}  # a bank of claims only
-        entries: Iterable[tuple[str | int, Any]]
-        if isinstance(listed, dict):
-            entries = listed.items()
-        elif isinstance(listed, list):
-            entries = enumerate(listed)
-        else:
-            there = "is missing" if listed is None else f"is {kind_of(listed)}"
-            self.say(("nugget_bank",), f"nugget_bank {there}", "give an object: question -> nugget")
+        entries = _entries(listed)
+        if entries is None:
+            state = "is missing" if listed is None else f"is {kind_of(listed)}"
+            self.say(("nugget_bank",), f"nugget_bank {state}", "give an object: question -> nugget")
             return {}
         merged: dict[str, Nugget] = {}
         for key, value in entries:
-            one = self._nugget(("nugget_bank", key), key, value, topic)
-            if one is None:
+            nugget = self._nugget(("nugget_bank", key), key, value, topic)
+            if nugget is None:
                 continue
-            if one.question in merged:
+            question = nugget.question
+            if question in merged:
                 self.note(
-                    f"the question {show(one.question)} is there more than once: its answers were put together"
+                    f"the question {show(question)} is there more than once: its answers were put together"
                 )
-                one = _merge(merged[one.question], one)
-            merged[one.question] = one
+                nugget = _merge(merged[question], nugget)
+            merged[question] = nugget
         return merged
+
+    def _text(self, at: Keys, key: str | int, data: Mapping[str, Any], what: str) -> str | None:
+        """The text of a question or an answer, which is the entry's key, too; None if there is none."""
+        text = data.get(what, key)
+        if not isinstance(text, str) or not text.strip():
+            self.say((*at, what), f"the {what} is missing or no text")
+            return None
+        if isinstance(key, str) and key != text:
+            self.note(f"the key {show(key)} is not its {what}, {show(text)}: the {what} counts")
+        return text
 
     def _nugget(self, at: Keys, key: str | int, data: Any, topic: str) -> Nugget | None:
         if not isinstance(data, dict):
@@ -148,70 +152,49 @@ class _Reader(Collector):
         if "claim" in data and "question" not in data:
             self.note(f"the claim {show(str(data['claim']))} is no question, and does not count")
             return None
-        question = data.get("question", key)
-        if not isinstance(question, str) or not question.strip():
-            self.say((*at, "question"), "the question is missing or no text")
+        question = self._text(at, key, data, "question")
+        if question is None:
             return None
-        if isinstance(key, str) and key != question:
-            self.note(f"the key {show(key)} is not its question, {show(question)}: the question counts")
         if str(data.get("query_id") or topic) != topic:
             self.note(f"the question {show(question)} names another query_id, {show(str(data['query_id']))}")
+        given = data.get("question_id")
         return Nugget(
             question=question,
             answers=self._answers((*at, "answers"), data.get("answers")),
-            aggregator=self._aggregator(at, data.get("aggregator_type")),
-            importance=self._importance(at, data.get("importance")),
-            question_id=data["question_id"]
-            if isinstance(data.get("question_id"), str)
-            else question_id(question),
+            aggregator=self._known(at, data, "aggregator_type", _AGGREGATORS, "use OR or AND"),
+            importance=self._known(at, data, "importance", _IMPORTANCE, "use vital or okay, or leave it out"),
+            question_id=given if isinstance(given, str) else question_id(question),
             extra={k: v for k, v in data.items() if k not in _OWN},
         )
 
-    def _aggregator(self, at: Keys, value: Any) -> Aggregator:
-        folded = value.upper() if isinstance(value, str) else value
-        if folded is None or (isinstance(folded, str) and folded in _AGGREGATORS):
-            return _AGGREGATORS[folded]
+    def _known(
+        self, at: Keys, data: Mapping[str, Any], key: str, known: Mapping[str | None, Any], fix: str
+    ) -> Any:
+        """The value of one of a few words; notes a problem, and takes the word for nothing, for another."""
+        value = data.get(key)
+        word = value.upper() if isinstance(value, str) and known is _AGGREGATORS else value
+        if isinstance(word, str | None) and word in known:
+            return known[word]
+        more = ", which cannot be scored" if known is _AGGREGATORS else ""
         shown = show(value) if isinstance(value, str) else kind_of(value)
-        self.say(
-            (*at, "aggregator_type"), f"aggregator_type is {shown}, which cannot be scored", "use OR or AND"
-        )
-        return "OR"
-
-    def _importance(self, at: Keys, value: Any) -> Importance | None:
-        match value:
-            case None | "":
-                return None
-            case "vital":
-                return "vital"
-            case "okay":
-                return "okay"
-        shown = show(value) if isinstance(value, str) else kind_of(value)
-        self.say((*at, "importance"), f"importance is {shown}", "use vital or okay, or leave it out")
-        return None
+        self.say((*at, key), f"{key} is {shown}{more}", fix)
+        return known[None]
 
     def _answers(self, at: Keys, data: Any) -> tuple[Answer, ...]:
-        entries: Iterable[tuple[str | int, Any]]
-        if data is None:
-            return ()
-        if isinstance(data, dict):
-            entries = data.items()
-        elif isinstance(data, list):
-            entries = enumerate(data)
-        else:
+        entries = _entries({} if data is None else data)
+        if entries is None:
             self.say(at, f"the answers are {kind_of(data)}, not an object")
             return ()
         found: dict[str, Answer] = {}
         for key, value in entries:
-            one = self._answer((*at, key), key, value)
-            if one is None:
-                continue
-            if one.text in found:
-                old = found[one.text]
-                one = Answer(one.text, _union(old.references, one.references), {**old.extra, **one.extra})
+            answer = self._answer((*at, key), key, value)
+            if answer is not None and answer.text in found:
                 self.note(
-                    f"the answer {show(one.text)} is there more than once: its documents were put together"
+                    f"the answer {show(answer.text)} is there more than once: its documents were put together"
                 )
-            found[one.text] = one
+                answer = _together(found[answer.text], answer)
+            if answer is not None:
+                found[answer.text] = answer
         return tuple(found.values())
 
     def _answer(self, at: Keys, key: str | int, data: Any) -> Answer | None:
@@ -220,19 +203,15 @@ class _Reader(Collector):
         if not isinstance(data, dict):
             self.say(at, f"the answer is {kind_of(data)}, not an object")
             return None
-        text = data.get("answer", key)
-        if not isinstance(text, str) or not text.strip():
-            self.say((*at, "answer"), "the answer is missing or no text")
+        text = self._text(at, key, data, "answer")
+        if text is None:
             return None
-        if isinstance(key, str) and key != text:
-            self.note(f"the key {show(key)} is not its answer, {show(text)}: the answer counts")
         listed = data.get("references")
-        if listed is not None and not isinstance(listed, list):
-            self.say((*at, "references"), f"references is {kind_of(listed)}, not a list")
+        if listed is not None and not self.is_list((*at, "references"), listed, "references"):
             listed = None
         references = [self._reference((*at, "references", i), r) for i, r in enumerate(listed or [])]
         extra = {k: v for k, v in data.items() if k not in ("answer", "references")}
-        return Answer(text, _union((), tuple(r for r in references if r is not None)), extra)
+        return _together(Answer(text), Answer(text, tuple(r for r in references if r is not None), extra))
 
     def _reference(self, at: Keys, data: Any) -> Reference | None:
         name = data.get("doc_id") if isinstance(data, dict) else data
@@ -242,39 +221,32 @@ class _Reader(Collector):
         extra = {k: v for k, v in data.items() if k != "doc_id"} if isinstance(data, dict) else {}
         return Reference(name, extra)
 
-    def _filtered(self, one: Nugget, linked: bool) -> Nugget:
-        kept = tuple(a for a in one.answers if a.references or not linked)
-        wrong = tuple(a for a in one.answers if not a.references and linked)
-        return Nugget(one.question, kept, one.aggregator, one.importance, wrong, one.question_id, one.extra)
+
+def _filtered(nugget: Nugget) -> Nugget:
+    """The load filter: answers that no document attests do not count."""
+    kept = tuple(a for a in nugget.answers if a.references)
+    return replace(nugget, answers=kept, wrong=tuple(a for a in nugget.answers if not a.references))
 
 
-def _union(first: tuple[Reference, ...], second: tuple[Reference, ...]) -> tuple[Reference, ...]:
-    """References of both; one that says nothing new is left out."""
-    out = list(first)
-    for one in second:
-        if not any(o.doc_id == one.doc_id and o.extra == one.extra for o in out):
-            out.append(one)
-    return tuple(out)
+def _together(first: Answer, second: Answer) -> Answer:
+    """Two answers with the same text: the references of both, without one that says nothing new."""
+    references: list[Reference] = []
+    for reference in (*first.references, *second.references):
+        if reference not in references:
+            references.append(reference)
+    return Answer(first.text, tuple(references), {**first.extra, **second.extra})
 
 
 def _merge(first: Nugget, second: Nugget) -> Nugget:
     """Two nuggets with the same question: the first aggregator and the last importance count."""
     answers = {a.text: a for a in first.answers}
     for a in second.answers:
-        old = answers.get(a.text)
-        answers[a.text] = (
-            a
-            if old is None
-            else Answer(a.text, _union(old.references, a.references), {**old.extra, **a.extra})
-        )
-    return Nugget(
-        first.question,
-        tuple(answers.values()),
-        first.aggregator,
-        second.importance or first.importance,
-        (),
-        first.question_id,
-        {**first.extra, **second.extra},
+        answers[a.text] = _together(answers[a.text], a) if a.text in answers else a
+    return replace(
+        first,
+        answers=tuple(answers.values()),
+        importance=second.importance or first.importance,
+        extra={**first.extra, **second.extra},
     )
 
 
@@ -292,20 +264,20 @@ def as_v3(bank: Bank) -> dict[str, Any]:
     }
 
 
-def _nugget_json(one: Nugget, topic: str) -> dict[str, Any]:
+def _nugget_json(nugget: Nugget, topic: str) -> dict[str, Any]:
     return {
-        "question": one.question,
+        "question": nugget.question,
         "answers": {
             a.text: {
                 "answer": a.text,
                 "references": [{"doc_id": r.doc_id, **r.extra} for r in a.references],
                 **a.extra,
             }
-            for a in (*one.answers, *one.wrong)
+            for a in (*nugget.answers, *nugget.wrong)
         },
-        "question_id": one.question_id or question_id(one.question),
-        "aggregator_type": one.aggregator,
-        **({} if one.importance is None else {"importance": one.importance}),
+        "question_id": nugget.question_id or question_id(nugget.question),
+        "aggregator_type": nugget.aggregator,
+        **({} if nugget.importance is None else {"importance": nugget.importance}),
         "query_id": topic,
-        **one.extra,
+        **nugget.extra,
     }

@@ -1,9 +1,25 @@
-"""A report as a value, from one JSON value of any form, and in the one form that we write."""
+"""Reports in every form that is in use, read into one class, and written in the one form that we write.
+
+===================  ===========================================================================================
+form                 shape
+===================  ===========================================================================================
+current              ``metadata``, ``responses`` of ``text`` and ``citations`` (ids, or an object id -> number)
+TREC RAG             ``answer`` for ``responses``, ``narrative_id`` for ``topic_id``, citations as positions (from
+                     0) in ``references``
+TREC RAG 2024        the same with ``run_id`` and ``topic_id`` beside ``answer``, without ``metadata``
+old                  ``request_id``, ``run_id``, ``sentences``
+reference reports    ``request_id`` and ``report``, a list of ``[text, [ids]]`` pairs
+===================  ===========================================================================================
+
+The citation styles may even be mixed within a report. Nothing here raises for what a participant can write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from evaluator.argue.formats.citations import (
@@ -13,14 +29,17 @@ from evaluator.argue.formats.citations import (
     named,
     references_of,
     sentence_of,
-    texts_of,
     topic_id,
 )
-from evaluator.argue.formats.lines import parse
+from evaluator.argue.formats.lines import line_of, parse, parse_lines
 from evaluator.argue.models import Document, Sentence
 from evaluator.codes import CODES
+from evaluator.findings import Log
+from evaluator.formats.lines import reporting
 from schemas.jsonl import kind_of
 
+MAX_LINE = 32 << 20  # a report may carry its documents
+MAX_BROKEN = 1_000
 MAX_SENTENCES = 5_000
 KEYS = ("responses", "answer", "sentences", "report")
 REFERENCE_RUN = "reference"  # the run id of reference reports, which have none
@@ -55,43 +74,81 @@ class Report:
 
     @classmethod
     def model_validate(cls, data: Any) -> Report:
-        """The report in one object of any accepted form. Raises :class:`ValueError` that lists every problem."""
-        return report_of(data)
+        """The report in one JSON object of any accepted form.
+
+        Raises:
+            ValueError: lists everything that is an error, with the codes of the findings.
+        """
+        problems: list[str] = []
+
+        def say(code: str, message: str) -> None:
+            if CODES[code].severity == "error":
+                problems.append(f"{code}: {message}")
+
+        report = parse_report(data, say)
+        if problems or report is None:
+            raise ValueError("; ".join(problems[:50]) or "no report")
+        return report
 
     @classmethod
     def model_validate_json(cls, text: str | bytes) -> Report:
         """The same, from one line of a file."""
-        return report_from_json(text)
+        try:
+            line = parse(0, text.encode() if isinstance(text, str) else text)
+        except UnicodeEncodeError:
+            raise ValueError("F301: the text has half of a surrogate pair") from None
+        if line.code:
+            raise ValueError(f"{line.code}: {line.reason}")
+        return cls.model_validate(line.value)
 
     def model_dump(self) -> dict[str, Any]:
-        """The report in the one form that we write."""
+        """The report as JSON data, in the one form that we write."""
         return as_json(self)
 
 
-def report_of(data: Any) -> Report:
-    """The report in one object. Raises :class:`ValueError` that lists everything that is an error."""
-    problems: list[str] = []
+def read_reports(
+    path: Path, log: Log, *, max_bytes: int | None = None, follow: bool = False
+) -> Iterator[Report]:
+    """The reports of a JSON Lines file, plain or gzip.
 
-    def say(code: str, message: str) -> None:
-        if CODES[code].severity == "error":
-            problems.append(f"{code}: {message}")
+    A line with an error in its form yields what could be read of it, if it has a topic and sentences at all; the log
+    is invalid then. Topics, limits and tracks are checked by :mod:`evaluator.argue.formats.checking`.
 
-    report = parse_report(data, say)
-    if problems or report is None:
-        raise ValueError("; ".join(problems[:50]) or "no report")
-    return report
+    Args:
+        path: the file.
+        log: takes every finding about the form.
+        max_bytes: the most that is read, unpacked; None is no limit.
+        follow: the file may be a link, because whoever reads it has named it.
+    """
+    broken = found = number = 0
+    with reporting(log, max_bytes):
+        for line in parse_lines(path, max_line=MAX_LINE, max_bytes=max_bytes, follow=follow):
+            number = line.number
+            if line.bom:
+                log.add("F331", 1, "the file begins with a byte order mark")
+            report = None
+            if line.code:
+                log.add(line.code, number, line.reason)
+            else:
+                report = parse_report(line.value, partial(_note, log, number, line.value), number)
+            if report is not None:
+                found += 1
+                yield report
+                continue
+            broken += 1
+            if broken >= MAX_BROKEN and not found:
+                log.add("F335", number, f"none of the first {broken:,} lines is a report")
+                break
+        if not number:
+            log.add("F001", None, "the file holds no report")
+    log.lines = number
 
 
-def report_from_json(text: str | bytes) -> Report:
-    """The report in one line. Raises :class:`ValueError`."""
-    try:
-        raw = text.encode() if isinstance(text, str) else text
-    except UnicodeEncodeError:
-        raise ValueError("F301: the text has half of a surrogate pair") from None
-    line = parse(0, raw)
-    if line.code:
-        raise ValueError(f"{line.code}: {line.reason}")
-    return report_of(line.value)
+def _note(log: Log, line: int, data: Any, code: str, message: str) -> None:
+    """Add a finding under the topic that the line names, as far as it names one."""
+    metadata = data.get("metadata") if isinstance(data, dict) else None
+    topic = topic_id(metadata, lambda *_: None) if isinstance(metadata, dict) else None
+    log.add(code, line, message, None if topic is None else topic.encode())
 
 
 def parse_report(data: Any, say: Say, line: int | None = None) -> Report | None:
@@ -131,7 +188,8 @@ def parse_report(data: Any, say: Say, line: int | None = None) -> Report | None:
         rows = rows[:MAX_SENTENCES]
     reader = Citations(references, say)
     sentences = [sentence_of(row, i, key == "report", reader, say) for i, row in enumerate(rows, 1)]
-    collections = metadata.get("collection_ids")
+    listed = metadata.get("collection_ids")
+    collections = listed if isinstance(listed, list) else []
     return Report(
         topic_id=topic,
         run_id=run,
@@ -140,7 +198,7 @@ def parse_report(data: Any, say: Say, line: int | None = None) -> Report | None:
         metadata=metadata,
         references=references,
         documents=documents_of(data, say),
-        collection_ids=texts_of(collections),
+        collection_ids=tuple(c for c in collections if isinstance(c, str)),
         style="mixed" if len(reader.styles) > 1 else next(iter(reader.styles), "none"),
         key=key or KEYS[0],
         line=line,
@@ -168,23 +226,29 @@ def as_json(report: Report, *, style: Style = "list", key: str = "responses") ->
     if style == "index":
         references = list(dict.fromkeys([*references, *report.cited]))
     place = {name: i for i, name in reversed(list(enumerate(references)))}
-    rows: list[dict[str, Any]] = []
-    for s in report.sentences:
-        cited: Any = list(s.citations)
-        if style == "scores":
-            cited = {d: s.scores[d] for d in s.citations}
-        elif style == "index":
-            cited = [place[d] for d in s.citations]
-        rows.append({"text": s.text, "citations": cited})
+    cited: dict[Style, Callable[[Sentence], Any]] = {
+        "list": lambda s: list(s.citations),
+        "scores": lambda s: {d: s.scores[d] for d in s.citations},
+        "index": lambda s: [place[d] for d in s.citations],
+    }
+    rows = [{"text": s.text, "citations": cited[style](s)} for s in report.sentences]
     head = {"team_id": report.team_id, "run_id": report.run_id, "topic_id": report.topic_id}
     rest = {k: v for k, v in report.metadata.items() if k not in head}
     out: dict[str, Any] = {"metadata": head | rest, key: rows, "references": references}
     if report.documents:
-        out["documents"] = {d.id: carried(d) for d in report.documents.values()}
+        out["documents"] = {
+            d.id: {"id": d.id, "text": d.text, **({"title": d.title} if d.title else {})}
+            for d in report.documents.values()
+        }
     return out
 
 
-def carried(document: Document) -> dict[str, str]:
-    """A document as reports carry it for TREC AutoJudge."""
-    out = {"id": document.id, "text": document.text}
-    return out | {"title": document.title} if document.title else out
+def write_reports(
+    reports: Sequence[Report], path: Path, *, style: Style = "list", key: str = "responses"
+) -> None:
+    """Write reports as JSON Lines, all in one citation style (``list`` if one of them lacks scores)."""
+    if any(d not in s.scores for r in reports for s in r.sentences for d in s.citations):
+        style = "list" if style == "scores" else style
+    with path.open("wb") as file:
+        for report in reports:
+            file.write(line_of(as_json(report, style=style, key=key)))

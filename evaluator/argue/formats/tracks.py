@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import schemas
+from evaluator.argue.formats.lines import refused
 from evaluator.errors import EvaluatorError
 
 # category -> the finding that reports it
@@ -88,10 +89,10 @@ def track(name: str) -> Track:
             near,
             usage=True,
         )
-    doc = schemas.load_json(path, max_bytes=1 << 20)
-    problems = [str(p) for p in doc.problems] or _wrong(doc.data)
+    doc = schemas.load_json(path, path.name, max_bytes=1 << 20)
+    problems = list(doc.problems) or schemas.validate(doc, "argue-track")
     if problems:
-        raise EvaluatorError(f"the track {path.name} cannot be used", "; ".join(problems))
+        raise refused(f"the track {path.name} cannot be used", problems)
     return _track(path.stem, doc.data)
 
 
@@ -102,76 +103,22 @@ def _shipped() -> dict[str, dict[str, Any]]:
     return found
 
 
-_NUMBER = (int, type(None))
-_FIELDS: dict[str, tuple[type, ...]] = {
-    "title": (str,),
-    "sentences": (str,),
-    "citations": (list,),
-    "metadata": (list,),
-    "recommended": (list,),
-    "references": (str,),
-    "max_references": _NUMBER,
-    "max_citations": _NUMBER,
-    "length": (dict, type(None)),
-    "document_pattern": (str, type(None)),
-    "run_id_length": _NUMBER,
-    "narrative": (bool,),
-    "warnings": (list,),
-}
-
-
-def _wrong(data: Any) -> list[str]:
-    """Everything wrong with an organiser's track."""
-    if not isinstance(data, dict):
-        return ["it is not an object"]
-    found = [f"it has an unknown key {schemas.show(k)}" for k in data if k not in _FIELDS]
-    for key, types in _FIELDS.items():
-        if key not in data:
-            found.append(f"it lacks {key}")
-        elif not isinstance(data[key], types) or (isinstance(data[key], bool) and bool not in types):
-            found.append(f"{key} has the wrong type")
-        elif isinstance(data[key], list) and not all(isinstance(v, str) for v in data[key]):
-            found.append(f"{key} has to be a list of text")
-    if found:
-        return found
-    if data["sentences"] not in ("responses", "answer"):
-        found.append("sentences has to be responses or answer")
-    if not data["citations"] or not set(data["citations"]) <= {"list", "scores", "index"}:
-        found.append("citations has to name list, scores or index")
-    if data["references"] not in ("retrieved", "cited", "unchecked"):
-        found.append("references has to be retrieved, cited or unchecked")
-    if unknown := sorted(set(data["warnings"]) - set(CATEGORIES)):
-        found.append(f"warnings has the unknown {', '.join(schemas.show(u) for u in unknown)}")
-    length = data["length"] or {"unit": "words", "limit": "request"}
-    limit = length.get("limit")
-    if length.get("unit") not in ("characters", "words") or not (
-        limit == "request" or (isinstance(limit, int) and not isinstance(limit, bool) and limit > 0)
-    ):
-        found.append('length has to be like {"unit": "words", "limit": 250}, or with the limit "request"')
-    try:
-        re.compile(data["document_pattern"] or "")
-    except (re.error, RecursionError, OverflowError):
-        found.append("document_pattern is not a regular expression")
-    return found
-
-
 def _track(name: str, data: Mapping[str, Any]) -> Track:
+    """The track of checked data. Raises :class:`EvaluatorError` for a pattern that is no regular expression."""
     length = data["length"] or {"unit": "characters", "limit": "request"}
     pattern = data["document_pattern"]
+    try:
+        compiled = None if pattern is None else re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        what = "document_pattern is not a regular expression"
+        raise EvaluatorError(f"the track {name}.json cannot be used", what) from None
+    tuples: dict[str, Any] = {key: tuple(data[key]) for key in ("citations", "metadata", "recommended")}
     return Track(
+        **{k: data[k] for k in data if k not in ("length", "document_pattern", "warnings", *tuples)},
+        **tuples,
         name=name,
-        title=data["title"],
-        sentences=data["sentences"],
-        citations=tuple(data["citations"]),
-        metadata=tuple(data["metadata"]),
-        recommended=tuple(data["recommended"]),
-        references=data["references"],
-        max_references=data["max_references"],
-        max_citations=data["max_citations"],
         length_unit=length["unit"],
         length_limit=None if length["limit"] == "request" else length["limit"],
-        document_pattern=None if pattern is None else re.compile(pattern),
-        run_id_length=data["run_id_length"],
-        narrative=data["narrative"],
+        document_pattern=compiled,
         warnings=frozenset(data["warnings"]),
     )

@@ -97,9 +97,6 @@ class HumanJudge:
             )
         return Verdict(said)
 
-    def prepare(self, questions: Iterable[Question]) -> None:
-        """Nothing to prepare."""
-
     def identity(self) -> Mapping[str, Any]:
         """The judgments themselves."""
         votes = {"\0".join(k): v for k, v in self._votes.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -82,9 +82,6 @@ class LexicalJudge:
     def forget(self) -> None:
         """Work everything out anew from here on."""
         self._known.clear()
-
-    def prepare(self, questions: Iterable[Question]) -> None:
-        """Nothing to prepare."""
 
     def identity(self) -> Mapping[str, Any]:
         """The model and the weights."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -82,9 +82,6 @@ class ModelJudge:
     def _parameters(self) -> dict[str, Any]:
         return {k: v for k, v in self.chat.parameters.items() if v is not None}
 
-    def prepare(self, questions: Iterable[Question]) -> None:
-        """Nothing to prepare."""
-
     def identity(self) -> Mapping[str, Any]:
         """Model, prompts and parameters; never the endpoint."""
         return {
@@ -151,9 +148,6 @@ class Estimating:
                 self._seen.add(key)
                 self._characters += sum(len(m["content"]) for m in messages)
         return Verdict(question.type in (T.REQUIRES_CITATION, T.NEGATIVE_ASSERTION))
-
-    def prepare(self, questions: Iterable[Question]) -> None:
-        """Nothing to prepare."""
 
     def identity(self) -> Mapping[str, Any]:
         """Nobody."""

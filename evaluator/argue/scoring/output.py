@@ -12,20 +12,18 @@ ranking        ``topic Q0 run rank value measure``                              
 jsonl          ``{"run_id", "topic_id", "measure", "value"}``                   the same
 =============  ===============================================================  ==========================================
 
-None of these formats has room for a remark, so :func:`write_about` puts one beside them.
+None of these formats has space for a remark, so :func:`about` is written next to each.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluator.argue.formats.lookup import Lookup
-from evaluator.argue.formats.report import Report, as_json, carried
-from evaluator.argue.formats.writing import line_of
-from evaluator.argue.models import COMPAT, Bank
+from evaluator.argue.formats.lines import line_of
+from evaluator.argue.models import COMPAT
 from evaluator.argue.scoring.explaining import policy
 from evaluator.argue.scoring.runs import Row, RunScores
 from evaluator.errors import EvaluatorError
@@ -51,32 +49,28 @@ def leaderboard_rows(runs: Iterable[RunScores]) -> list[Row]:
     ]
 
 
-def _ranking(rows: Sequence[Row]) -> list[str]:
+# format -> its line; `ranking` and `jsonl` are written by functions of their own
+_LINES = {
+    "ir_measures": "{run} {topic} {measure} {value!r}\n",
+    "tot": "{run} {measure} {topic} {value!r}\n",
+    "trec_eval": "{measure} {topic} {value!r}\n",
+    "rag4reports": "{topic} {run} {measure} {value!r}\n",
+    "ranking": "{topic} Q0 {run} {rank} {value!r} {measure}\n",
+}
+FORMATS = (*_LINES, "jsonl")
+
+
+def _ranked(rows: Sequence[Row]) -> Iterator[tuple[int, Row]]:
+    """The rows with their rank, board by board: 1 is the highest value, equal ones are ordered by the run's name."""
     boards: dict[tuple[str, str], list[Row]] = {}
     for r in rows:
         boards.setdefault((r.measure, r.topic), []).append(r)
-    return [
-        f"{_word(r.topic)} Q0 {_word(r.run)} {rank} {r.value!r} {r.measure}\n"
-        for board in boards.values()
-        for rank, r in enumerate(sorted(board, key=lambda r: (-r.value, r.run)), 1)
-    ]
+    for board in boards.values():
+        yield from enumerate(sorted(board, key=lambda r: (-r.value, r.run)), 1)
 
 
-def _jsonl(rows: Sequence[Row]) -> list[str]:
-    return [
-        line_of({"run_id": r.run, "topic_id": r.topic, "measure": r.measure, "value": r.value}).decode()
-        for r in rows
-    ]
-
-
-FORMATS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
-    "ir_measures": lambda rows: [f"{_word(r.run)} {_word(r.topic)} {r.measure} {r.value!r}\n" for r in rows],
-    "tot": lambda rows: [f"{_word(r.run)} {r.measure} {_word(r.topic)} {r.value!r}\n" for r in rows],
-    "trec_eval": lambda rows: [f"{r.measure} {_word(r.topic)} {r.value!r}\n" for r in rows],
-    "rag4reports": lambda rows: [f"{_word(r.topic)} {_word(r.run)} {r.measure} {r.value!r}\n" for r in rows],
-    "ranking": _ranking,
-    "jsonl": _jsonl,
-}
+def _json_line(r: Row) -> str:
+    return line_of({"run_id": r.run, "topic_id": r.topic, "measure": r.measure, "value": r.value}).decode()
 
 
 def leaderboard(runs: Sequence[RunScores], form: str) -> str:
@@ -89,7 +83,14 @@ def leaderboard(runs: Sequence[RunScores], form: str) -> str:
         raise EvaluatorError(
             "the format trec_eval holds one run a file", f"there are {len(runs)} runs", usage=True
         )
-    return "".join(FORMATS[form](leaderboard_rows(runs)))
+    rows = leaderboard_rows(runs)
+    if form == "jsonl":
+        return "".join(map(_json_line, rows))
+    numbered = _ranked(rows) if form == "ranking" else enumerate(rows)
+    return "".join(
+        _LINES[form].format(**r._asdict() | {"run": _word(r.run), "topic": _word(r.topic)}, rank=rank)
+        for rank, r in numbered
+    )
 
 
 def about(runs: Iterable[RunScores], judge: Any = None) -> dict[str, Any]:
@@ -110,49 +111,21 @@ def about(runs: Iterable[RunScores], judge: Any = None) -> dict[str, Any]:
 
 
 def write_scores(runs: Sequence[RunScores], path: Path, *, judge: Any = None) -> list[Path]:
-    """Write a scores file and, beside it, ``.about.json``. Returns the paths."""
-    path.write_text(scores_tsv(runs), encoding="utf-8")
-    return [path, write_about(runs, path, judge=judge)]
+    """Write a scores file and, next to it, ``.about.json``. Returns the paths."""
+    return _write(path, scores_tsv(runs), about(runs, judge))
 
 
 def write_leaderboard(runs: Sequence[RunScores], path: Path, form: str, *, judge: Any = None) -> list[Path]:
-    """Write a leaderboard and, beside it, ``.about.json``. Returns the paths. Raises as :func:`leaderboard`."""
-    path.write_text(leaderboard(runs, form), encoding="utf-8")
-    return [path, write_about(runs, path, judge=judge)]
+    """Write a leaderboard and, next to it, ``.about.json``. Returns the paths. Raises as :func:`leaderboard`."""
+    return _write(path, leaderboard(runs, form), about(runs, judge))
 
 
-def write_about(runs: Sequence[RunScores], path: Path, *, judge: Any = None) -> Path:
-    """Write what :func:`about` says beside ``path``, and return where."""
+def _write(path: Path, text: str, about: Any) -> list[Path]:
+    path.write_text(text, encoding="utf-8")
     target = path.with_name(path.name + ".about.json")
-    text = json.dumps(about(runs, judge), indent=2, ensure_ascii=False, allow_nan=False)
-    target.write_text(text + "\n", encoding="utf-8")
-    return target
-
-
-# --- for TREC AutoJudge --------------------------------------------------------------------------------------
-
-
-def autojudge_report(report: Report, lookup: Lookup) -> dict[str, Any]:
-    """The report with the cited documents that the look-up has under ``documents``, as AutoJudge's judges read it."""
-    documents = {d: carried(found) for d in report.cited if (found := lookup.get(d)) is not None}
-    return as_json(report) | {"documents": documents}
-
-
-def write_autojudge_reports(reports: Iterable[Report], lookup: Lookup, path: Path) -> None:
-    """Write reports with their documents, one a line."""
-    with path.open("wb") as file:
-        for report in reports:
-            file.write(line_of(autojudge_report(report, lookup)))
-
-
-def qrels(banks: Iterable[Bank]) -> str:
-    """``topic 0 document grade`` of the documents that attest an answer: 2 for a vital nugget's, else 1."""
-    lines = []
-    for bank in banks:
-        for doc_id, pairs in sorted(bank.by_document.items()):
-            grade = 2 if any(n.importance == "vital" for n, _ in pairs) else 1
-            lines.append(f"{_word(bank.topic_id)} 0 {_word(doc_id)} {grade}\n")
-    return "".join(lines)
+    said = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
+    target.write_text(said + "\n", encoding="utf-8")
+    return [path, target]
 
 
 def _cell(text: str) -> str:

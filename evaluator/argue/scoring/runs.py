@@ -1,8 +1,4 @@
-"""The measures of a run over its topics: sums, ``_micro`` (ratio of the sums) and ``_macro`` (mean of the topics).
-
-``f1_micro`` is the harmonic mean of the two micro shares; ``f1_macro`` is the mean of the topics' f1, not the harmonic mean
-of the macro shares. ``character_count`` has a median and a maximum over the reports there are.
-"""
+"""The measures of a run over its topics, in the order of a scores file (see :mod:`evaluator.argue.scoring.measures`)."""
 
 from __future__ import annotations
 
@@ -11,23 +7,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evaluator.argue.models import COMPAT, Bank, JudgedReport
-from evaluator.argue.scoring.means import mean, median
-from evaluator.argue.scoring.topic import (
-    COUNTS,
-    F1S,
-    NEGATION_COUNTS,
-    NEGATION_F1S,
-    NEGATION_SHARES,
-    SHARES,
-    STRICT_COUNTS,
-    STRICT_F1S,
-    STRICT_SHARES,
+from evaluator.argue.scoring.measures import (
+    ARGUE,
+    LENGTH,
     Options,
-    TopicScores,
-    no_report,
-    score_topic,
+    mean,
+    median,
+    topic_measures,
     with_shares,
 )
+from evaluator.argue.scoring.topic import TopicScores, no_report, score_topic
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
 
@@ -69,13 +58,6 @@ class RunScores:
                 yield Row(self.run, topic, name, scores.values[name])
 
 
-def topic_measures(options: Options) -> list[str]:
-    """The measures of a topic, in their order: those of Auto-ARGUE, then the groups of our own that are on."""
-    names = [COUNTS[0], "character_count", *COUNTS[1:], *SHARES, *F1S]
-    names += [*STRICT_COUNTS, *STRICT_SHARES, *STRICT_F1S] if options.strict else []
-    return names + ([*NEGATION_COUNTS, *NEGATION_SHARES, *NEGATION_F1S] if options.negation else [])
-
-
 def score_run(
     judged: Iterable[JudgedReport],
     banks: Mapping[str, Bank],
@@ -83,10 +65,16 @@ def score_run(
     *,
     run: str | None = None,
 ) -> RunScores:
-    """The measures of one run. ``run`` names a run that may have no report at all.
+    """The measures of one run over the topics that have at least one nugget.
 
-    Raises :class:`EvaluatorError` for reports of several runs, for a topic that is there twice, and for judgments that
-    are refused. Topics are those of ``banks`` with at least one nugget.
+    Args:
+        judged: its reports with their judgments.
+        banks: the nuggets by topic.
+        options: how judgments become scores; the default options without.
+        run: names a run that may have no report at all.
+
+    Raises:
+        EvaluatorError: reports are of several runs, a topic is there twice, or judgments are refused.
     """
     options = options or Options()
     scored: dict[str, TopicScores] = {}
@@ -129,24 +117,15 @@ def score_runs(
 def overall(topics: Iterable[TopicScores], options: Options) -> dict[str, float]:
     """The row ``all`` from the topics, in the order of a scores file."""
     found = list(topics)
-    sums = {name: _sum(found, name) for name in COUNTS}
-    lengths = [t.values["character_count"] for t in found if t.answered]
-    out = dict(sums)
-    out["character_count_median"] = median(lengths)
-    out["character_count_max"] = max(lengths, default=0.0)
-    groups: list[tuple[tuple[str, ...], Mapping[str, object], Mapping[str, object]]] = [((), SHARES, F1S)]
-    groups += [(STRICT_COUNTS, STRICT_SHARES, STRICT_F1S)] if options.strict else []
-    groups += [(NEGATION_COUNTS, NEGATION_SHARES, NEGATION_F1S)] if options.negation else []
-    for counts, _, _ in groups:
-        sums |= {name: _sum(found, name) for name in counts}
+    sums = {n: float(sum(t.values[n] for t in found)) for g in options.groups for n in g.counts}
     micro = with_shares(sums, options)
-    for counts, shares, f1s in groups:
-        out |= {name: sums[name] for name in counts}
-        for name in (*shares, *f1s):
+    lengths = [t.values[LENGTH] for t in found if t.answered]
+    out: dict[str, float] = {}
+    for group in options.groups:
+        out |= {name: sums[name] for name in group.counts}
+        if group is ARGUE:
+            out |= {f"{LENGTH}_median": median(lengths), f"{LENGTH}_max": max(lengths, default=0.0)}
+        for name in group.ratios:
             out[f"{name}_micro"] = micro[name]
             out[f"{name}_macro"] = mean([t.values[name] for t in found])
     return out
-
-
-def _sum(topics: list[TopicScores], name: str) -> float:
-    return float(sum(t.values[name] for t in topics))

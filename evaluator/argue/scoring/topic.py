@@ -1,32 +1,9 @@
 """The measures of one report on one topic, from stored judgments and nuggets alone, with the reason for everything.
 
 A cited sentence: a citation of an irrelevant document earns no nugget; one that does not support the sentence is a
-penalty; one that is both is asked for nuggets, each of which is rewarded once. A sentence without citations is
-penalised if it requires one and says so for the first time. Penalties enlarge denominators, they are never subtracted.
-
-===============================================  ===============================================================
-measure                                          value
-===============================================  ===============================================================
-sentences                                        how many there are
-character_count                                  the lengths of the sentences, without blanks between them
-sentences_with_citations_or_requiring_citations  with a citation, or (first instance) missing one
-correctly_cited_sentences                        with citations, all of which support the sentence
-sentences_missing_citation                       without citations, requiring one
-first_instance_sentences_missing_citation        those of them that say it for the first time
-nuggets, nuggets_weighted                        nuggets that count, and their weights (vital 2, others 1)
-correct_nuggets, correct_nuggets_weighted        those that the report answers: one answer for OR, all for AND
-citations                                        distinct documents per sentence, added up
-relevant_citations, supporting_citations         those of relevant documents; those that support their sentence
-citation_relevance, citation_support             relevant and supporting citations / citations
-sentence_support                                 correctly_cited_sentences / sentences_with_citations_or_...
-nugget_coverage, nugget_coverage_weighted        correct nuggets / nuggets
-f1, f1_weighted                                  harmonic mean of sentence_support and nugget_coverage
-===============================================  ===============================================================
-
-Every x/0 is 0. Source: the description of Auto-ARGUE and its published scores; see docs/reference/argue.md.
-Two groups of our own are there when asked for, under names of their own: ``strict`` (a nugget of type OR does not count
-if any sentence gives an answer that was kept out of it) and ``negation`` (sentences that say that something is not known
-are rewarded if an unanswerable question confirms that, and penalised if none does).
+penalty; one that is both relevant and supporting is asked for nuggets, each of which is rewarded once. A sentence without
+citations is penalised if it requires one and says so for the first time. Penalties enlarge denominators, they are never
+subtracted. The measures themselves, and their sources, are in :mod:`evaluator.argue.scoring.measures`.
 """
 
 from __future__ import annotations
@@ -35,83 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from evaluator.argue.formats.requests import character_count, refused
-from evaluator.argue.formats.validating import validate_judgments
+from evaluator.argue.formats.judgments import validate_judgments
+from evaluator.argue.formats.lines import refused
+from evaluator.argue.formats.requests import character_count
 from evaluator.argue.models import DEFAULTS, Bank, JudgedReport, JudgmentType, Nugget, Segment
-from evaluator.argue.scoring.means import harmonic, ratio
+from evaluator.argue.scoring.measures import LENGTH, Options, with_shares
 
 T = JudgmentType
-Credit = Literal["citation", "sentence", "none"]
-
-COUNTS = (
-    "sentences",
-    "sentences_with_citations_or_requiring_citations",
-    "correctly_cited_sentences",
-    "sentences_missing_citation",
-    "first_instance_sentences_missing_citation",
-    "nuggets",
-    "nuggets_weighted",
-    "correct_nuggets",
-    "correct_nuggets_weighted",
-    "citations",
-    "relevant_citations",
-    "supporting_citations",
-)
-# share -> (count above, count below)
-SHARES: Mapping[str, tuple[str, str]] = {
-    "citation_relevance": ("relevant_citations", "citations"),
-    "citation_support": ("supporting_citations", "citations"),
-    "sentence_support": ("correctly_cited_sentences", "sentences_with_citations_or_requiring_citations"),
-    "nugget_coverage": ("correct_nuggets", "nuggets"),
-    "nugget_coverage_weighted": ("correct_nuggets_weighted", "nuggets_weighted"),
-}
-F1S: Mapping[str, tuple[str, str]] = {
-    "f1": ("sentence_support", "nugget_coverage"),
-    "f1_weighted": ("sentence_support", "nugget_coverage_weighted"),
-}
-STRICT_COUNTS = ("correct_nuggets_strict", "correct_nuggets_strict_weighted")
-STRICT_SHARES: Mapping[str, tuple[str, str]] = {
-    "nugget_coverage_strict": ("correct_nuggets_strict", "nuggets"),
-    "nugget_coverage_strict_weighted": ("correct_nuggets_strict_weighted", "nuggets_weighted"),
-}
-STRICT_F1S: Mapping[str, tuple[str, str]] = {
-    "f1_strict": ("sentence_support", "nugget_coverage_strict"),
-    "f1_strict_weighted": ("sentence_support", "nugget_coverage_strict_weighted"),
-}
-NEGATION_COUNTS = (
-    "negative_assertions",
-    "confirmed_negative_assertions",
-    "unanswerable_nuggets",
-    "confirmed_unanswerable_nuggets",
-    "rewarded_sentences_negation",
-    "scored_sentences_negation",
-    "correct_nuggets_negation",
-    "nuggets_negation",
-)
-NEGATION_SHARES: Mapping[str, tuple[str, str]] = {
-    "sentence_support_negation": ("rewarded_sentences_negation", "scored_sentences_negation"),
-    "nugget_coverage_negation": ("correct_nuggets_negation", "nuggets_negation"),
-}
-NEGATION_F1S: Mapping[str, tuple[str, str]] = {
-    "f1_negation": ("sentence_support_negation", "nugget_coverage_negation"),
-}
-
-
-@dataclass(frozen=True)
-class Options:
-    """How judgments become scores.
-
-    ``credit``: a match counts if the document of its judgment supports the sentence (``citation``), if all cited
-    documents do (``sentence``), or always (``none``). ``missing``: a topic that has nuggets but no report is scored 0
-    (``penalize``) or left out (``ignore``). ``incomplete``: a sentence without its judgments is refused, or takes their
-    defaults. ``strict`` and ``negation`` add those groups of measures.
-    """
-
-    credit: Credit = "citation"
-    missing: Literal["penalize", "ignore"] = "penalize"
-    incomplete: Literal["refuse", "default"] = "refuse"
-    strict: bool = False
-    negation: bool = False
 
 
 class Effect(NamedTuple):
@@ -157,38 +64,29 @@ class TopicScores:
 def score_topic(judged: JudgedReport, bank: Bank, options: Options | None = None) -> TopicScores:
     """The measures of one judged report.
 
-    Raises :class:`evaluator.errors.EvaluatorError` if judgments are missing or wrong and ``incomplete`` is ``refuse``.
+    Args:
+        judged: the report with its judgments.
+        bank: the nuggets of its topic.
+        options: how judgments become scores; the default options without.
+
+    Raises:
+        EvaluatorError: judgments are missing or wrong, and ``incomplete`` is ``refuse``.
     """
     options = options or Options()
     if options.incomplete == "refuse":
         _refuse_incomplete(judged, bank, options)
-    tally = _Tally(bank, options)
-    sentences = tuple(tally.sentence(i, s) for i, s in enumerate(judged.segments, 1))
-    nuggets = tuple(tally.nugget(n) for n in bank.nuggets)
-    tally.finish(nuggets)
-    counts = tally.counts
-    counts["character_count"] = character_count([s.text for s in judged.segments])
-    return TopicScores(bank.topic_id, with_shares(counts, options), sentences, nuggets)
+    report = _Report(bank, options)
+    sentences = tuple(report.sentence(i, s) for i, s in enumerate(judged.segments, 1))
+    nuggets = tuple(report.nugget(n) for n in bank.nuggets)
+    report.counts[LENGTH] = character_count([s.text for s in judged.segments])
+    return TopicScores(bank.topic_id, with_shares(report.total(nuggets), options), sentences, nuggets)
 
 
 def no_report(bank: Bank, options: Options | None = None) -> TopicScores:
     """The measures of a topic that has no report: nothing but its nuggets."""
     options = options or Options()
-    tally = _Tally(bank, options)
-    tally.finish(())
-    return TopicScores(bank.topic_id, with_shares(tally.counts, options), answered=False)
-
-
-def with_shares(counts: Mapping[str, float], options: Options) -> dict[str, float]:
-    """Counts with the shares and F1s that follow from them, all as floats."""
-    out = {name: float(value) for name, value in counts.items()}
-    groups = [(SHARES, F1S)]
-    groups += [(STRICT_SHARES, STRICT_F1S)] if options.strict else []
-    groups += [(NEGATION_SHARES, NEGATION_F1S)] if options.negation else []
-    for shares, f1s in groups:
-        out |= {name: ratio(out[above], out[below]) for name, (above, below) in shares.items()}
-        out |= {name: harmonic(out[one], out[other]) for name, (one, other) in f1s.items()}
-    return out
+    counts = _Report(bank, options).total(())
+    return TopicScores(bank.topic_id, with_shares(counts, options), answered=False)
 
 
 def _refuse_incomplete(judged: JudgedReport, bank: Bank, options: Options) -> None:
@@ -224,7 +122,7 @@ def lacking(judged: JudgedReport, bank: Bank, options: Options) -> list[str]:
 
 
 @dataclass
-class _Tally:
+class _Report:
     """Adds up one report."""
 
     bank: Bank
@@ -236,11 +134,7 @@ class _Tally:
     confirmed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.counts = dict.fromkeys(COUNTS, 0.0) | {"character_count": 0.0}
-        if self.options.strict:
-            self.counts |= dict.fromkeys(STRICT_COUNTS, 0.0)
-        if self.options.negation:
-            self.counts |= dict.fromkeys(NEGATION_COUNTS, 0.0)
+        self.counts = {name: 0.0 for group in self.options.groups for name in group.counts} | {LENGTH: 0.0}
 
     def add(self, name: str, amount: float = 1) -> None:
         self.counts[name] += amount
@@ -378,20 +272,19 @@ class _Tally:
         sentences = tuple(self.where.get(nugget.question, ()))
         return NuggetScore(nugget, nugget.satisfied_by(pool), tuple(pool), sentences, wrong)
 
-    def finish(self, nuggets: tuple[NuggetScore, ...]) -> None:
-        """Count nuggets, and what follows from other counts."""
+    def total(self, nuggets: tuple[NuggetScore, ...]) -> Mapping[str, float]:
+        """All counts, those of nuggets and those that follow from others included."""
         counts = self.counts
         for nugget in self.bank.nuggets:
             self.add("nuggets")
             self.add("nuggets_weighted", nugget.weight)
-        for one in nuggets:
-            weight = one.nugget.weight
-            if one.correct:
+        for score in nuggets:
+            if score.correct:
                 self.add("correct_nuggets")
-                self.add("correct_nuggets_weighted", weight)
-            if one.correct and not one.wrong and self.options.strict:
+                self.add("correct_nuggets_weighted", score.nugget.weight)
+            if score.correct and not score.wrong and self.options.strict:
                 self.add("correct_nuggets_strict")
-                self.add("correct_nuggets_strict_weighted", weight)
+                self.add("correct_nuggets_strict_weighted", score.nugget.weight)
         if self.options.negation:
             self.add("unanswerable_nuggets", len(self.bank.unanswerable))
             self.add("confirmed_unanswerable_nuggets", len(self.confirmed))
@@ -399,6 +292,7 @@ class _Tally:
             self.add("scored_sentences_negation", counts["sentences_with_citations_or_requiring_citations"])
             self.add("correct_nuggets_negation", counts["correct_nuggets"] + len(self.confirmed))
             self.add("nuggets_negation", counts["nuggets"] + len(self.bank.unanswerable))
+        return counts
 
 
 def _value(segment: Segment, kind: JudgmentType, doc_id: str | None = None) -> bool:

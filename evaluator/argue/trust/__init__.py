@@ -1,7 +1,7 @@
 """How far a judge can be trusted: what Auto-ARGUE lacks.
 
 ``agreement`` with people, ``correlation`` of the orders of runs, ``consistency`` under repetition, and ``canaries``: whether a
-judge does what the texts tell it that it reads. Each prints a table or JSON, and the figures that belong beside every
+judge does what the texts tell it that it reads. Each prints a table or JSON, and the figures that belong next to every
 score can be put into a file (``--reliability``; see :mod:`evaluator.argue.trust.figures`).
 """
 
@@ -12,14 +12,13 @@ from collections.abc import Sequence
 
 def call(name: str, words: Sequence[str]) -> int:
     """Do ``evaluator argue NAME WORDS``. Returns the exit code. Raises :class:`evaluator.errors.EvaluatorError`."""
-    if name == "agreement":
-        from evaluator.argue.trust.agreement import run
-    elif name == "correlation":
-        from evaluator.argue.trust.correlation import run
-    elif name == "consistency":
-        from evaluator.argue.trust.consistency import run
-    elif name == "canaries":
-        from evaluator.argue.trust.canaries import run
-    else:
-        raise ValueError(f"there is no command {name}")
-    return run(words)
+    from evaluator.argue.trust import agreement, canaries, consistency, correlation
+
+    commands = {
+        "agreement": agreement,
+        "correlation": correlation,
+        "consistency": consistency,
+        "canaries": canaries,
+    }
+    code: int = commands[name].run(words)
+    return code

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluator.argue.arguments import Parser
+from evaluator.argue.arguments import Parser, add_topics, topics
 from evaluator.argue.asking import Question
 from evaluator.argue.judges.human import HumanJudge, questions_of, read_reports
 from evaluator.argue.models import BY_DOCUMENT, MATCHING, Bank, JudgedReport, JudgmentType
-from evaluator.argue.trust import figures as showing
+from evaluator.argue.trust import figures
 from evaluator.columns import table
 from evaluator.measures import judging
 from evaluator.measures.agreement import alpha, kappa
@@ -34,32 +34,26 @@ def run(words: Sequence[str]) -> int:
         prog="evaluator argue agreement",
         description="How far a judge agrees with people, by judgment type. People are the truth.",
     )
-    parser.option(
-        "--human", type=Path, required=True, metavar="PLACE",
+    parser.option("--human", type=Path, required=True, metavar="PLACE",
         help="judgments of people: a file, or a folder with one file per annotator (the majority counts)",
     )  # fmt: skip
     parser.option("--judge", type=Path, required=True, metavar="FILE", help="judgments of the judge")
     parser.option(
         "--nuggets", type=Path, metavar="NUGGETS", help="nuggets, so that what nobody found counts, too"
     )
-    parser.option("-t", "--topics", nargs="+", action="extend", default=[], metavar="TOPIC",
-                  help="only these topics")  # fmt: skip
-    showing.add_output(parser)
-    showing.add_reliability(parser)
+    add_topics(parser)
+    figures.add_output(parser)
     args = parser.parse_args(words)
-    topics = {t for word in args.topics for t in word.split(",") if t}
-    people = {name: _on(rows, topics) for name, rows in read_reports(args.human).items()}
-    judged = _on(next(iter(read_reports(args.judge).values())), topics)
-    banks = load_nuggets(args.nuggets) if args.nuggets else {}
-    result = agreement(people, judged, banks)
-    if args.reliability:
-        showing.put_reliability(args.reliability, result["judge"], reliability(result))
-    showing.show(result, lines(result), as_json=args.json)
+    chosen = set(topics(args))
+    people = {name: _on(rows, chosen) for name, rows in read_reports(args.human).items()}
+    judged = _on(next(iter(read_reports(args.judge).values())), chosen)
+    result = agreement(people, judged, load_nuggets(args.nuggets) if args.nuggets else {})
+    figures.publish(args, result, reliability(result), lines(result))
     return 0
 
 
-def _on(reports: Sequence[JudgedReport], topics: set[str]) -> list[JudgedReport]:
-    return [r for r in reports if not topics or r.request_id in topics]
+def _on(reports: Sequence[JudgedReport], chosen: set[str]) -> list[JudgedReport]:
+    return [r for r in reports if not chosen or r.request_id in chosen]
 
 
 def agreement(
@@ -176,7 +170,7 @@ def reliability(result: Mapping[str, Any]) -> dict[str, float]:
         if row["judgments"] and kind == "all":
             out["agreement with people"] = row["accuracy"]
         elif row["kappa"] is not None:
-            out[f"kappa {showing.titled(kind)}"] = row["kappa"]
+            out[f"kappa {figures.titled(kind)}"] = row["kappa"]
     return out
 
 
@@ -188,9 +182,9 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     for kind, row in result["types"].items():
         rows.append(
             [
-                showing.titled(kind),
+                figures.titled(kind),
                 *(f"{row[name]:,}" for name in ("judgments", "people_yes", "judge_yes")),
-                *(showing.number(row[name]) for name in ("accuracy", "precision", "recall", "f1", "kappa")),
+                *(figures.number(row[name]) for name in ("accuracy", "precision", "recall", "f1", "kappa")),
                 *(f"{row[name]:,}" for name in ("only_people", "only_judge")),
             ]
         )
@@ -201,7 +195,7 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     for kind, row in result["people"].items():
         judged = f"{row['judgments']:,} judgments"
         out.append(
-            f"people among themselves, {showing.titled(kind)}: alpha {showing.number(row['alpha'])} ({judged})"
+            f"people among themselves, {figures.titled(kind)}: alpha {figures.number(row['alpha'])} ({judged})"
         )
     if not result["types"]["all"]["judgments"]:
         out.append("nothing was judged by both: check that topics, sentences and document ids are the same")

@@ -8,7 +8,6 @@ only ever says one thing.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from itertools import combinations
 from math import fsum
@@ -17,15 +16,13 @@ from typing import TYPE_CHECKING, Any
 from evaluator.argue.asking import Judge, Question, Verdict
 from evaluator.argue.judges.model import ModelJudge
 from evaluator.argue.models import JudgmentType
-from evaluator.argue.progress import Progress
-from evaluator.argue.trust import figures as showing
-from evaluator.argue.trust import probes as putting
+from evaluator.argue.trust import figures, probes
 from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 from evaluator.measures.agreement import kappa
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 T = JudgmentType
 REPETITIONS = 3
@@ -34,47 +31,32 @@ MOST = 100
 
 def run(words: Sequence[str]) -> int:
     """Do what the words after ``evaluator argue consistency`` say. Raises :class:`EvaluatorError`."""
-    from evaluator.argue.choosing import choice_of
-    from evaluator.argue.work import OpenJudge
-
-    parser = putting.parser_of(
+    parser = probes.parser_of(
         "consistency", "Whether a judge says the same when it is asked again. No replies are kept or reused."
     )
     parser.option("-n", "--repetitions", type=int, default=REPETITIONS, metavar="N",
                   help=f"how often everything is asked (default {REPETITIONS})")  # fmt: skip
-    showing.add_output(parser)
-    showing.add_reliability(parser)
+    figures.add_output(parser)
     args = parser.parse_args(words)
     if not 2 <= args.repetitions <= MOST:
         raise EvaluatorError(f"--repetitions is 2 to {MOST}", usage=True)
     args.prefix, args.disable_cache = "", True
-    found = putting.questions(args)
+    found = probes.questions(args)
     if found is None:
         return 1
-    asked = [put.question for put in putting.sample(found, args.sample)]
-    with OpenJudge(choice_of(args)) as judge:
-        if not putting.allow(args, judge, asked, args.repetitions):
-            return 0
-        with Progress(len(asked) * args.repetitions, "asking") as progress:
-            replies = asyncio.run(_closing(judge, asked, args.repetitions, progress.tick))
-        result = {"judge": putting.about(judge), **consistency(asked, replies)}
-    if args.reliability:
-        showing.put_reliability(args.reliability, result["judge"], reliability(result))
-    showing.show(result, lines(result), as_json=args.json)
+    asked = [probe.question for probe in probes.sample(found, args.sample)]
+
+    async def ask(judge: Judge, on_answer: probes.OnAnswer) -> dict[str, Any]:
+        return consistency(asked, await repeated(judge, asked, args.repetitions, on_answer))
+
+    result = probes.measured(args, asked, ask, args.repetitions)
+    if result is not None:
+        figures.publish(args, result, reliability(result), lines(result))
     return 0
 
 
-async def _closing(
-    judge: Judge, asked: Sequence[Question], times: int, tell: Callable[[], None]
-) -> list[list[Verdict]]:
-    try:
-        return await repeated(judge, asked, times, tell)
-    finally:
-        await judge.close()
-
-
 async def repeated(
-    judge: Judge, asked: Sequence[Question], times: int, tell: Callable[[], None] | None = None
+    judge: Judge, asked: Sequence[Question], times: int, on_answer: probes.OnAnswer | None = None
 ) -> list[list[Verdict]]:
     """The replies to all questions, repetition by repetition. The judge forgets what it has said before each."""
     rounds = []
@@ -85,7 +67,7 @@ async def repeated(
             judge.chat.replies = Replies()
         elif hasattr(judge, "forget"):
             judge.forget()
-        rounds.append(await putting.answers(judge, asked, tell))
+        rounds.append(await probes.answers(judge, asked, on_answer))
     return rounds
 
 
@@ -129,6 +111,6 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     """The result for people."""
     rows = [["", "questions", "same", "equal", "kappa", "unreadable"]]
     for kind, row in result["types"].items():
-        figures = [showing.number(row[name]) for name in ("same", "equal", "kappa")]
-        rows.append([showing.titled(kind), f"{row['questions']:,}", *figures, f"{row['unreadable']:,}"])
+        shares = [figures.number(row[name]) for name in ("same", "equal", "kappa")]
+        rows.append([figures.titled(kind), f"{row['questions']:,}", *shares, f"{row['unreadable']:,}"])
     return [*table(rows), f"each question was asked {result['repetitions']:,} times"]

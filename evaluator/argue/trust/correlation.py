@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluator.argue.arguments import Parser
-from evaluator.argue.trust import figures as showing
+from evaluator.argue.trust import figures
 from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
@@ -49,7 +49,7 @@ def run(words: Sequence[str]) -> int:
                   help="default: kendall (tau-b), tauap_b, spearman, pearson; also tau_gap, and each with @K")  # fmt: skip
     parser.option("--on-missing", choices=("error", "warn", "skip", "default"), default="error",
                   help="runs that one side lacks: refuse, leave out (with a warning or not), or count as 0")  # fmt: skip
-    showing.add_output(parser)
+    figures.add_output(parser, reliability=False)
     args = parser.parse_args(words)
     rows = correlation(
         read_side(args.truth, args.nuggets),
@@ -60,10 +60,10 @@ def run(words: Sequence[str]) -> int:
     )
     names = list(args.coefficients)
     body = [
-        [plain(row["measure"], 60), f"{row['runs']:,}", *(showing.number(row[n]) for n in names)]
+        [plain(row["measure"], 60), f"{row['runs']:,}", *(figures.number(row[n]) for n in names)]
         for row in rows
     ]
-    showing.show({"correlations": rows}, table([["measure", "runs", *names], *body]), as_json=args.json)
+    figures.show({"correlations": rows}, table([["measure", "runs", *names], *body]), as_json=args.json)
     return 0
 
 
@@ -133,9 +133,9 @@ def read_side(paths: Sequence[Path], nuggets: Path | None) -> Board:
 def _scored(path: Path, nuggets: Path | None) -> list[tuple[str, str, str, float]]:
     from evaluator.argue.formats.judgments import load_judgments
     from evaluator.argue.formats.nugget_formats import load_nuggets
+    from evaluator.argue.scoring.measures import Options
     from evaluator.argue.scoring.output import leaderboard_rows
     from evaluator.argue.scoring.runs import score_runs
-    from evaluator.argue.scoring.topic import Options
 
     if nuggets is None:
         raise EvaluatorError(

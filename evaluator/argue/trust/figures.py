@@ -1,4 +1,4 @@
-"""What all four commands print, and the file of figures that stand beside a judge's scores.
+"""What all four commands print, and the file of figures that stand next to a judge's scores.
 
 Such a file is ``{"judge": {"model", "prompts" or "rules"}, "figures": {name: number}}``. It belongs to one judge: one model with
 one set of prompts. Figures of several commands add up in it, as long as they are about the same judge.
@@ -6,10 +6,9 @@ one set of prompts. Figures of several commands add up in it, as long as they ar
 
 from __future__ import annotations
 
+import argparse
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import schemas
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
+from schemas.files import atomic_file
 
 if TYPE_CHECKING:
     from evaluator.argue.arguments import Parser
@@ -27,19 +27,25 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.()'%/-]{0,79}")  # as in result.jso
 _WHO = ("model", "prompts", "rules")
 
 
-def add_output(parser: Parser) -> None:
-    """Options that every command has."""
-    parser.option("--json", action="store_true", help="print everything as JSON")
+def add_output(parser: Parser, *, reliability: bool = True) -> None:
+    """How the result is printed, and where figures are put that stand next to scores."""
+    parser.flags({"--json": "print everything as JSON"})
+    if reliability:
+        parser.option("--reliability", type=Path, metavar="FILE",
+            help="also put the main figures into FILE, next to those that are there about the same judge",
+        )  # fmt: skip
 
 
-def add_reliability(parser: Parser) -> None:
-    """Where figures are put that stand beside scores."""
-    parser.option(
-        "--reliability",
-        type=Path,
-        metavar="FILE",
-        help="also put the main figures into FILE, beside those that are there about the same judge",
-    )
+def publish(
+    args: argparse.Namespace,
+    result: Mapping[str, Any],
+    reliability: Mapping[str, float],
+    lines: Sequence[str],
+) -> None:
+    """Print a result, as JSON or as lines for people, and put its main figures into the file of ``--reliability``."""
+    if args.reliability:
+        put_reliability(args.reliability, result["judge"], reliability)
+    show(result, lines, as_json=args.json)
 
 
 def show(data: Mapping[str, Any], lines: Sequence[str], *, as_json: bool) -> None:
@@ -85,11 +91,8 @@ def put_reliability(path: Path, identity: Mapping[str, Any], figures: Mapping[st
     text = json.dumps({"judge": judge, "figures": merged}, indent=2, ensure_ascii=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:80]}.", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
+        with atomic_file(path, mode=0o644) as file:
+            file.write(text.encode())
     except OSError as error:
         raise EvaluatorError(
             f"{path} cannot be written", (error.strerror or "").lower(), usage=True

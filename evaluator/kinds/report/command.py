@@ -9,7 +9,7 @@ from typing import Any
 def add_commands(commands: Any) -> None:
     """Add the commands to argparse's ``commands``."""
     from evaluator.argue.cli import add_command
-    from evaluator.argue.formats.convert_lookup import add_command as add_convert
+    from evaluator.argue.formats.pickles import add_command as add_convert
 
     add_command(commands)
     add_convert(commands)

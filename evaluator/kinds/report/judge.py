@@ -53,12 +53,7 @@ class _Compared:
     def __init__(self, judge: Judge, people: Any) -> None:
         self._judge, self._people = judge, people
         self.name, self.width = judge.name, judge.width
-        self.prepare, self.identity, self.facts, self.close = (
-            judge.prepare,
-            judge.identity,
-            judge.facts,
-            judge.close,
-        )
+        self.identity, self.facts, self.close = judge.identity, judge.facts, judge.close
         self.pairs: dict[Question, tuple[bool, bool]] = {}
 
     async def decide(self, question: Question) -> Verdict:
@@ -102,7 +97,7 @@ def judge(
     failed = [r for r in results if not isinstance(r, JudgedReport)]
     if failed:
         reason = _why(failed, len(results))
-    elif (why := judging.tally.mostly_refused) is not None:
+    elif (why := judging.counts.mostly_refused) is not None:
         reason = why
     facts = asked.facts()
     figures = known | (_agreement(list(compared.pairs.values())) if compared and compared.pairs else {})

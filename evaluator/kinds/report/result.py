@@ -9,10 +9,10 @@ from typing import Any
 from evaluator.argue.formats.report import Report
 from evaluator.argue.judging import Flow
 from evaluator.argue.models import COMPAT, Bank, JudgedReport, Segment
-from evaluator.argue.scoring.details import detail
+from evaluator.argue.scoring.explaining import detail
+from evaluator.argue.scoring.measures import Options as Scoring
 from evaluator.argue.scoring.measures import ReportMeasure
 from evaluator.argue.scoring.runs import RunScores, score_run
-from evaluator.argue.scoring.topic import Options as Scoring
 from evaluator.findings import plain
 from evaluator.judges.addressing import speaks_to_the_judge
 from evaluator.kinds.report.judge import Outcome
@@ -57,7 +57,7 @@ class Result:
             if i not in self.sink.pending:
                 self.sink.aggregate(
                     i,
-                    measure.total(scores),
+                    measure.total(scores.overall),
                     topics=len(scores.topics),
                     covered=answered,
                     interval=spans.get(i),
@@ -132,7 +132,7 @@ class Result:
             return
         if self.options["judge"]["type"] == "openai" and not self._canaries({}):
             note("judge-untested")
-        tally = self.outcome.judging.tally
+        tally = self.outcome.judging.counts
         for question, count in sorted(tally.defaults.items()):
             asked = tally.asked[question]
             about = str(question).lower().replace("_", " ")

@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluator.argue import open_collection
-from evaluator.argue.formats.convert_lookup import add_command, convert
-from evaluator.argue.formats.pickles import RefusedPickle, entries
+from evaluator.argue.formats.pickles import RefusedPickle, add_command, convert, entries
 from evaluator.errors import EvaluatorError
 
 DOCS = {

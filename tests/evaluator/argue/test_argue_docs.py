@@ -8,14 +8,16 @@ import pytest
 
 import schemas
 from evaluator.argue.formats.tracks import names
+from evaluator.argue.scoring.measures import Options
 from evaluator.argue.scoring.output import FORMATS
 from evaluator.argue.scoring.runs import topic_measures
-from evaluator.argue.scoring.topic import Options
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/reference/argue.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", ["argue-report", "argue-nuggets", "argue-judgments", "argue-prompts"])
+@pytest.mark.parametrize(
+    "name", ["argue-report", "argue-nuggets", "argue-judgments", "argue-prompts", "argue-track"]
+)
 def test_the_tables_are_those_of_the_schemas(name: str) -> None:
     from runner import reference
 

@@ -19,7 +19,7 @@ from evaluator.argue import (
     validate_judgments,
 )
 from evaluator.argue.formats import judgments as j
-from evaluator.argue.formats.judgments import as_json, judged_of, write_judgments
+from evaluator.argue.formats.judgments import judged_of, write_judgments
 from evaluator.errors import EvaluatorError
 from tests.worlds.argue_making import bank, cited, judged, lines, uncited
 
@@ -41,12 +41,12 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     (again,) = load_judgments(tmp_path / "x.judgments.jsonl")
     assert (again.request_id, again.run_id, again.segments, again.collection_ids) == (
         REPORT.request_id, REPORT.run_id, REPORT.segments, REPORT.collection_ids)  # fmt: skip
-    assert schemas.validate(as_json(REPORT), "argue-judgments") == []
+    assert schemas.validate(REPORT.model_dump(), "argue-judgments") == []
     assert [p.name for p in tmp_path.iterdir()] == ["x.judgments.jsonl"]
 
 
 def test_the_keys_are_in_the_documented_order() -> None:
-    data = as_json(REPORT)
+    data = REPORT.model_dump()
     assert list(data) == ["request_id", "run_id", "collection_ids", "segments"]
     segment = data["segments"][0]
     assert list(segment) == ["segment_type", "text", "citations", "judgments"]
@@ -68,7 +68,7 @@ def test_the_keys_are_in_the_documented_order() -> None:
 
 
 def test_three_spellings() -> None:
-    data = as_json(REPORT)
+    data = REPORT.model_dump()
     head = {"metadata": {"team_id": "t", "topic_id": "t1", "run_id": "r", "collection_ids": ["neuclir/1/ru"]},
             "responses": [], "references": []}  # fmt: skip
     for other in (
@@ -85,10 +85,10 @@ def test_three_spellings() -> None:
 def test_extras_and_facts_about_the_judge_are_kept() -> None:
     marked = Judgment(JudgmentType.REQUIRES_CITATION, True, evaluator="m", extra={"defaulted": True})
     report = JudgedReport("t", "r", (uncited("a"),), judge={"model": "m"})
-    data = as_json(report)
+    data = report.model_dump()
     assert list(data)[-1] == "judge"
     data["segments"][0]["judgments"] = [
-        {**as_json(judged(uncited("a", True)))["segments"][0]["judgments"][0], "defaulted": True}
+        {**judged(uncited("a", True)).model_dump()["segments"][0]["judgments"][0], "defaulted": True}
     ]
     found, _ = judged_of(data)
     assert found is not None and found.judge == {"model": "m"}
@@ -97,7 +97,7 @@ def test_extras_and_facts_about_the_judge_are_kept() -> None:
 
 @pytest.mark.parametrize("key", ["requires_citation", "is_required", "value", "judgment"])
 def test_any_single_boolean_is_read(key: str) -> None:
-    data = as_json(judged(uncited("a", True)))
+    data = judged(uncited("a", True)).model_dump()
     response = data["segments"][0]["judgments"][0]["response"]
     del response["requires_citation"]
     response[key] = False
@@ -118,7 +118,7 @@ def test_an_old_line_may_have_plain_citations_and_no_provenance() -> None:
 
 
 def broken(change: Any) -> Any:
-    data = json.loads(json.dumps(as_json(REPORT)))
+    data = json.loads(json.dumps(REPORT.model_dump()))
     change(data)
     return data
 
@@ -156,7 +156,7 @@ def put(path: str, value: Any) -> Any:
     ],
 )
 def test_what_is_wrong_is_said_with_line_and_pointer(change: Any, expected: str, tmp_path: Path) -> None:
-    path = lines(tmp_path / "j.jsonl", as_json(JudgedReport("t0", "r", ())), broken(change))
+    path = lines(tmp_path / "j.jsonl", JudgedReport("t0", "r", ()).model_dump(), broken(change))
     found, problems = read_judgments(path)
     assert [r.request_id for r in found] == ["t0"]
     assert any(str(p).startswith("j.jsonl:2: ") and expected in str(p) for p in problems), list(
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_with_line_and_pointer(change: Any, expected: str,
 
 
 def test_two_judged_reports_of_a_topic(tmp_path: Path) -> None:
-    path = lines(tmp_path / "j.jsonl", as_json(REPORT), as_json(REPORT), "{")
+    path = lines(tmp_path / "j.jsonl", REPORT.model_dump(), REPORT.model_dump(), "{")
     with pytest.raises(EvaluatorError) as caught:
         load_judgments(path)
     assert 'j.jsonl:2: the report of run "r" on "t1" is there already, in line 1' in caught.value.why

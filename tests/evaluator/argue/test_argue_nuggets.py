@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import schemas
 from evaluator.argue import load_nuggets, read_nuggets, write_v3
-from evaluator.argue.formats.nugget_formats import to_ragtime, to_v3
+from evaluator.argue.formats.nugget_formats import to_v3
 from evaluator.argue.formats.nuggets import as_v3, bank_of, topic_of_name
 from evaluator.argue.scoring.nuggetizer import nuggetizer_scores, score_nuggetizer
 from evaluator.errors import EvaluatorError
@@ -218,10 +218,16 @@ RAGTIME = {
 
 def test_ragtime_banks_lose_nothing(tmp_path: Path) -> None:
     found = load_nuggets(lines(tmp_path / "banks.jsonl", RAGTIME))["9"]
-    assert to_ragtime(found) == RAGTIME
+    v3 = as_v3(found)
+    assert v3["metadata"] == RAGTIME["metadata"]
+    for nugget, row in zip(v3["nugget_bank"].values(), RAGTIME["nugget_bank"], strict=True):
+        given = [
+            {**a, "references": [r["doc_id"] for r in a["references"]]} for a in nugget["answers"].values()
+        ]
+        assert {k: nugget[k] for k in row} | {"answers": given} == row
     assert found.nuggets[0].aggregator == "AND" and found.nuggets[0].extra == {"metadata": {"x": 1}}
     (path,) = write_v3([found], tmp_path)
-    assert to_ragtime(load_nuggets(path)["9"]) == RAGTIME  # through v3, too
+    assert as_v3(load_nuggets(path)["9"]) == v3
 
 
 def test_old_files_have_no_documents_and_keep_their_answers(tmp_path: Path) -> None:

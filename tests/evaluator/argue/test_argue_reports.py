@@ -267,7 +267,7 @@ def test_a_file_of_something_else_is_given_up(tmp_path: Path) -> None:
 
 
 def test_a_long_line_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluator.argue.formats.reports.MAX_LINE", 2000)
+    monkeypatch.setattr("evaluator.argue.formats.report.MAX_LINE", 2000)
     monkeypatch.setattr("schemas.jsonl.BLOCK", 700)
     path = lines(tmp_path / "r.jsonl", report("a"), report("b", [("x" * 3000, [])]), report("c"))
     found, log = load(path)
@@ -430,16 +430,27 @@ def test_tracks_are_data(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(own | {"max_citations": 1, "length": None}))
     assert track(str(path)).max_citations == 1 and track(str(path)).length_limit is None
-    path.write_text(json.dumps(own | {"max_citations": "1", "document_pattern": "(", "x": 1}))
-    with pytest.raises(EvaluatorError) as caught:
-        track(str(path))
-    assert "max_citations has the wrong type" in caught.value.why and "unknown key x" in caught.value.why
-    path.write_text(json.dumps(own | {"document_pattern": "(", "warnings": ["y"], "citations": []}))
+    path.write_text(json.dumps(own | {"max_citations": "1", "x": 1, "warnings": ["y"], "citations": []}))
     with pytest.raises(EvaluatorError) as caught:
         track(str(path))
     assert all(
-        word in caught.value.why for word in ("regular expression", "unknown y", "citations has to name")
+        word in caught.value.why
+        for word in (
+            '"max_citations" must be',
+            'key "x"',
+            '"warnings" must be',
+            '"citations" must not be empty',
+        )
     )
+    path.write_text(json.dumps(own | {"document_pattern": "("}))
+    with pytest.raises(EvaluatorError, match="cannot be used") as caught:
+        track(str(path))
+    assert "regular expression" in caught.value.why
+
+
+def test_the_schema_of_tracks_knows_all_that_a_track_can_warn_of() -> None:
+    warnings = schemas.schema("argue-track")["properties"]["warnings"]["items"]["enum"]
+    assert set(warnings) == set(CATEGORIES)
 
 
 # --- requests and limits -------------------------------------------------------------------------------------

@@ -13,20 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.argue import (
-    Lookup,
     Options,
     RunScores,
     leaderboard,
-    read_reports,
     score_run,
     score_runs,
     scores_tsv,
 )
-from evaluator.argue.formats.documents import open_collection
-from evaluator.argue.scoring.means import harmonic, mean, median, ratio
-from evaluator.argue.scoring.output import FORMATS, qrels, write_autojudge_reports, write_scores
+from evaluator.argue.scoring.measures import harmonic, mean, median, ratio
+from evaluator.argue.scoring.output import FORMATS, write_scores
 from evaluator.errors import EvaluatorError
-from evaluator.findings import Log
 from tests.worlds.argue_making import DATA, bank, cited, judged, uncited
 
 Q = "Which?"
@@ -221,24 +217,6 @@ def test_what_scores_cannot_say_stands_beside_them(tmp_path: Path) -> None:
     assert about["compat"] == "argue-compat 1" and about["judge"] == {"model": "m"}
     assert about["runs"]["r"]["policy"]["nugget_credit"] == "none"
     assert about["runs"]["r"]["missing"] == ["10"] and about["runs"]["r"]["skipped"] == ["3"]
-
-
-def test_reports_with_their_documents_for_autojudge(tmp_path: Path) -> None:
-    reports = list(read_reports(DATA / "rag-spot-check/runs/my_best_run_02.jsonl", Log("x")))
-    copy = tmp_path / "corpus.jsonl.gz"
-    copy.write_bytes((DATA / "rag-spot-check/corpus.jsonl.gz").read_bytes())
-    with Lookup([open_collection(copy)]) as lookup:
-        write_autojudge_reports(reports, lookup, tmp_path / "out.jsonl")
-    written = json.loads((tmp_path / "out.jsonl").read_text())
-    assert written["documents"]["279"]["text"].startswith(
-        "supersonic drag calculations for a cylindrical shell"
-    )
-    again = next(read_reports(tmp_path / "out.jsonl", Log("x")))
-    assert again.documents["279"].text == written["documents"]["279"]["text"]
-
-
-def test_qrels_of_nuggets() -> None:
-    assert qrels([BANKS["1"]]) == "1 0 d1 2\n1 0 d2 1\n"
 
 
 # --- arithmetic ----------------------------------------------------------------------------------------------

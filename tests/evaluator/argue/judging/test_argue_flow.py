@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from evaluator.argue.asking import Question
-from evaluator.argue.formats.judgments import as_json
-from evaluator.argue.formats.validating import validate_judgments
+from evaluator.argue.formats.judgments import validate_judgments
 from evaluator.argue.judging import FLOW, Flow, Judging, fingerprint, questions_at_most
 from evaluator.argue.models import DEFAULTS, JudgedReport
 from evaluator.argue.scoring.topic import score_topic
@@ -177,7 +176,7 @@ def test_nuggets_without_any_documents_are_judged_as_if_everything_was_asked() -
 
 def test_the_order_of_the_answers_changes_nothing() -> None:
     sentences = [CITED, ("Bees.", ["d9", "d1", "d2"]), ("Uncited.", []), ("Again.", ["d2"])]
-    said = {str(as_json(judge(Recording(width=w, backwards=b), *sentences))) for w, b in ((1, False), (50, True), (3, True))}  # fmt: skip
+    said = {str(judge(Recording(width=w, backwards=b), *sentences).model_dump()) for w, b in ((1, False), (50, True), (3, True))}  # fmt: skip
     assert len(said) == 1
 
 
@@ -193,8 +192,8 @@ def test_replies_that_cannot_be_read_are_counted_and_noted() -> None:
     kinds = [T.SENTENCE_ANSWERS_QUESTION, T.REQUIRES_CITATION]
     judging = Judging(Recording(lambda q: DEFAULTS[q.type], unreadable=kinds))
     made = asyncio.run(judging.report(report(CITED, ("Uncited.", [])), BANK, DOCUMENTS.get))
-    assert dict(judging.tally.defaults) == {T.SENTENCE_ANSWERS_QUESTION: 2, T.REQUIRES_CITATION: 1}
-    assert judging.tally.total == 5
+    assert dict(judging.counts.defaults) == {T.SENTENCE_ANSWERS_QUESTION: 2, T.REQUIRES_CITATION: 1}
+    assert judging.counts.total == 5
     assert made.segments[0].judgments[1].extra["defaulted"] == 2
     assert "defaulted" not in made.segments[0].judgments[2].extra
     assert (

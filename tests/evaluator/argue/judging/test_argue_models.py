@@ -18,8 +18,8 @@ import pytest
 
 from evaluator.__main__ import main
 from evaluator.argue.models import JudgmentType
-from evaluator.argue.progress import Progress
 from evaluator.argue.prompting import own_prompts
+from evaluator.argue.terminal import Progress
 from tests.worlds.judging_play import LOOKUP, NUGGETS, PROMPTS, REPORT, rows
 from tests.worlds.openai_server import OpenAIServer, Request
 

@@ -98,12 +98,11 @@ def evaluate(*reports: object, **options: object) -> list[JudgedReport]:
 
 def test_what_comes_back_can_be_scored_and_is_what_the_command_line_writes(tmp_path: Path) -> None:
     from evaluator.__main__ import main
-    from evaluator.argue.formats.judgments import as_json
 
     [report] = rows(REPORT)
     [judged] = evaluate(report)
     assert main(["argue", "annotate", str(REPORT), str(NUGGETS), str(tmp_path / "x"), "-p", "lexical", "-C", str(LOOKUP)]) == 0  # fmt: skip
-    assert [as_json(judged)] == rows(tmp_path / "x.judgments.jsonl")
+    assert [judged.model_dump()] == rows(tmp_path / "x.judgments.jsonl")
     values = score_topic(judged, load_nuggets(NUGGETS)["388"]).values
     assert values["sentences"] == 6 and values["nuggets"] == 10
 

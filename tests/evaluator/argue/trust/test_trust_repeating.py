@@ -14,7 +14,7 @@ import pytest
 from evaluator.__main__ import main
 from evaluator.argue.asking import Question, Verdict
 from evaluator.argue.models import JudgmentType
-from evaluator.argue.trust import probes as putting
+from evaluator.argue.trust import probes
 from evaluator.argue.trust.consistency import consistency, repeated
 from tests.worlds.openai_server import OpenAIServer
 from tests.worlds.trust_play import LOOKUP, NUGGETS, REPORT
@@ -33,8 +33,6 @@ class Scripted:
     async def decide(self, question: Question) -> Verdict:
         value = next(self.said[question.sentence])
         return Verdict(False, False) if value is None else Verdict(value)
-
-    def prepare(self, questions: Iterable[Question]) -> None: ...
 
     def identity(self) -> Mapping[str, Any]:
         return {"model": "scripted"}
@@ -149,12 +147,12 @@ def test_mistakes(
 
 
 def test_a_sample_is_the_same_each_time_and_keeps_the_order() -> None:
-    found = putting.labelled()
-    chosen = putting.sample(found, 7)
-    assert chosen == putting.sample(list(reversed(found)), 7)[::-1]
+    found = probes.labelled()
+    chosen = probes.sample(found, 7)
+    assert chosen == probes.sample(list(reversed(found)), 7)[::-1]
     assert [found.index(p) for p in chosen] == sorted(found.index(p) for p in chosen)
     assert {sum(p.question.type is t for p in chosen) for t in {p.question.type for p in chosen}} == {7}
-    assert putting.sample(found, 0) == found
+    assert probes.sample(found, 0) == found
 
 
 def test_the_first_error_ends_the_asking() -> None:
@@ -169,5 +167,5 @@ def test_the_first_error_ends_the_asking() -> None:
 
     judge = Failing({})
     with pytest.raises(EvaluatorError, match="no"):
-        asyncio.run(putting.answers(judge, [Question(T.REQUIRES_CITATION, str(i)) for i in range(50)]))
+        asyncio.run(probes.answers(judge, [Question(T.REQUIRES_CITATION, str(i)) for i in range(50)]))
     assert judge.asked == 1

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import schemas
-from evaluator.argue.scoring.measures import parse_measure
-from evaluator.argue.scoring.topic import COUNTS, NEGATION_COUNTS, STRICT_COUNTS
+from evaluator.argue.scoring.measures import COUNTS, NEGATION_COUNTS, STRICT_COUNTS, parse_measure
 
 
 def test_the_schema_names_every_count() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.argue.scoring.details import SENTENCES, TEXT
+from evaluator.argue.scoring.explaining import SENTENCES, TEXT
 from evaluator.scores import MAX_DETAIL
 from tests.worlds.openai_server import OpenAIServer
 from tests.worlds.report_world import NUGGETS, World, report, v3
@@ -96,8 +96,9 @@ def test_details_are_bounded(world: World) -> None:
 def test_a_long_report_is_shown_as_far_as_there_is_room(tmp_path: Path) -> None:
     """A line has less than a megabyte, and begins with the first sentences, not with an excuse."""
     from evaluator.argue.models import Cited, JudgedReport, Segment
-    from evaluator.argue.scoring.details import detail
-    from evaluator.argue.scoring.topic import Options, score_topic
+    from evaluator.argue.scoring.explaining import detail
+    from evaluator.argue.scoring.measures import Options
+    from evaluator.argue.scoring.topic import score_topic
     from evaluator.findings import Log
     from evaluator.scores import Sink
 

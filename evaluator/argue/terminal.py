@@ -1,12 +1,15 @@
-"""A progress bar on stderr, for people at a terminal only."""
+"""What the commands say on stderr: lines, findings, and a progress bar for people at a terminal."""
 
 from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
+from typing import TYPE_CHECKING
 
-WIDTH = 30
+if TYPE_CHECKING:
+    from evaluator.findings import Log
+
+WIDTH = 30  # of the bar, in characters
 EVERY = 0.1  # seconds
 
 
@@ -35,9 +38,23 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._shown:
             sys.stderr.write("\r" + " " * (len(self.what) + WIDTH + 40) + "\r")
             sys.stderr.flush()
+
+
+def say(text: str) -> None:
+    """One line to stderr."""
+    print(text, file=sys.stderr)
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it is not 1."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def say_findings(log: Log) -> None:
+    """The first findings of a file and their sum, if there are any."""
+    if log.counts:
+        say("\n".join([*(str(f) for f in log.sorted()[:50]), f"{log.file}: {log.summary()}"]))

@@ -67,8 +67,17 @@ def write_bundle(
 ) -> Bundle:
     """Write a bundle to ``target`` as a whole or not at all, replacing an older one there.
 
-    ``files`` maps names inside the bundle to files to copy (or move). Returns the bundle. Raises E101 when
-    ``target`` is a folder that holds something else than a bundle.
+    Args:
+        target: the folder.
+        data: the content of bundle.json (schema ``bundle``).
+        files: the other files, by their names inside the bundle.
+        move: move the files instead of copying them.
+
+    Returns:
+        The bundle, read back and verified.
+
+    Raises:
+        RunnerError: E101 when ``target`` is a folder that holds something else than a bundle.
     """
     import json
 

@@ -181,9 +181,9 @@ def _owners(config: Config) -> dict[str, frozenset[str]]:
 
     found: dict[str, frozenset[str]] = {}
     with open_store(config) as store:
-        for one in submissions(store):
-            if one.image is not None:
-                found[one.image] = found.get(one.image, frozenset()) | {one.team}
+        for entry in submissions(store):
+            if entry.image is not None:
+                found[entry.image] = found.get(entry.image, frozenset()) | {entry.team}
     return found
 
 

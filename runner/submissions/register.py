@@ -75,11 +75,26 @@ def register(
 ) -> Receipt:
     """Register the bundle in ``folder``: check every hash, take the image in, apply the quota, keep a copy.
 
-    Registering the same bundle again changes nothing, but puts its image back where the engine has lost it. ``team``
-    is whom the organiser was given it by. Raises E205 for a bundle that does not match its hashes, E213 for one of
-    another team, E204 for a missing image, E212 for one that is not the team's, E206 when the quota is used up,
-    E102/E207 when it fits no task, E210 before the task opens and after its deadline. What counts is when it was
-    received, by our own ``clock``: the time of this call.
+    Registering the same bundle again changes nothing, but puts its image back where the engine has lost it. What counts
+    is when it was received: the time of this call.
+
+    Args:
+        config: where the project and its data directory are.
+        store: the open store.
+        engine: where the image is taken in.
+        tasks: the tasks by id.
+        folder: the bundle; it is not changed.
+        actor: who registers, for the event log.
+        clock: gives the time of this call; by default the system's.
+        team: the team that the organiser was given the bundle by, if that is known.
+
+    Returns:
+        The receipt: the submission's id, whether it was new, and the quota after it.
+
+    Raises:
+        RunnerError: E205 for a bundle that does not match its hashes, E213 for one of another team, E204 for a missing
+            image, E212 for one that is not the team's, E206 when the quota is used up, E102 or E207 when it fits no
+            task, E210 before the task opens and after its deadline.
     """
     from filelock import FileLock
 

@@ -69,9 +69,15 @@ def view(dataset: Dataset, scenario: Scenario | None = None) -> list[Shown]:
 
 
 def view_files(dataset: Dataset, scenario: Scenario | None = None) -> list[tuple[PurePosixPath, Path]]:
-    """The files that a scenario (None: the evaluator) may see, with their names in the container.
+    """The files that a scenario (None: the evaluator) may see.
 
-    Files whose fields are hidden are made first, once (``RUNNER_HOME/views``). Raises E402.
+    Files whose fields are hidden are written first, once, into ``RUNNER_HOME/views``.
+
+    Returns:
+        The name of each file in the container, and where it lies.
+
+    Raises:
+        RunnerError: E402 when files are missing or a line of one is no JSON object, E306 when none can be written.
     """
     return materialise(view(dataset, scenario), _views(dataset))
 

@@ -49,10 +49,17 @@ def task_ids(config: Config) -> list[str]:
 
 
 def load_task(config: Config, task_id: str) -> Task:
-    """The task of that name, with its definition checked; its data files are not opened (see :func:`check_task`).
+    """The task of that name, with its definition checked; its data files are not opened.
 
-    Raises E102 when there is no such task, E405 when task.yaml is no YAML, E401 when it is not a valid
-    definition, and E403 when it keeps truths where participants are. All problems are in the error.
+    Whether these are right is :func:`runner.tasks.check_data.check_task`.
+
+    Args:
+        config: where the project and its data directory are.
+        task_id: the name of a folder under ``tasks/``.
+
+    Raises:
+        RunnerError: E102 when there is no such task, E405 when task.yaml is no YAML, E401 when it is not a valid
+            definition, and E403 when it keeps truths where participants are. All problems are in the error.
     """
     if not NAME.fullmatch(task_id) or task_id not in task_ids(config):
         why = f"tasks/{schemas.show(task_id)}/task.yaml does not exist."

@@ -70,13 +70,14 @@ class Rules:
     ``duplicates``: a key that is there twice is refused, marked (:class:`Twice`), or its last value counts.
     ``constants``: NaN and infinities are read as floats. ``bom``: a byte order mark before a line is passed over.
     ``bounded``: refused are nesting beyond 64 levels, numbers that overflow or have more than 40 digits, and text
-    with half of a surrogate pair.
+    with half of a surrogate pair. ``finite``: of these, only numbers that overflow.
     """
 
     duplicates: Literal["refuse", "mark", "last"] = "refuse"
     constants: bool = False
     bom: bool = True
     bounded: bool = True
+    finite: bool = False
 
 
 STRICT = Rules()
@@ -221,8 +222,10 @@ def decoder(rules: Rules) -> json.JSONDecoder:
         hooks["object_pairs_hook"] = _once if rules.duplicates == "refuse" else _marked
     if not rules.constants:
         hooks["parse_constant"] = _no_constant
+    if rules.bounded or rules.finite:
+        hooks["parse_float"] = _float
     if rules.bounded:
-        hooks |= {"parse_int": _int, "parse_float": _float}
+        hooks["parse_int"] = _int
     return json.JSONDecoder(**hooks)
 
 

@@ -15,7 +15,7 @@ _ESCAPE = re.compile(
 )
 
 
-def mended(body: bytes) -> bytes:
+def with_whole_pairs(body: bytes) -> bytes:
     """JSON ``body`` with U+FFFD instead of every escape that is half of a surrogate pair; all else as it is."""
     if b"\\u" not in body:
         return body

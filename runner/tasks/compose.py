@@ -19,8 +19,7 @@ from runner.model import config as configuration
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import Limits
 from runner.model.task import Dataset, Scenario, Task
-from runner.tasks import compose_services as composeroom
-from runner.tasks import tira
+from runner.tasks import compose_services, tira
 from runner.tasks.compose_services import bind
 from runner.tasks.files import missing_sources, view_files
 from runner.tasks.load import load_tasks
@@ -48,7 +47,7 @@ _ROOM = """\
 # The software is a server: "docker compose --profile debate up" holds debates with it.
 """
 _NO_ROOM = """\
-# A software that is a server needs a room that Compose is not told of here: use "runner try".
+# A software that is a server needs containers that Compose is not given here: use "runner try".
 """
 
 
@@ -76,11 +75,11 @@ def render(task: Task) -> str:
     if dataset is not None and missing_sources(dataset):
         dataset = None
     batch = {"software": _software(task, dataset), "evaluator": _evaluator(task, dataset)}
-    room = composeroom.services(task, dataset, _sandbox) if dataset is not None else None
+    room = compose_services.services(task, dataset, _sandbox) if dataset is not None else None
     batch = {"prepare": {"network_mode": "none"}, **batch}
     if "interactive" in task.workflows and "batch" not in task.workflows:
-        batch = dict.fromkeys(batch, composeroom.UNUSED)
-    services = batch | (room or dict.fromkeys(composeroom.NAMES, composeroom.UNUSED))
+        batch = dict.fromkeys(batch, compose_services.UNUSED)
+    services = batch | (room or dict.fromkeys(compose_services.NAMES, compose_services.UNUSED))
     head = _HEAD.format(wall=task.limits.wall_clock, output=task.limits.output)
     scenario = shown_scenario(task)
     if "interactive" in task.workflows:
@@ -89,7 +88,7 @@ def render(task: Task) -> str:
         head += _HIDING
     elif dataset is not None and scenario is not None and len(task.scenarios) > 1:
         head += _SCENARIO.format(scenario=scenario.id)
-    return head + "\n".join(_lines({"services": services}, 0)) + "\n"
+    return head + to_yaml({"services": services})
 
 
 def _software(task: Task, dataset: Dataset | None) -> dict[str, Any]:
@@ -120,6 +119,7 @@ def _evaluator(task: Task, dataset: Dataset | None) -> dict[str, Any]:
 def _sandbox(limits: Limits, user: int) -> dict[str, Any]:
     """What both containers share; as much of the graded sandbox as Compose can say."""
     flags = "rw,nosuid,nodev" + ("" if limits.tmp_exec else ",noexec")
+    kept = {"max-size": str(limits.log), "max-file": "1", "compress": "false"}
     service: dict[str, Any] = {
         "network_mode": "none",
         "ipc": "none",
@@ -145,19 +145,11 @@ def _sandbox(limits: Limits, user: int) -> dict[str, Any]:
         "stop_signal": "SIGCONT",
         "stop_grace_period": f"{math.ceil(limits.wall_clock)}s",
         "restart": "no",
-        "logging": {
-            "driver": "local",
-            "options": {"max-size": str(limits.log), "max-file": "1", "compress": "false"},
-        },
+        "logging": {"driver": "local", "options": kept},
     }
     if limits.gpus:
-        service["deploy"] = {
-            "resources": {
-                "reservations": {
-                    "devices": [{"driver": "nvidia", "count": limits.gpus, "capabilities": ["gpu"]}]
-                }
-            }
-        }
+        devices = [{"driver": "nvidia", "count": limits.gpus, "capabilities": ["gpu"]}]
+        service["deploy"] = {"resources": {"reservations": {"devices": devices}}}
     return service
 
 
@@ -173,23 +165,12 @@ def _relative(task: Task, path: Path) -> str:
     return "./" + path.relative_to(task.folder).as_posix()
 
 
-def _lines(value: Any, depth: int) -> list[str]:
-    """``value`` as YAML: block mappings, everything below a list item in flow form, all text in quotes."""
-    pad = "  " * depth
-    lines = []
-    for key, item in value.items():
-        if isinstance(item, dict):
-            lines += [f"{pad}{key}:", *_lines(item, depth + 1)]
-        elif isinstance(item, list):
-            lines += [f"{pad}{key}:", *(f"{pad}  - {_scalar(entry)}" for entry in item)]
-        else:
-            lines.append(f"{pad}{key}: {_scalar(item)}")
-    return lines
+def to_yaml(data: Any) -> str:
+    """``data`` as YAML in the order of its keys; ``$`` is doubled, because Compose fills in variables."""
+    import yaml
 
-
-def _scalar(value: Any) -> str:
-    """JSON is YAML; ``$`` is doubled, because Compose fills in variables."""
-    return json.dumps(value, ensure_ascii=True).replace("$", "$$")
+    plain = json.loads(json.dumps(data))  # what occurs twice is written twice, not as an alias
+    return str(yaml.safe_dump(plain, sort_keys=False, width=math.inf)).replace("$", "$$")
 
 
 def path(task: Task) -> Path:
@@ -225,16 +206,12 @@ def main(arguments: list[str]) -> int:
         for error in errors:
             print(f"{error.code}: {error.what}", *error.problems, sep="\n  ", file=sys.stderr)
         if "--check" in arguments:
-            old = outdated(chosen)
+            old, fix = outdated(chosen), "is out of date; write it with: python -m runner.tasks.compose"
             for name in old:
-                print(
-                    f"tasks/{name}/compose.yaml is out of date; write it with: python -m runner.tasks.compose",
-                    file=sys.stderr,
-                )
+                print(f"tasks/{name}/compose.yaml {fix}", file=sys.stderr)
             return 1 if old or errors else 0
-        for task in chosen.values():
-            if write(task):
-                print(f"tasks/{task.id}/compose.yaml")
+        for task in filter(write, chosen.values()):
+            print(f"tasks/{task.id}/compose.yaml")
         return 4 if errors else 0
     except (RunnerError, OSError) as error:
         shown = error if isinstance(error, RunnerError) else PlatformError(str(error))

@@ -1,14 +1,15 @@
-"""What the driver is told (driver.json), checked, and what it is to debate or have judged."""
+"""What the driver is to do (driver.json), checked, and what it is to debate or have judged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 import schemas
-from sidecars.surrogates import mended
+from schemas import jsonl
+from sidecars.surrogates import with_whole_pairs
 
 MAX_LINE = 8 * 1024 * 1024  # bytes of one line of the inputs
 MAX_LINES = 100_000
@@ -60,19 +61,22 @@ class Config:
         user = data.get("user") or {}
         if data["mode"] == "debate" and not user:
             raise InputError(f"{path.name}: mode debate needs a user")
-        plain = (
-            "mode", "turns", "concurrency", "seed", "word_limit", "ready_seconds", "answer_seconds",
-            "answer_bytes", "deadline_seconds", "output_bytes",
-        )  # fmt: skip
+        plain = {field.name for field in fields(cls)} & set(data) - {
+            "input",
+            "software",
+            "ended",
+            "output",
+            "user",
+        }
         return cls(
             input=Path(data["input"]),
             software=Path(data["software"]["socket"]),
-            port=data["software"].get("port", 8080),
+            port=data["software"].get("port", cls.port),
             ended=Path(data["ended"]),
             output=Path(data["output"]),
             user=Path(user["socket"]) if user else None,
             **{f"user_{key}": user[key] for key in ("path", "model", "seconds") if key in user},
-            **{key: data[key] for key in plain if key in data},
+            **{key: data[key] for key in plain},
         )
 
 
@@ -124,20 +128,19 @@ def _turns(simulation: Mapping[str, Any]) -> bool:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a file with their places. Raises :class:`InputError`."""
     try:
         with path.open("rb") as file:
-            for number in range(1, MAX_LINES + 2):
-                line = file.readline(MAX_LINE + 1)
-                if not line:
-                    return
+            for number, _, raw in jsonl.split(file.read, MAX_LINE):
                 where = f"{path.name}:{number}"
-                if len(line) > MAX_LINE or number > MAX_LINES:
+                if raw is None or number > MAX_LINES:
                     raise InputError(f"{where}: longer than {MAX_LINE} bytes, or more than {MAX_LINES} lines")
-                if not line.strip():
-                    continue
-                doc = schemas.load_json(mended(line), where, max_bytes=MAX_LINE)
-                if doc.problems or not isinstance(doc.data, dict):
-                    raise InputError("; ".join(map(str, doc.problems)) or f"{where}: is not a JSON object")
-                yield where, doc.data
+                if raw.strip():
+                    doc = schemas.load_json(with_whole_pairs(raw), where, max_bytes=MAX_LINE)
+                    if doc.problems or not isinstance(doc.data, dict):
+                        raise InputError(
+                            "; ".join(map(str, doc.problems)) or f"{where}: is not a JSON object"
+                        )
+                    yield where, doc.data
     except OSError as error:
         raise InputError(f"{path.name} cannot be read: {error.strerror}") from None

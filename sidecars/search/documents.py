@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import os
 import shutil
 import zlib
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from sidecars.search.errors import DataError, quote
+from schemas import jsonl
+from sidecars.search.errors import DataError, not_json
 
 PLAIN, PACKED = "arguments.jsonl", "arguments.jsonl.gz"
 LINE_BYTES = 1 << 20
 UNPACKED_BYTES = 16 << 30
 MAX_PROBLEMS = 20
+_RULES = jsonl.Rules(duplicates="last", bounded=False, finite=True)
 
 
 def source(folder: Path) -> Path:
@@ -66,58 +67,41 @@ class Reader:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Every argument in its order. At the end DataError is raised with everything that was wrong."""
-        position = number = 0
         with self.path.open("rb") as file:
-            while line := file.readline(LINE_BYTES + 1):
-                number += 1
-                start, position = position, position + len(line)
-                if len(line) > LINE_BYTES:
-                    self.problems.append(f"{self.path}:{number}: longer than {LINE_BYTES} bytes")
-                    break
-                if not line.strip():
+            for number, start, raw in jsonl.split(file.read, LINE_BYTES):
+                if raw is not None and not raw.strip():
                     continue
-                document = self._check(number, line)
+                document = self._check(f"{self.path}:{number}", raw)
                 if document is not None:
                     self.offsets.append(start)
                     yield document
                 if len(self.problems) >= MAX_PROBLEMS:
                     break
-        self.offsets.append(position)
+            self.offsets.append(file.seek(0, os.SEEK_END))
         if self.problems:
             raise DataError(self.problems, "correct these lines")
         if len(self.offsets) == 1:
             raise DataError([f"{self.path}: no arguments in it"])
 
-    def _check(self, number: int, line: bytes) -> dict[str, Any] | None:
-        problem = None
-        try:
-            document = json.loads(line, parse_constant=_refuse, parse_float=_finite)
-        except (ValueError, RecursionError) as error:
-            document, problem = None, f"not JSON: {quote(str(error))}"
-        if problem is None and not isinstance(document, dict):
+    def _check(self, where: str, raw: bytes | None) -> dict[str, Any] | None:
+        """The argument in a line; None when there is none, which is noted."""
+        document = None if raw is None else jsonl.parse(raw, _RULES)
+        name = document.get("id") if isinstance(document, dict) else None
+        if document is None and raw is None:
+            problem = f"longer than {LINE_BYTES} bytes"
+        elif isinstance(document, jsonl.Fault):
+            problem = not_json(document)
+        elif not isinstance(document, dict):
             problem = "not a JSON object"
-        if problem is None:
-            name = document.get("id")
-            if not isinstance(name, str) or not 0 < len(name) <= 256 or not name.isprintable():
-                problem = "id has to be a string of 1 to 256 printable characters"
-            elif name in self._seen:
-                problem = f"id {name} is there twice"
-        if problem is not None:
-            self.problems.append(f"{self.path}:{number}: {problem}")
-            return None
-        self._seen.add(document["id"])
-        return cast(dict[str, Any], document)
-
-
-def _refuse(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{quote(text)} is too large")
-    return number
+        elif not isinstance(name, str) or not 0 < len(name) <= 256 or not name.isprintable():
+            problem = "id has to be a string of 1 to 256 printable characters"
+        elif name in self._seen:
+            problem = f"id {name} is there twice"
+        else:
+            self._seen.add(name)
+            return document
+        self.problems.append(f"{where}: {problem}")
+        return None
 
 
 class Documents:

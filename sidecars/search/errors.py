@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from schemas.jsonl import Fault
+
 SHOWN = 200
 
 
@@ -12,6 +14,13 @@ def quote(value: object) -> str:
     """``value`` as one short piece of an error message. What clients send is never repeated at length."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def not_json(fault: Fault) -> str:
+    """Why a request's body or a line is not JSON, in words."""
+    words = {"duplicate": "a key is there twice", "constant": f"{fault.detail} is not a number"}
+    words |= {"number": "a number is too large", "encoding": "not UTF-8", "deep": "nested too deeply"}
+    return f"not JSON: {quote(words.get(fault.kind, fault.detail))}"
 
 
 class SearchError(Exception):

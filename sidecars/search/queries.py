@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tantivy import Occur, Query
@@ -13,9 +13,26 @@ from sidecars.search.errors import SearchError, illegal, malformed, quote
 from sidecars.search.reading import MAX_BOOST, boost, number, one, options, text
 from sidecars.search.text import TextIndex, unscored
 
+Body = Mapping[str, Any]
 MAX_DEPTH, MAX_CLAUSES = 20, 1024
 MAX_TEXT, MAX_VALUES, MAX_FIELDS = 16_384, 10_000, 32
-_MATCH = {"query", "operator", "minimum_should_match", "boost", "zero_terms_query", "lenient"}
+_WORDS = {"query", "operator", "minimum_should_match", "zero_terms_query", "lenient"}
+_GROUPS = ("must", "filter", "should", "must_not")
+# The options of each kind of query; every kind has a boost, too.
+_OPTIONS: dict[str, set[str]] = {
+    "match": _WORDS,
+    "multi_match": _WORDS | {"fields", "type", "tie_breaker"},
+    "bool": {*_GROUPS, "minimum_should_match"},
+    "dis_max": {"queries", "tie_breaker"},
+    "constant_score": {"filter"},
+    "term": {"value"},
+    "terms": {"values"},
+    "ids": {"values"},
+    "exists": {"field"},
+    "match_all": set(),
+    "match_none": set(),
+}
+_OF_ONE_FIELD = {"match": "query", "term": "value"}  # {field: options}, or {field: the value of this option}
 
 
 class Queries:
@@ -23,39 +40,35 @@ class Queries:
 
     def __init__(self, index: TextIndex, vectors: Collection[str]) -> None:
         self._index, self._vectors, self._clauses = index, vectors, 0
-        self._kinds: dict[str, Callable[[Any, str, int], Query]] = {
-            "match": self._match,
-            "multi_match": self._multi_match,
-            "bool": self._bool,
-            "dis_max": self._dis_max,
-            "constant_score": self._constant_score,
-            "term": self._term,
-            "terms": self._terms,
-            "ids": self._ids,
-            "exists": self._exists,
-            "match_all": self._match_all,
-            "match_none": self._match_none,
-        }
 
     def read(self, value: Any, where: str = "query", depth: int = 0) -> Query:
         """The query in ``value``. Raises SearchError."""
         if depth > MAX_DEPTH:
             raise illegal(f"queries are nested more than {MAX_DEPTH} deep")
         kind, body = one(value, where)
-        if kind not in self._kinds:
-            known = ", ".join(sorted(self._kinds))
+        if kind not in _OPTIONS:
+            known = ", ".join(sorted(_OPTIONS))
             raise malformed(f"unknown query [{quote(kind)}] at [{where}]; supported here: {known}")
         self._count(1)
-        return self._kinds[kind](body, f"{where}.{kind}", depth)
+        where, field = f"{where}.{kind}", ""
+        if kind in _OF_ONE_FIELD:
+            field, body = one(body, where)
+            body = body if isinstance(body, dict) else {_OF_ONE_FIELD[kind]: body}
+        elif kind == "terms" and isinstance(body, dict):
+            factor = {key: body[key] for key in ("boost",) if key in body}
+            field, values = one({key: body[key] for key in body if key != "boost"}, where)
+            body = {"values": values, **factor}
+        body = options(body, where, _OPTIONS[kind] | {"boost"})
+        found: Query = getattr(self, f"_{kind}")(field, body, where, depth)
+        return _boosted(found, boost(body, where))
 
     def _count(self, clauses: int) -> None:
         self._clauses += clauses
         if self._clauses > MAX_CLAUSES:
-            raise SearchError(
-                400, "too_many_clauses", f"more than {MAX_CLAUSES} clauses (every word of a text is one)"
-            )
+            reason = f"more than {MAX_CLAUSES} clauses (every word of a text is one)"
+            raise SearchError(400, "too_many_clauses", reason)
 
-    # Fields: `name` holds words, `name.keyword` and `_id` exact values.
+    # One method a kind: the query with its options, without its boost. Fields: `name` holds words, `name.keyword` and `_id` exact values.
     def _exact(self, field: str) -> str | None:
         """The field of exact values that is meant, or None."""
         name = "id" if field == "_id" else field.removesuffix(".keyword")
@@ -65,12 +78,7 @@ class Queries:
         if field in self._vectors:
             raise illegal(f"field [{field}] at [{where}] holds vectors; use [knn]")
 
-    def _match(self, value: Any, where: str, depth: int) -> Query:
-        field, body = one(value, where)
-        body = options(body if isinstance(body, dict) else {"query": body}, where, _MATCH)
-        return _boosted(self._words(field, body, where), boost(body, where))
-
-    def _words(self, field: str, body: Any, where: str) -> Query:
+    def _match(self, field: str, body: Body, where: str, depth: int) -> Query:
         """Documents with one of the words of ``body["query"]`` (or all, or some of them) in the field."""
         self._not_vectors(field, where)
         if "query" not in body:
@@ -103,8 +111,7 @@ class Queries:
             _any(words) if operator == "or" else Query.boolean_query([(Occur.Must, word) for word in words])
         )
 
-    def _multi_match(self, value: Any, where: str, depth: int) -> Query:
-        body = options(value, where, _MATCH | {"fields", "type", "tie_breaker"})
+    def _multi_match(self, field: str, body: Body, where: str, depth: int) -> Query:
         fields = body.get("fields")
         fields = [fields] if isinstance(fields, str) else fields
         if not isinstance(fields, list) or not fields or len(fields) > MAX_FIELDS:
@@ -114,27 +121,21 @@ class Queries:
             raise illegal(f"[{where}.type] has to be [best_fields] or [most_fields] here")
         default = 0.0 if kind == "best_fields" else 1.0
         tie = number(body.get("tie_breaker", default), f"{where}.tie_breaker", 0.0, 1.0)
-        parts = []
-        for name in fields:
-            field, factor = _field_and_boost(name, where)
-            parts.append(_boosted(self._words(field, body, where), factor))
-        found = _any(parts) if tie == 1.0 else Query.disjunction_max_query(parts, tie)
-        return _boosted(found, boost(body, where))
+        named = (_field_and_boost(name, where) for name in fields)
+        parts = [_boosted(self._match(field, body, where, depth), factor) for field, factor in named]
+        return _any(parts) if tie == 1.0 else Query.disjunction_max_query(parts, tie)
 
-    def _bool(self, value: Any, where: str, depth: int) -> Query:
-        groups = ("must", "filter", "should", "must_not")
-        body = options(value, where, {*groups, "minimum_should_match", "boost"})
+    def _bool(self, field: str, body: Body, where: str, depth: int) -> Query:
         parts: dict[str, list[Query]] = {}
-        for name in groups:
+        for name in _GROUPS:
             clauses = body.get(name, [])
             clauses = [clauses] if isinstance(clauses, dict) else clauses
             if not isinstance(clauses, list):
                 raise malformed(f"[{where}.{name}] has to be a query or a list of queries")
             parts[name] = [self.read(clause, f"{where}.{name}", depth + 1) for clause in clauses]
-        must, kept, should, must_not = (parts[name] for name in groups)
-        factor = boost(body, where)
+        must, kept, should, must_not = (parts[name] for name in _GROUPS)
         if not any(parts.values()):
-            return Query.const_score_query(Query.all_query(), factor)
+            return Query.const_score_query(Query.all_query(), 1.0)
         least = _least(body.get("minimum_should_match"), len(should), where)
         if least > len(should):
             return Query.empty_query()
@@ -148,76 +149,54 @@ class Queries:
         else:
             clauses += [(Occur.Should, query) for query in should]
         clauses += [(Occur.MustNot, query) for query in must_not]
-        return _boosted(Query.boolean_query(clauses), factor)
+        return Query.boolean_query(clauses)
 
-    def _dis_max(self, value: Any, where: str, depth: int) -> Query:
-        body = options(value, where, {"queries", "tie_breaker", "boost"})
+    def _dis_max(self, field: str, body: Body, where: str, depth: int) -> Query:
         queries = body.get("queries")
         if not isinstance(queries, list) or not queries:
             raise malformed(f"[{where}.queries] has to be a list of queries")
         parts = [self.read(query, f"{where}.queries", depth + 1) for query in queries]
         tie = number(body.get("tie_breaker", 0.0), f"{where}.tie_breaker", 0.0, 1.0)
-        return _boosted(Query.disjunction_max_query(parts, tie), boost(body, where))
+        return Query.disjunction_max_query(parts, tie)
 
-    def _constant_score(self, value: Any, where: str, depth: int) -> Query:
-        body = options(value, where, {"filter", "boost"})
-        if "filter" not in body:
-            raise malformed(f"[{where}] has no [filter]")
-        return Query.const_score_query(
-            self.read(body["filter"], f"{where}.filter", depth + 1), boost(body, where)
-        )
-
-    def _term(self, value: Any, where: str, depth: int) -> Query:
-        field, body = one(value, where)
-        body = options(body if isinstance(body, dict) else {"value": body}, where, {"value", "boost"})
+    def _term(self, field: str, body: Body, where: str, depth: int) -> Query:
         self._not_vectors(field, where)
         wanted = text(body.get("value"), f"{where}.value", MAX_TEXT)
         exact = self._exact(field)
         if exact is not None:
-            found = self._index.value(exact, wanted)
-        elif field in self._index.fields:
-            found = self._index.word(field, wanted) if _storable(wanted) else Query.empty_query()
-        else:
-            found = Query.empty_query()
-        return _boosted(found, boost(body, where))
+            return self._index.value(exact, wanted)
+        known = field in self._index.fields and _storable(wanted)
+        return self._index.word(field, wanted) if known else Query.empty_query()
 
-    def _terms(self, value: Any, where: str, depth: int) -> Query:
-        if not isinstance(value, dict):
-            raise malformed(f"[{where}] has to be an object with a field and its values")
-        factor = boost(value, where)
-        field, values = one({key: v for key, v in value.items() if key != "boost"}, where)
+    def _terms(self, field: str, body: Body, where: str, depth: int) -> Query:
         self._not_vectors(field, where)
-        wanted = _list(values, f"{where}.{quote(field)}")
+        wanted = _list(body["values"], f"{where}.{quote(field)}")
         exact = self._exact(field)
         if exact is not None:
-            found = self._index.values(exact, wanted)
-        elif field in self._index.fields:
-            found = self._index.words(field, [w for w in wanted if _storable(w)])
-        else:
-            found = Query.empty_query()
-        return _boosted(found, factor)
+            return self._index.values(exact, wanted)
+        known = field in self._index.fields
+        return self._index.words(field, [w for w in wanted if _storable(w)]) if known else Query.empty_query()
 
-    def _ids(self, value: Any, where: str, depth: int) -> Query:
-        body = options(value, where, {"values", "boost"})
-        return _boosted(
-            self._index.values("id", _list(body.get("values"), f"{where}.values")), boost(body, where)
-        )
+    def _ids(self, field: str, body: Body, where: str, depth: int) -> Query:
+        return self._index.values("id", _list(body.get("values"), f"{where}.values"))
 
-    def _exists(self, value: Any, where: str, depth: int) -> Query:
-        body = options(value, where, {"field", "boost"})
+    def _constant_score(self, field: str, body: Body, where: str, depth: int) -> Query:
+        if "filter" not in body:
+            raise malformed(f"[{where}] has no [filter]")
+        return Query.const_score_query(self.read(body["filter"], f"{where}.filter", depth + 1), 1.0)
+
+    def _match_all(self, field: str, body: Body, where: str, depth: int) -> Query:
+        return Query.const_score_query(Query.all_query(), 1.0)
+
+    def _match_none(self, field: str, body: Body, where: str, depth: int) -> Query:
+        return Query.empty_query()
+
+    def _exists(self, field: str, body: Body, where: str, depth: int) -> Query:
         field = text(body.get("field"), f"{where}.field", MAX_TEXT)
         if field in self._vectors:
             raise illegal(f"[{where}] is not supported for fields of vectors")
         name = self._exact(field) or field
-        found = self._index.has(name) if name in self._index.fields else Query.empty_query()
-        return _boosted(found, boost(body, where))
-
-    def _match_all(self, value: Any, where: str, depth: int) -> Query:
-        return Query.const_score_query(Query.all_query(), boost(options(value, where, {"boost"}), where))
-
-    def _match_none(self, value: Any, where: str, depth: int) -> Query:
-        options(value, where, {"boost"})
-        return Query.empty_query()
+        return self._index.has(name) if name in self._index.fields else Query.empty_query()
 
 
 def _any(queries: Sequence[Query], least: int = 0) -> Query:

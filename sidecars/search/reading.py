@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sidecars.search.errors import SearchError, illegal, malformed, quote
+from schemas.jsonl import Fault, Rules, parse
+from sidecars.search.errors import SearchError, illegal, malformed, not_json, quote
 
 MAX_BOOST = 1e6
+# Text with half of a surrogate pair is no index term, but asking for it is no error.
+_RULES = Rules(bom=False, bounded=False, finite=True)
 
 
 def read_json(body: bytes) -> Any:
     """The JSON value in ``body``. Raises SearchError for anything else, also for a key that is there twice."""
-    try:
-        return json.loads(
-            body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refuse, parse_float=_finite
-        )
-    except RecursionError:
-        raise malformed("the JSON is nested too deeply") from None
-    except ValueError as error:
-        raise SearchError(400, "x_content_parse_exception", f"not JSON: {quote(str(error))}") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key is there twice in one object")
-    return found
-
-
-def _refuse(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("a number is too large")
-    return number
+    value = parse(body, _RULES)
+    if isinstance(value, Fault) and value.kind == "deep":
+        raise malformed("the JSON is nested too deeply")
+    if isinstance(value, Fault):
+        raise SearchError(400, "x_content_parse_exception", not_json(value))
+    return value
 
 
 def options(value: Any, where: str, known: Collection[str]) -> Mapping[str, Any]:

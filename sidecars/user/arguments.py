@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from schemas import jsonl
 from sidecars.search import documents
 from sidecars.search.analysis import tokens
 from sidecars.search.errors import DataError, SearchError
@@ -75,19 +75,12 @@ def _claims(path: Path) -> list[str]:
     if not path.is_file():
         return []
     claims, problems = [], []
-    with path.open("rb") as source:
-        for number, line in enumerate(source, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            claim = row.get("claim") if isinstance(row, dict) else None
-            if isinstance(claim, str) and claim.strip():
-                claims.append(claim)
-            else:
-                problems.append(f"{path}:{number}: not an object with a claim")
+    for number, row, _ in jsonl.read(path, max_line=documents.LINE_BYTES):
+        claim = row.get("claim") if isinstance(row, dict) else None
+        if isinstance(claim, str) and claim.strip():
+            claims.append(claim)
+        else:
+            problems.append(f"{path}:{number}: not an object with a claim")
     if problems:
         raise DataError(problems[:20], "correct these lines")
     return claims

@@ -10,7 +10,7 @@ from typing import Any
 import schemas
 from sidecars.http import HttpError
 from sidecars.search.analysis import tokens
-from sidecars.surrogates import mended
+from sidecars.surrogates import with_whole_pairs
 
 MESSAGES, CHARACTERS = 200, 64 * 1024
 LAST, ANY = "base-user", "any-user"
@@ -56,7 +56,7 @@ class Dialogue:
 
 def read(body: bytes, models: Collection[str], max_bytes: int) -> Dialogue:
     """The dialogue in a request's body. Raises :class:`~sidecars.http.HttpError`; keys that nobody knows are passed over."""
-    doc = schemas.load_json(mended(body), "the body", max_bytes=max_bytes)
+    doc = schemas.load_json(with_whole_pairs(body), "the body", max_bytes=max_bytes)
     if doc.problems:
         raise _malformed(str(doc.problems[0]))
     if not isinstance(doc.data, dict):

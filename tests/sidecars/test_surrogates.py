@@ -1,4 +1,4 @@
-"""Halves of surrogate pairs in JSON: mended exactly where they are, and nothing else is touched."""
+"""Halves of surrogate pairs in JSON: with_whole_pairs exactly where they are, and nothing else is touched."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecars.surrogates import mended
+from sidecars.surrogates import with_whole_pairs
 
 PIECES = ["\\", "u", "d83d", "\\ud83d", "\ud83d", "\ude00", "\U0001f600", '"', "\n", "é"]
 TEXT = st.lists(st.sampled_from(PIECES)).map("".join)
@@ -33,7 +33,7 @@ def pairs(text: str | bytes) -> Any:
 @given(JSON)
 def test_only_halves_are_replaced(data: Any) -> None:
     written = json.dumps(data)
-    assert pairs(mended(written.encode())) == replaced(pairs(written))
+    assert pairs(with_whole_pairs(written.encode())) == replaced(pairs(written))
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_only_halves_are_replaced(data: Any) -> None:
     ],
 )
 def test_everything_else_stays(body: bytes) -> None:
-    assert mended(body) == body
+    assert with_whole_pairs(body) == body

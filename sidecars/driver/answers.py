@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from schemas.jsonl import kind_of
 from schemas.words import blank, count_words
 from sidecars.peer import Failure
 
@@ -19,14 +20,6 @@ SHOWN_IDS = 50  # argument ids kept in a turn's record
 ID_CHARACTERS = 200
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_TYPES = {
-    dict: "an object",
-    list: "a list",
-    str: "text",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-}
 
 
 @dataclass(frozen=True)
@@ -53,6 +46,27 @@ class Judgment:
     size: int
 
 
+class Share:
+    """How many bytes one debate's answers may still add to the output."""
+
+    def __init__(self, bytes: int) -> None:
+        self.left = bytes
+
+    def take(self, size: int, answer: Answer | Judgment, what: str) -> None:
+        """Count ``size`` bytes for an answer. Raises :class:`Failure` when they are too many; ``what`` names them all."""
+        if size > self.left:
+            detail = (
+                f"the {what} of this debate together take more than their share of the output ({size} bytes)"
+            )
+            raise Failure("too-large", detail, status=200, size=answer.size)
+        self.left -= size
+
+
+def milliseconds(since: float) -> float:
+    """The time that has passed since ``since``, of :func:`time.perf_counter`."""
+    return (time.perf_counter() - since) * 1000
+
+
 def encode(data: Any) -> str:
     """Compact JSON, other scripts as they are; halves of surrogate pairs become U+FFFD."""
     return safe(json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
@@ -70,7 +84,7 @@ def read_answer(body: bytes) -> Answer:
     if content is None:
         raise _failure("no-content", 'the answer has no "content"', body)
     if not isinstance(content, str):
-        raise _failure("wrong-type", f'"content" is {_type(content)}, not text', body)
+        raise _failure("wrong-type", f'"content" is {kind_of(content)}, not text', body)
     if blank(content):
         raise _failure("empty", '"content" is empty', body)
     arguments = data.get("arguments")
@@ -81,10 +95,10 @@ def read_answer(body: bytes) -> Answer:
 
 def _argument_ids(arguments: Any, body: bytes) -> list[str]:
     if not isinstance(arguments, list):
-        raise _failure("wrong-type", f'"arguments" is {_type(arguments)}, not a list', body)
+        raise _failure("wrong-type", f'"arguments" is {kind_of(arguments)}, not a list', body)
     for number, argument in enumerate(arguments, 1):
         if not isinstance(argument, dict):
-            raise _failure("wrong-type", f"argument {number} is {_type(argument)}, not an object", body)
+            raise _failure("wrong-type", f"argument {number} is {kind_of(argument)}, not an object", body)
         if not isinstance(argument.get("id"), str):
             raise _failure("wrong-type", f'argument {number} has no text "id"', body)
         if not isinstance(argument.get("text", ""), str):
@@ -101,7 +115,7 @@ def read_judgment(body: bytes) -> Judgment:
     if score is None:
         return Judgment(None, data, len(body))
     if isinstance(score, bool) or not isinstance(score, (int, float)):
-        raise _failure("wrong-type", f'"score" is {_type(score)}, neither a number nor null', body)
+        raise _failure("wrong-type", f'"score" is {kind_of(score)}, neither a number nor null', body)
     if not 0 <= score <= 1:
         raise _failure("wrong-type", f'"score" is {score:g}, not between 0 and 1', body)
     return Judgment(float(score), data, len(body))
@@ -114,62 +128,48 @@ def _object(body: bytes) -> dict[str, Any]:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise _failure("not-json", "the answer is not UTF-8 text", body) from None
-    refuse = _refuser(body)
+
+    too_deep = _failure("not-json", f"the answer is nested more than {MAX_DEPTH} levels deep", body)
     try:
-        data = json.loads(text, parse_constant=refuse, parse_float=_float(refuse), parse_int=_int(refuse))
+        data = _decoder(body).decode(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}: {error.msg}"
         start = text.strip()[:60]
         raise _failure("not-json", f"the answer is not JSON ({where}); it starts {start!r}", body) from None
     except RecursionError:
-        raise _failure("not-json", f"the answer is nested more than {MAX_DEPTH} levels deep", body) from None
+        raise too_deep from None
     if not isinstance(data, dict):
-        raise _failure("wrong-type", f"the answer is {_type(data)}, not an object", body)
-    _check_depth(data, body)
+        raise _failure("wrong-type", f"the answer is {kind_of(data)}, not an object", body)
+    if _beyond_depth(data):
+        raise too_deep
     return data
 
 
-def _check_depth(data: Any, body: bytes) -> None:
-    level = [data]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for value in level
-            for child in (value.values() if isinstance(value, dict) else value)
-            if isinstance(child, (dict, list))
-        ]
-        if not level:
-            return
-    raise _failure("not-json", f"the answer is nested more than {MAX_DEPTH} levels deep", body)
+def _decoder(body: bytes) -> json.JSONDecoder:
+    """A reader of JSON that raises :class:`Failure` for numbers that cannot be kept."""
 
-
-def _refuser(body: bytes) -> Callable[[str], NoReturn]:
     def refuse(text: str) -> NoReturn:
         raise _failure("not-json", f"the answer has the number {text[:20]}, which cannot be kept", body)
 
-    return refuse
-
-
-def _float(refuse: Callable[[str], NoReturn]) -> Callable[[str], float]:
-    def read(text: str) -> float:
+    def read_float(text: str) -> float:
         value = float(text)
         if not math.isfinite(value):
             refuse(text)
         # GenIRSim, like all of JavaScript, writes 1.0 as 1; a reader may mind which type it gets.
         return int(value) if value.is_integer() and abs(value) <= EXACT else value
 
-    return read
-
-
-def _int(refuse: Callable[[str], NoReturn]) -> Callable[[str], int]:
-    def read(text: str) -> int:
+    def read_int(text: str) -> int:
         return int(text) if len(text) <= MAX_DIGITS else refuse(text)
 
-    return read
+    return json.JSONDecoder(parse_constant=refuse, parse_float=read_float, parse_int=read_int)
 
 
-def _type(value: object) -> str:
-    return "null" if value is None else _TYPES.get(type(value), "something else")
+def _beyond_depth(data: Any) -> bool:
+    level = [data]
+    for _ in range(MAX_DEPTH):
+        inner = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [child for children in inner for child in children if isinstance(child, dict | list)]
+    return bool(level)
 
 
 def _failure(kind: Any, detail: str, body: bytes) -> Failure:

@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from sidecars.driver.answers import Answer, encode, read_answer
+from sidecars.driver.answers import Answer, Share, encode, milliseconds, read_answer
 from sidecars.driver.config import Claim, Config
 from sidecars.driver.output import Part
 from sidecars.driver.software import Software
-from sidecars.driver.user import Said, User, shown
+from sidecars.driver.user import User, Utterance, shown
 from sidecars.peer import Failure
 
 NO_RESPONSE = encode({"content": "", "arguments": []})
@@ -22,7 +22,7 @@ class _Debate:
     """What was said so far, in the roles of each side, and what is written of it."""
 
     claim: Claim
-    room: int  # bytes that the software may still add to the output of this debate
+    share: Share  # of the output, for the software's answers
     for_user: list[dict[str, Any]] = field(default_factory=list)
     for_software: list[dict[str, str]] = field(default_factory=list)
     turns: list[str] = field(default_factory=list)
@@ -35,11 +35,11 @@ async def hold(claim: Claim, config: Config, software: Software, user: User, roo
     ``room`` bounds the bytes that the software's answers take in the output; an answer beyond it counts as too
     large. Raises :class:`~sidecars.driver.user.UserFailure`.
     """
-    debate = _Debate(claim, room)
+    debate = _Debate(claim, Share(room))
     started = time.perf_counter()
     for number in range(1, config.turns + 1):
         await _turn(debate, number, config, software, user)
-    whole = _milliseconds(started)
+    whole = milliseconds(started)
     line = (
         f'{{"simulation":{{"configuration":{encode(configuration(claim, config))},'
         f'"userTurns":[{",".join(debate.turns)}],"milliseconds":{whole}}}}}'
@@ -63,34 +63,36 @@ def configuration(claim: Claim, config: Config) -> dict[str, Any]:
 
 async def _turn(debate: _Debate, number: int, config: Config, software: Software, user: User) -> None:
     started = time.perf_counter()
-    said: Said | None = None
+    spoken: Utterance | None = None
     answer: Answer | None = None
     failure = software.over()
     if failure is None:
         try:
             async with asyncio.timeout(max(software.left(), 0)):
-                said = await (
-                    user.answer(debate.for_user) if debate.for_user else user.open(debate.claim.claim)
-                )
+                first = not debate.for_user
+                spoken = await (user.open(debate.claim.claim) if first else user.answer(debate.for_user))
         except TimeoutError:
             failure = Failure("run-limit", "the time of the whole run was over")
-    user_ms = _milliseconds(started)
+    user_ms = milliseconds(started)
     middle = time.perf_counter()
-    if said is not None:
-        debate.for_user.append(said.message)
-        debate.for_software.append({"role": "user", "content": said.utterance})
+    if spoken is not None:
+        debate.for_user.append(spoken.message)
+        debate.for_software.append({"role": "user", "content": spoken.utterance})
         try:
             reply = await software.ask("/", encode({"messages": debate.for_software}).encode())
-            answer = _within(read_answer(reply.body), debate)
+            found = read_answer(reply.body)
+            size = len(found.encoded.encode()) + len(encode(found.utterance).encode())
+            debate.share.take(size, found, "answers")
+            answer = found
         except Failure as caught:
             failure = caught
-    system_ms = _milliseconds(middle)
+    system_ms = milliseconds(middle)
     utterance = answer.utterance if answer else ""
     # A turn without an answer stays in the dialogue as silence, so that the roles go on alternating.
     debate.for_software.append({"role": "assistant", "content": utterance})
     debate.for_user.append({"role": "user", "content": shown(utterance)})
     debate.turns.append(
-        f'{{"utterance":{encode(said.utterance if said else "")},'
+        f'{{"utterance":{encode(spoken.utterance if spoken else "")},'
         f'"systemResponse":{{"utterance":{encode(utterance)},'
         f'"response":{answer.encoded if answer else NO_RESPONSE},"milliseconds":{user_ms + system_ms}}}}}'
     )
@@ -99,7 +101,7 @@ async def _turn(debate: _Debate, number: int, config: Config, software: Software
             "debate": debate.claim.number,
             "id": debate.claim.id,
             "turn": number,
-            "target": said.target if said else None,
+            "target": spoken.target if spoken else None,
             **outcome(failure),
             "status": 200 if answer else failure.status if failure else None,
             "user_ms": round(user_ms, 3),
@@ -117,19 +119,3 @@ def outcome(failure: Failure | None) -> dict[str, Any]:
     if failure is None:
         return {"outcome": "answered", "failure": None}
     return {"outcome": "failed", "failure": {"class": failure.kind, "detail": failure.detail}}
-
-
-def _within(answer: Answer, debate: _Debate) -> Answer:
-    """``answer``, when there is room for it in the output. Raises :class:`Failure`."""
-    size = len(answer.encoded.encode()) + len(encode(answer.utterance).encode())
-    if size > debate.room:
-        detail = (
-            f"the answers of this debate together take more than their share of the output ({size} bytes)"
-        )
-        raise Failure("too-large", detail, status=200, size=answer.size)
-    debate.room -= size
-    return answer
-
-
-def _milliseconds(since: float) -> float:
-    return (time.perf_counter() - since) * 1000

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sidecars.driver.answers import Judgment, encode, read_judgment
+from sidecars.driver.answers import Judgment, Share, encode, milliseconds, read_judgment
 from sidecars.driver.config import Config, Transcript
 from sidecars.driver.debate import outcome
 from sidecars.driver.output import Part
@@ -23,17 +23,17 @@ async def judge(transcript: Transcript, config: Config, software: Software, room
     """
     if transcript.simulation is None:
         return Part(transcript.number, "{}", [])
-    asked = _Asked(transcript, config, software, room)
+    judging = _Judging(transcript, config, software, room)
     started = time.perf_counter()
-    turns = [await asked.all(index) for index in range(len(transcript.simulation["userTurns"]))]
-    overall = await asked.all(None)
-    whole = (time.perf_counter() - started) * 1000
+    turns = [await judging.all(index) for index in range(len(transcript.simulation["userTurns"]))]
+    overall = await judging.all(None)
+    whole = milliseconds(started)
     line = (
-        f'{{"configuration":{encode(configuration(config))},"simulation":{asked.simulation},'
+        f'{{"configuration":{encode(configuration(config))},"simulation":{judging.simulation},'
         f'"userTurnsEvaluations":[{",".join(turns)}],"overallEvaluations":{overall},'
         f'"millisecondsEvaluation":{whole}}}'
     )
-    return Part(transcript.number, line, asked.records)
+    return Part(transcript.number, line, judging.records)
 
 
 def configuration(config: Config) -> dict[str, Any]:
@@ -46,11 +46,11 @@ def configuration(config: Config) -> dict[str, Any]:
     }
 
 
-class _Asked:
+class _Judging:
     """One debate before the judge. Every request holds the whole debate, also its later turns."""
 
     def __init__(self, transcript: Transcript, config: Config, software: Software, room: int) -> None:
-        self.number, self.software, self.room = transcript.number, software, room
+        self.number, self.software, self.share = transcript.number, software, Share(room)
         self.simulation = encode(transcript.simulation)
         self.records: list[dict[str, Any]] = []
 
@@ -59,23 +59,25 @@ class _Asked:
         started = time.perf_counter()
         kept: dict[str, Any] = {}
         for criterion in CRITERIA:
-            data = await self._one(criterion, index)
-            if data is not None:
+            if (data := await self._one(criterion, index)) is not None:
                 kept[criterion] = data
-        kept["milliseconds"] = (time.perf_counter() - started) * 1000
+        kept["milliseconds"] = milliseconds(started)
         return encode(kept)
 
     async def _one(self, criterion: str, index: int | None) -> Mapping[str, Any] | None:
         turn = "" if index is None else f',"userTurnIndex":{index}'
         body = f'{{"simulation":{self.simulation}{turn}}}'.encode()
         started = time.perf_counter()
-        judgment, failure = None, None
+        judgment: Judgment | None = None
+        failure: Failure | None = None
         try:
             reply = await self.software.ask(f"/{criterion.lower()}", body)
-            judgment = self._within(read_judgment(reply.body))
+            found = read_judgment(reply.body)
+            self.share.take(len(encode(found.data).encode()), found, "judgments")
+            judgment = found
         except Failure as caught:
             failure = caught
-        spent = (time.perf_counter() - started) * 1000
+        spent = milliseconds(started)
         self.records.append(
             {
                 "debate": self.number,
@@ -89,11 +91,3 @@ class _Asked:
         if judgment is None or judgment.score is None:
             return None
         return {**judgment.data, "milliseconds": spent}
-
-    def _within(self, judgment: Judgment) -> Judgment:
-        size = len(encode(judgment.data).encode())
-        if size > self.room:
-            detail = "the judgments of this debate together take more than their share of the output"
-            raise Failure("too-large", detail, status=200, size=judgment.size)
-        self.room -= size
-        return judgment

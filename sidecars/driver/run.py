@@ -39,16 +39,10 @@ class Report:
 
     def data(self) -> dict[str, Any]:
         """The content of the file."""
+        counts = {"debates": self.debates, "turns": self.turns, "failed": self.failed}
+        ready_ms = None if self.ready_ms is None else round(self.ready_ms, 3)
         failure = {"part": self.part, "message": self.message} if self.part else None
-        return {
-            "schema_version": 1,
-            "ready": self.ready,
-            "ready_ms": None if self.ready_ms is None else round(self.ready_ms, 3),
-            "failure": failure,
-            "debates": self.debates,
-            "turns": self.turns,
-            "failed": self.failed,
-        }
+        return {"schema_version": 1, "ready": self.ready, "ready_ms": ready_ms, "failure": failure, **counts}
 
 
 async def run(config: Config, say: Callable[[str], None]) -> Report:
@@ -81,39 +75,35 @@ async def _debates(config: Config, report: Report, output: Output, say: Callable
     user = User(config)
     await user.ready()
     software = Software(config)  # its time starts when there is somebody to talk to it
-    if await _ready(software, report, say):
-        room = config.output_bytes // len(work)
-        await _all(work, lambda claim: hold(claim, config, software, user, room), config, report, output, say)
+    share = config.output_bytes // len(work)
+    await _all(work, lambda claim: hold(claim, config, software, user, share), software, report, output, say)
 
 
 async def _judgments(config: Config, report: Report, output: Output, say: Callable[[str], None]) -> None:
     work = transcripts(config.input)
     software = Software(config)
-    if await _ready(software, report, say):
-        room = config.output_bytes // len(work)
-        await _all(work, lambda one: judge(one, config, software, room), config, report, output, say)
-
-
-async def _ready(software: Software, report: Report, say: Callable[[str], None]) -> bool:
-    report.ready_ms = await software.ready()
-    report.ready = report.ready_ms is not None
-    say("the server is ready" if report.ready else "the server never became ready")
-    return report.ready
+    share = config.output_bytes // len(work)
+    await _all(work, lambda debate: judge(debate, config, software, share), software, report, output, say)
 
 
 async def _all(
     work: Sequence[Task],
     do: Callable[[Task], Awaitable[Part]],
-    config: Config,
+    software: Software,
     report: Report,
     output: Output,
     say: Callable[[str], None],
 ) -> None:
-    """All of ``work``, ``concurrency`` at a time, their requests interleaved; what is finished is kept.
+    """Once the software listens: all of ``work``, ``concurrency`` at a time; what is finished is kept.
 
     The first failure that is not the software's stops all the others and is raised.
     """
-    places = asyncio.Semaphore(config.concurrency)
+    report.ready_ms = await software.ready()
+    report.ready = report.ready_ms is not None
+    say("the server is ready" if report.ready else "the server never became ready")
+    if not report.ready:
+        return
+    places = asyncio.Semaphore(software.config.concurrency)
 
     async def one(task: Task) -> None:
         async with places:

@@ -27,7 +27,7 @@ class UserFailure(Exception):
 
 
 @dataclass(frozen=True)
-class Said:
+class Utterance:
     """What the user said, the message to send back with the next request, and the answer that it attacks (from 1)."""
 
     utterance: str
@@ -55,15 +55,15 @@ class User:
                     raise UserFailure(f"it never became ready: {failure.detail}") from None
             await asyncio.sleep(0.2)
 
-    async def open(self, claim: str) -> Said:
+    async def open(self, claim: str) -> Utterance:
         """The first utterance of a debate. Raises :class:`UserFailure`."""
         return await self._say({"model": self.config.user_model, "options": {"claim": claim}})
 
-    async def answer(self, dialogue: Sequence[dict[str, Any]]) -> Said:
+    async def answer(self, dialogue: Sequence[dict[str, Any]]) -> Utterance:
         """The next utterance after a dialogue in the user's roles (the software is ``user``)."""
         return await self._say({"model": self.config.user_model, "messages": list(dialogue)})
 
-    async def _say(self, request: dict[str, Any]) -> Said:
+    async def _say(self, request: dict[str, Any]) -> Utterance:
         body = encode(request).encode()
         for attempt in range(1, TRIES + 1):
             try:
@@ -88,7 +88,7 @@ def shown(utterance: str) -> str:
     return utterance[:SHOWN_CHARACTERS]
 
 
-def _read(body: bytes) -> Said:
+def _read(body: bytes) -> Utterance:
     doc = schemas.load_json(body, "the user's answer", max_bytes=REPLY_BYTES)
     data = doc.data if isinstance(doc.data, dict) else {}
     message = data.get("message")
@@ -98,4 +98,4 @@ def _read(body: bytes) -> Said:
         raise UserFailure("its utterance is empty")
     target = data.get("target")
     valid = isinstance(target, int) and not isinstance(target, bool) and target > 0
-    return Said(safe(message["content"]), message, target if valid else None)
+    return Utterance(safe(message["content"]), message, target if valid else None)

@@ -27,7 +27,14 @@ _SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
 _JSON = re.compile(r"application/(vnd\.elasticsearch\+)?(x-nd)?json", re.IGNORECASE)
 _COMPATIBLE = re.compile(r";\s*compatible-with\s*=\s*\"?(\w+)", re.IGNORECASE)
 
-_READ, _SEARCH = frozenset({"GET", "HEAD"}), frozenset({"GET", "POST"})
+_READ, _SEARCH = {"GET", "HEAD"}, {"GET", "POST"}
+_SEARCHES = ("_search", "_msearch", "_count")
+_ABOUT = {
+    "name": "proctor",
+    "cluster_name": "proctor",
+    "version": {"number": VERSION, "build_flavor": "default"},
+    "tagline": "An argument index that understands a part of Elasticsearch's search interface",
+}
 _HEALTH = {"cluster_name": "proctor", "status": "green", "timed_out": False, "number_of_nodes": 1}
 
 
@@ -84,48 +91,43 @@ class Api:
         path = call.path
         if self._prefix and (path + "/").startswith(self._prefix + "/"):
             path = path[len(self._prefix) :]
-        methods, handler = self._handler(call, [unquote(part) for part in path.split("/") if part])
+        where = f"uri [{quote(call.path)}] and method [{quote(call.method)}]"
+        parts = [unquote(part) for part in path.split("/") if part]
+        handler = self._handler(parts)
+        if handler is None:
+            raise illegal(f"no handler found for {where}")
+        methods = _SEARCH if parts and parts[-1] in _SEARCHES else _READ
         if call.method not in methods:
-            raise SearchError(
-                405,
-                "illegal_argument_exception",
-                f"Incorrect HTTP method for uri [{quote(call.path)}] and method [{quote(call.method)}],"
-                f" allowed: [{', '.join(sorted(methods))}]",
-            )
+            allowed = ", ".join(sorted(methods))
+            reason = f"Incorrect HTTP method for {where}, allowed: [{allowed}]"
+            raise SearchError(405, "illegal_argument_exception", reason)
         return handler(call, address)
 
-    def _handler(self, call: Call, parts: list[str]) -> tuple[frozenset[str], Handler]:
-        """Which methods are allowed at a path, and what answers there."""
+    def _handler(self, parts: list[str]) -> Handler | None:
+        """What answers at a path; None for a path that nobody knows. Raises SearchError for another index."""
+        searches: dict[str, Handler] = {"_search": self._search, "_msearch": self._msearch}
         match parts:
             case []:
-                return _READ, _plain(_about())
+                return _plain(_ABOUT)
             case ["healthz"]:
-                return _READ, _plain({"status": "ready", "arguments": self._collection.text.count})
+                return _plain({"status": "ready", "arguments": self._collection.text.count})
             case ["_cluster", "health"]:
-                return _READ, _plain(_HEALTH)
-            case ["_search"] | ["_all", "_search"]:
-                return _SEARCH, self._search
-            case ["_msearch"]:
-                return _SEARCH, self._msearch
-            case [name, *_] if name.startswith("_"):
-                pass
-            case [name, *_] if name != self._index:
+                return _plain(_HEALTH)
+            case ["_all", "_search"]:
+                return self._search
+            case ["_search" | "_msearch" as what]:
+                return searches[what]
+            case [name, *_] if not name.startswith("_") and name != self._index:
                 raise no_index(name)
-            case [_]:
-                return _READ, _plain({self._index: self._describe(settings=True)})
-            case [_, "_mapping"] | [_, "_mappings"]:
-                return _READ, _plain({self._index: self._describe(settings=False)})
-            case [_, "_search"]:
-                return _SEARCH, self._search
-            case [_, "_msearch"]:
-                return _SEARCH, self._msearch
-            case [_, "_count"]:
-                return _SEARCH, self._count
-            case [_, "_doc", name]:
-                return _READ, partial(self._document, name, whole=True)
-            case [_, "_source", name]:
-                return _READ, partial(self._document, name, whole=False)
-        raise illegal(f"no handler found for uri [{quote(call.path)}] and method [{quote(call.method)}]")
+            case [self._index]:
+                return _plain({self._index: self._describe(settings=True)})
+            case [self._index, "_mapping" | "_mappings"]:
+                return _plain({self._index: self._describe(settings=False)})
+            case [self._index, "_search" | "_msearch" | "_count" as what]:
+                return {**searches, "_count": self._count}[what]
+            case [self._index, "_doc" | "_source" as what, name]:
+                return partial(self._document, name, whole=what == "_doc")
+        return None
 
     def _search(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
         return 200, self._found(read_search(_body(call), address, self._collection))
@@ -162,9 +164,8 @@ class Api:
         return 200, {"took": int((time.monotonic() - began) * 1000), "responses": responses}
 
     def _named(self, header: Any) -> None:
-        name = options(header, "header", {"index", "preference", "search_type", "ignore_unavailable"}).get(
-            "index"
-        )
+        known = {"index", "preference", "search_type", "ignore_unavailable"}
+        name = options(header, "header", known).get("index")
         for each in name if isinstance(name, list) else [name]:
             if each not in (None, "", self._index):
                 raise no_index(str(each))
@@ -172,10 +173,8 @@ class Api:
     def _count(self, call: Call, address: dict[str, str]) -> tuple[int, Any]:
         _check(address)
         body = options(_body(call) or {}, "request", {"query"})
-        query = Queries(self._collection.text, self._collection.matrices).read(
-            body.get("query", {"match_all": {}})
-        )
-        found = count(self._collection, query)
+        queries = Queries(self._collection.text, self._collection.matrices)
+        found = count(self._collection, queries.read(body.get("query", {"match_all": {}})))
         self._log.add("count", 200, [])
         return 200, {"count": found, "_shards": _SHARDS}
 
@@ -188,9 +187,8 @@ class Api:
         if not places:
             if whole:
                 return 404, {**about, "found": False}
-            raise SearchError(
-                404, "resource_not_found_exception", f"Document not found [{self._index}]/[{quote(name)}]"
-            )
+            reason = f"Document not found [{self._index}]/[{quote(name)}]"
+            raise SearchError(404, "resource_not_found_exception", reason)
         [(_, source)] = fetch(self._collection, places, wanted)
         if not whole:
             return 200, source or {}
@@ -201,16 +199,12 @@ class Api:
         words = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
         properties: dict[str, Any] = dict.fromkeys(sorted(self._collection.text.fields), words)
         for name, matrix in self._collection.matrices.items():
-            properties[name] = {
-                "type": "dense_vector",
-                "dims": matrix.dimensions,
-                "index": True,
-                "similarity": "cosine",
-            }
+            shape = {"dims": matrix.dimensions, "index": True, "similarity": "cosine"}
+            properties[name] = {"type": "dense_vector", **shape}
         described: dict[str, Any] = {"mappings": {"properties": properties}}
         if settings:
-            shape = {"number_of_shards": "1", "number_of_replicas": "0"}
-            described = {"aliases": {}, **described, "settings": {"index": shape}}
+            index = {"number_of_shards": "1", "number_of_replicas": "0"}
+            described = {"aliases": {}, **described, "settings": {"index": index}}
         return described
 
 
@@ -222,15 +216,6 @@ def _plain(content: Any) -> Handler:
         return 200, content
 
     return handler
-
-
-def _about() -> dict[str, Any]:
-    return {
-        "name": "proctor",
-        "cluster_name": "proctor",
-        "version": {"number": VERSION, "build_flavor": "default"},
-        "tagline": "An argument index that understands a part of Elasticsearch's search interface",
-    }
 
 
 def _check(address: Mapping[str, str], known: set[str] | None = None) -> None:
@@ -261,17 +246,13 @@ def _media(call: Call) -> str:
     for value, name in ((call.accept, "Accept"), (call.content_type if call.body else "", "Content-Type")):
         version = _COMPATIBLE.search(value)
         if version and version[1] not in ("8", "9"):
-            raise SearchError(
-                400,
-                "media_type_header_exception",
-                f"Invalid media-type value on header [{name}]: only compatible-with=8 and 9 are understood",
+            reason = (
+                f"Invalid media-type value on header [{name}]: only compatible-with=8 and 9 are understood"
             )
+            raise SearchError(400, "media_type_header_exception", reason)
     if call.body and not _JSON.match(call.content_type):
-        raise SearchError(
-            406,
-            "media_type_header_exception",
-            f"Content-Type header [{quote(call.content_type)}] is not supported; send application/json",
-        )
+        reason = f"Content-Type header [{quote(call.content_type)}] is not supported; send application/json"
+        raise SearchError(406, "media_type_header_exception", reason)
     version = _COMPATIBLE.search(call.accept)
     if version and "vnd.elasticsearch+json" in call.accept.lower():
         return f"application/vnd.elasticsearch+json;compatible-with={version[1]}"

@@ -54,25 +54,22 @@ class _Server:
             self._call("DELETE", "_search/scroll", {"scroll_id": place}, refusable=True)
 
     def _searched_on(self, first: dict[str, Any]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-        body = first
-        while True:
+        body, hits = first, [dict[str, Any]()]
+        while hits:
             answer = self._call("POST", f"{self._index}/_search", body) or {}
             if answer.get("_shards", {}).get("total", 1) != 1:
                 raise DataError(["the index has several shards, and the server does not scroll"])
             total, hits = _hits(answer)
             yield total, hits
-            if not hits:
-                return
-            body = {**first, "search_after": hits[-1].get("sort")}
+            body = {**first, "search_after": hits[-1].get("sort")} if hits else body
 
     def _call(self, method: str, path: str, body: Any, refusable: bool = False) -> dict[str, Any] | None:
         try:
             answer = self._client.request(method, path, json=body)
             content = answer.json()
         except (httpx2.HTTPError, ValueError) as error:
-            raise DataError(
-                [f"{self._client.base_url}{path}: {quote(str(error)) or type(error).__name__}"]
-            ) from error
+            why = quote(str(error)) or type(error).__name__
+            raise DataError([f"{self._client.base_url}{path}: {why}"]) from error
         if answer.status_code == 200 and isinstance(content, dict):
             return content
         if refusable and 400 <= answer.status_code < 500 and answer.status_code != 404:
@@ -135,9 +132,8 @@ class _Writer:
                 if not self._vector(field, value):
                     rest[field] = value
             if rest["id"] != hit["_id"]:
-                raise DataError(
-                    [f"document {quote(hit['_id'])} has another id in it: {quote(str(rest['id']))}"]
-                )
+                inside = quote(str(rest["id"]))
+                raise DataError([f"document {quote(hit['_id'])} has another id in it: {inside}"])
             self._file.write(json.dumps(rest, ensure_ascii=True) + "\n")
             self._count += 1
 
@@ -145,19 +141,15 @@ class _Writer:
         if field not in self._matrices:
             if not _is_vector(value):
                 return False
-            self._matrices[field] = np.lib.format.open_memmap(  # type: ignore[no-untyped-call]
-                self._folder / f"{len(self._matrices)}.npy",
-                mode="w+",
-                dtype=np.float32,
-                shape=(self._total, len(value)),
-            )
+            path, shape = self._folder / f"{len(self._matrices)}.npy", (self._total, len(value))
+            memmap: Any = np.lib.format.open_memmap
+            self._matrices[field] = memmap(path, mode="w+", dtype=np.float32, shape=shape)
         matrix = self._matrices[field]
         if value is None:
             return True  # a row of zeros: no vector
         if not _is_vector(value) or len(value) != matrix.shape[1]:
-            raise DataError(
-                [f"document {self._count + 1}: {quote(field)} is not a vector of {matrix.shape[1]} numbers"]
-            )
+            what = f"{quote(field)} is not a vector of {matrix.shape[1]} numbers"
+            raise DataError([f"document {self._count + 1}: {what}"])
         matrix[self._count] = value
         return True
 

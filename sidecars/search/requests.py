@@ -74,9 +74,8 @@ def read_search(body: Any, address: Mapping[str, str], collection: Collection) -
     size = whole(address.get("size", body.get("size", 10)), "size", 0, WINDOW)
     start = whole(address.get("from", body.get("from", 0)), "from", 0, WINDOW)
     if size + start > WINDOW:
-        raise illegal(
-            f"Result window is too large, from + size must be less than or equal to: [{WINDOW}] but was [{size + start}]"
-        )
+        most = f"from + size must be less than or equal to: [{WINDOW}] but was [{size + start}]"
+        raise illegal(f"Result window is too large, {most}")
     knn = _knn(body.get("knn"), size, collection, queries)
     query = queries.read(body["query"]) if "query" in body else None
     by_place = _by_place(address.get("sort"), body.get("sort"))
@@ -123,20 +122,17 @@ def _counted(value: Any) -> int | None:
 def _by_place(address: str | None, body: Any) -> bool:
     """Whether hits are wanted in the order of the index, not of their scores. No other order is known."""
     value = address.split(",") if address is not None else body
-    for item in value if isinstance(value, list) else [value]:
-        name, order = item, None
-        if isinstance(item, dict) and len(item) == 1:
-            name, order = next(iter(item.items()))
-            order = order.get("order") if isinstance(order, dict) and set(order) <= {"order"} else order
-        elif isinstance(item, str):
-            name, _, order = item.partition(":")
-        if name is None:
-            continue
-        if name == "_doc" and order in (None, "", "asc"):
-            return True
-        if name != "_score" or order not in (None, "", "desc"):
-            raise illegal("[sort] is only supported by [_score] (falling) and by [_doc]")
-        return False
+    item = next((one for one in (value if isinstance(value, list) else [value]) if one is not None), "_score")
+    name, order = item, None
+    if isinstance(item, dict) and len(item) == 1:
+        name, order = next(iter(item.items()))
+        order = order.get("order") if isinstance(order, dict) and set(order) <= {"order"} else order
+    elif isinstance(item, str):
+        name, _, order = item.partition(":")
+    if name == "_doc" and order in (None, "", "asc"):
+        return True
+    if name != "_score" or order not in (None, "", "desc"):
+        raise illegal("[sort] is only supported by [_score] (falling) and by [_doc]")
     return False
 
 
@@ -157,17 +153,13 @@ def _one_knn(value: Any, size: int, collection: Collection, queries: Queries) ->
     field = text(body["field"], "knn.field", 256)
     matrix = collection.matrices.get(field)
     if matrix is None:
-        what = (
-            "is not a field of vectors"
-            if field in collection.text.fields
-            else "does not exist in the mapping"
-        )
+        is_text = field in collection.text.fields
+        what = "is not a field of vectors" if is_text else "does not exist in the mapping"
         known = ", ".join(sorted(collection.matrices)) or "none"
         raise _not_created(f"field [{quote(field)}] {what}; fields of vectors: {known}")
     k = whole(body.get("k", max(1, size)), "knn.k", 1, WINDOW)
-    candidates = whole(
-        body.get("num_candidates", max(k, min(WINDOW, k * 3 // 2))), "knn.num_candidates", 1, WINDOW
-    )
+    usual = max(k, min(WINDOW, k * 3 // 2))
+    candidates = whole(body.get("num_candidates", usual), "knn.num_candidates", 1, WINDOW)
     if candidates < k:
         raise illegal(f"[num_candidates] cannot be less than [k]; they were [{candidates}] and [{k}]")
     wanted = body.get("filter", [])
@@ -187,18 +179,16 @@ def _vector(value: Any, dimensions: int) -> Floats:
     if not isinstance(value, list) or any(type(v) is not float and type(v) is not int for v in value):
         raise malformed("[knn.query_vector] has to be a list of numbers")
     if len(value) != dimensions:
-        raise _not_created(
-            f"the query vector has a different number of dimensions [{len(value)}] than the index vectors [{dimensions}]"
-        )
+        what = f"dimensions [{len(value)}] than the index vectors [{dimensions}]"
+        raise _not_created(f"the query vector has a different number of {what}")
     try:
         vector = np.array(value, dtype=np.float64)
     except OverflowError:
         raise illegal("[knn.query_vector] has a number that is too large") from None
     largest = float(np.abs(vector).max())
     if not 0 < largest < 1e30:
-        raise _not_created(
-            "the [cosine] of a vector without length, or with numbers over 1e30, is not defined"
-        )
+        what = "a vector without length, or with numbers over 1e30,"
+        raise _not_created(f"the [cosine] of {what} is not defined")
     return (vector / largest).astype(np.float32)
 
 

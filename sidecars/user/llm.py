@@ -90,14 +90,12 @@ class Model:
             raise Silent(f"no reply within {self.timeout:g} s") from None
         except openai.APIStatusError as error:
             code = error.body.get("code") if isinstance(error.body, dict) else None
-            theirs = (
-                self.socket is None or code == "upstream_refused"
-            )  # the gateway refuses for reasons of its own
+            # The gateway also refuses for reasons of its own.
+            theirs = self.socket is None or code == "upstream_refused"
             if theirs and error.status_code in (400, 413, 422):
                 raise Refused(f"the endpoint refuses the prompt (status {error.status_code})") from None
-            raise Silent(
-                f"status {error.status_code}" + (f" ({schemas.show(code)})" if code else "")
-            ) from None
+            why = f"status {error.status_code}" + (f" ({schemas.show(code)})" if code else "")
+            raise Silent(why) from None
         except openai.OpenAIError as error:
             raise Silent(f"it cannot be reached ({type(error).__name__})") from None
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -119,16 +117,12 @@ class ModelSpeaker:
 
         if not dialogue.said:
             claim = dialogue.claim or self.arguments.claim(self.seed)
-            values = {"claim": claim.strip(), "description": dialogue.description.strip()}
-            return Utterance(await self._opening(values))
+            return Utterance(await self._opening(claim.strip(), dialogue.description.strip()))
         target = dialogue.target(self.seed)
         if target is None:
-            values = {"claim": dialogue.said[0], "description": ""}
-            return Utterance(await self._opening(values), None, [])
-        answer = dialogue.answers[target - 1]
-        retrieved = await asyncio.to_thread(
-            self.arguments.against, answer, dialogue.said[0].removeprefix(OPENING)
-        )
+            return Utterance(await self._opening(dialogue.said[0]), None, [])
+        answer, about = dialogue.answers[target - 1], dialogue.said[0].removeprefix(OPENING)
+        retrieved = await asyncio.to_thread(self.arguments.against, answer, about)
         useful = [clean(hit["text"]) for hit in unsaid(retrieved, dialogue)]
         values = {
             "claim": dialogue.said[0],
@@ -142,12 +136,12 @@ class ModelSpeaker:
             text = ""
         # The prompt holds the software's words. If they could silence the user, and with it end the run as a failure of
         # ours, a software could get rid of any run that goes badly.
-        return Utterance(
-            text or fit(NOTHING_FOUND.format(quote=quoted(answer)), WORD_LIMIT), target, retrieved
-        )
+        text = text or fit(NOTHING_FOUND.format(quote=quoted(answer)), WORD_LIMIT)
+        return Utterance(text, target, retrieved)
 
-    async def _opening(self, values: Mapping[str, str]) -> str:
+    async def _opening(self, claim: str, description: str = "") -> str:
         """The claim in the model's words; nothing of the software's is in the prompt. Raises :class:`Silent`."""
+        values = {"claim": claim, "description": description}
         text = await self._words(self.prompts["opening.md"].messages(values))
         if not text:
             raise Silent("it said nothing, twice")

@@ -38,8 +38,8 @@ def load(folder: Path | None = None) -> dict[str, Prompt]:
     Raises :class:`DataError` with everything that is wrong: unknown variables, missing ones, unreadable files.
     """
     prompts, problems = {}, []
-    for name, (needed, allowed) in FILES.items():
-        path = folder / name if folder is not None and (folder / name).exists() else PACKAGED / name
+    for file, (needed, allowed) in FILES.items():
+        path = folder / file if folder is not None and (folder / file).exists() else PACKAGED / file
         try:
             with path.open("rb") as source:
                 raw = source.read(_BYTES + 1)
@@ -52,16 +52,13 @@ def load(folder: Path | None = None) -> dict[str, Prompt]:
         system, separator, user = text.partition("\n---\n")
         if not separator:
             system, user = "", text
-        prompts[name] = Prompt(system.strip(), user.strip())
+        prompts[file] = Prompt(system.strip(), user.strip())
         used = set(_VARIABLE.findall(user))
-        problems += [f"{path}: {{{one}}} is missing" for one in sorted(needed - used)]
-        problems += [
-            f"{path}: {{{one}}} is unknown; there are {', '.join(sorted(allowed))}"
-            for one in sorted(used - allowed)
-        ]
-        problems += [
-            f"{path}: {{{one}}} stands above the line ---" for one in sorted(set(_VARIABLE.findall(system)))
-        ]
+        known = ", ".join(sorted(allowed))
+        above = set(_VARIABLE.findall(system))
+        problems += [f"{path}: {{{name}}} is missing" for name in sorted(needed - used)]
+        problems += [f"{path}: {{{name}}} is unknown; there are {known}" for name in sorted(used - allowed)]
+        problems += [f"{path}: {{{name}}} stands above the line ---" for name in sorted(above)]
     if problems:
         raise DataError(problems, "correct the prompts")
     return prompts

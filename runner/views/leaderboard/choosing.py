@@ -205,16 +205,12 @@ def unranked(table: Table, listed: Listed, words: bool) -> Unranked:
         if several and missing:
             reason += f" Nothing scored on {_named(missing)}."
     return Unranked(
-        s.team,
-        s.software,
-        escape(s.tag, 40),
-        state,
-        escape(reason, 500),
-        blame,
-        s.id,
-        tuple(r.id for r in listed.entry.runs if r is not None),
-        s.registered,
-        s.method,
-        s.how,
-        missing,
+        **{name: getattr(s, name) for name in ("team", "software", "method", "how", "registered")},
+        tag=escape(s.tag, 40),
+        outcome=state,
+        reason=escape(reason, 500),
+        blame=blame,
+        submission=s.id,
+        runs=tuple(r.id for r in listed.entry.runs if r is not None),
+        missing=missing,
     )

@@ -56,12 +56,14 @@ class CellScore:
     value: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """A ranked software or team. Sums over the cells for time, the maximum for memory; seconds and bytes.
 
     ``software`` names all that count, ``submission`` is the latest of them; ``method`` and ``how`` (executed or
-    uploaded) are ``mixed`` when they differ between the cells.
+    uploaded) are ``mixed`` when they differ between the cells. ``judge``: the labels of who judged its runs. The steps stand
+    in place of seconds and bytes, where these are not for this audience. ``stale``: why its scores are old, in sentences;
+    empty: they are as the task asks now. The order of the fields is that of JSON.
     """
 
     rank: int
@@ -69,26 +71,26 @@ class Row:
     software: str
     tag: str
     method: str
+    how: str = "executed"
     baseline: bool
     values: dict[str, Value]
     topics: int
     covered: int
+    comparison: Comparison | None = None
     wall_seconds: float | None
     memory_peak: int | None
     memory_source: str
+    time_step: str = ""
+    memory_step: str = ""
     submission: str
     runs: tuple[str, ...]
     registered: str
-    comparison: Comparison | None = None
-    how: str = "executed"
     cells: tuple[CellScore, ...] = ()
-    judge: str = ""  # the labels of who judged its runs
-    time_step: str = ""  # in place of seconds and bytes, where these are not for this audience
-    memory_step: str = ""
-    stale: tuple[str, ...] = ()  # why its scores are old, in sentences; empty: they are as the task asks now
+    judge: str = ""
+    stale: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Unranked:
     """A submission that does not rank: what became of it, why, and whose fault it was.
 
@@ -98,15 +100,15 @@ class Unranked:
     team: str
     software: str
     tag: str
+    method: str
+    how: str
     outcome: str
-    reason: str
     blame: str
+    reason: str
     submission: str
-    runs: tuple[str, ...]
     registered: str
-    method: str = "automatic"
-    how: str = "executed"
-    missing: tuple[Cell, ...] = ()
+    runs: tuple[str, ...]
+    missing: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)

@@ -86,21 +86,6 @@ def _random_signs(length: int, draws: int) -> Any:
         draws -= count
 
 
-def paired_t(differences: Sequence[float]) -> float:
-    """Two-sided p-value of Student's paired t-test (W. S. Gosset, 1908). 1 for fewer than two topics or no
-    difference at all; 0 when all topics differ by the same amount."""
-    n = len(differences)
-    if n < 2:
-        return 1.0
-    mean = math.fsum(differences) / n
-    variance = math.fsum((x - mean) ** 2 for x in differences) / (n - 1)
-    if variance == 0:
-        return 1.0 if mean == 0 else 0.0
-    from scipy.special import stdtr
-
-    return min(1.0, 2.0 * float(stdtr(n - 1, -abs(mean) / math.sqrt(variance / n))))
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction (S. Holm, Scandinavian Journal of Statistics 6, 1979): adjusted p-values in
     the order given."""

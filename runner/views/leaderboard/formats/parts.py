@@ -13,9 +13,6 @@ from runner.views.leaderboard.significance import ALPHA, flips
 from runner.views.text import memory, seconds
 
 BELOW = ("software", "tag", "outcome", "blame", "why")
-UNRANKED_HEAD = (
-    *("team", "software", "tag", "method", "how", "outcome", "blame", "reason", "submission", "registered"),
-)
 
 
 def head_of(column: Column) -> str:

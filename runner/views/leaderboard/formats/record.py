@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import is_dataclass
 from typing import Any
 
 from runner.model.task import Cell
 from runner.tasks.tables import AGGREGATES
 from runner.views.leaderboard.comparing import CORRECTION
-from runner.views.leaderboard.formats import parts
 from runner.views.leaderboard.judges import Judge
 from runner.views.leaderboard.rows import (
     CellScore,
@@ -25,100 +24,41 @@ from runner.views.leaderboard.rows import (
 from runner.views.leaderboard.significance import ALPHA
 
 SCHEMA_VERSION = 1
+_MARKS = {"†": "better", "‡": "worse", "": None}
+_NAMES = {"values": "scores"}  # what fields are called in JSON where that differs
 
 
 def as_dict(table: LeaderboardTable) -> dict[str, Any]:
     """The leaderboard as JSON data (schema ``leaderboard``), with scores at full precision."""
+    test = {"test": table.test, "correction": CORRECTION, "alpha": ALPHA, "measure": table.rank_by}
     return {
         "schema_version": SCHEMA_VERSION,
-        "task": table.task,
-        "title": table.title,
-        "table": table.table,
-        "heading": table.heading,
-        "description": table.description,
-        "audience": table.audience,
-        "round": None
-        if table.round is None
-        else {k: getattr(table.round, k) for k in ("id", "title", "at", "at_utc", "frozen")},
-        "aggregate": table.aggregate,
+        **_fields(table, "task", "title", "table", "heading", "description", "audience", "round", "aggregate"),
         "aggregation": AGGREGATES[table.aggregate] if len(table.cells) > 1 else "",
-        "unit": table.unit,
-        "filters": dict(table.filters),
-        "cells": [{"dataset": c.dataset, "scenario": c.scenario} for c in table.cells],
-        "rank_by": table.rank_by,
-        "measures": [
-            {k: getattr(c, k) for k in ("id", "measure", "direction", "whole")} for c in table.columns
-        ],
-        "baseline": table.baseline,
-        "topics": table.topics,
-        "significance": None
-        if table.test is None
-        else {"test": table.test, "correction": CORRECTION, "alpha": ALPHA, "measure": table.rank_by},
-        "rows": [_row_dict(r) for r in table.rows],
-        "unranked": [
-            {
-                **{k: getattr(u, k) for k in parts.UNRANKED_HEAD},
-                "runs": list(u.runs),
-                "missing": [{"dataset": c.dataset, "scenario": c.scenario} for c in u.missing],
-            }
-            for u in table.unranked
-        ],
-        "counts": dict(table.counts),
-        "judges": [_judge_dict(judge) for judge in table.judges],
-        "notes": list(table.notes),
+        **_fields(table, "unit", "filters", "cells", "rank_by"),
+        "measures": _plain(table.columns),
+        **_fields(table, "baseline", "topics"),
+        "significance": None if table.test is None else test,
+        **_fields(table, "rows", "unranked", "counts", "judges", "notes"),
     }
 
 
-def _judge_dict(judge: Judge) -> dict[str, Any]:
-    figures = {k: list(v) if isinstance(v, tuple) else v for k, v in judge.reliability.items()}
-    return {**asdict(judge), "reliability": figures}
+def _fields(table: LeaderboardTable, *names: str) -> dict[str, Any]:
+    """Fields of a leaderboard as JSON data, in this order."""
+    return {name: _plain(getattr(table, name)) for name in names}
 
 
-def _judge_of(data: Mapping[str, Any]) -> Judge:
-    figures = {k: tuple(v) if isinstance(v, list) else v for k, v in data.get("reliability", {}).items()}
-    return Judge(**{**data, "reliability": figures})
-
-
-def _row_dict(row: Row) -> dict[str, Any]:
-    c = row.comparison
-    return {
-        "rank": row.rank,
-        "team": row.team,
-        "software": row.software,
-        "tag": row.tag,
-        "method": row.method,
-        "how": row.how,
-        "baseline": row.baseline,
-        "scores": {
-            name: {"mean": v.mean, "interval": None if v.low is None else [v.low, v.high]}
-            for name, v in row.values.items()
-        },
-        "topics": row.topics,
-        "covered": row.covered,
-        "comparison": None
-        if c is None
-        else {
-            "difference": c.difference,
-            "topics": c.topics,
-            "p": c.p,
-            "p_corrected": c.p_corrected,
-            "mark": {"†": "better", "‡": "worse"}.get(c.mark),
-        },
-        "wall_seconds": row.wall_seconds,
-        "memory_peak": row.memory_peak,
-        "memory_source": row.memory_source,
-        "time_step": row.time_step,
-        "memory_step": row.memory_step,
-        "submission": row.submission,
-        "runs": list(row.runs),
-        "registered": row.registered,
-        "cells": [
-            {k: getattr(cell, k) for k in ("dataset", "scenario", "submission", "run", "value")}
-            for cell in row.cells
-        ],
-        "judge": row.judge,
-        "stale": list(row.stale),
-    }
+def _plain(value: Any) -> Any:
+    """Data of a leaderboard as JSON data: objects by their fields, in their order."""
+    if isinstance(value, Value):
+        return {"mean": value.mean, "interval": None if value.low is None else [value.low, value.high]}
+    if isinstance(value, Comparison):
+        return {**vars(value), "mark": _MARKS[value.mark]}
+    if is_dataclass(value):
+        return {_NAMES.get(name, name): _plain(one) for name, one in vars(value).items()}
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
 
 
 def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
@@ -144,14 +84,19 @@ def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
     )
 
 
+def _judge_of(data: Mapping[str, Any]) -> Judge:
+    figures = {k: tuple(v) if isinstance(v, list) else v for k, v in data.get("reliability", {}).items()}
+    return Judge(**{**data, "reliability": figures})
+
+
 def _row_of(data: Mapping[str, Any]) -> Row:
     c = data["comparison"]
-    mark = {"better": "†", "worse": "‡", None: ""}
+    marks = {name: mark for mark, name in _MARKS.items()}
     return Row(
         **{k: v for k, v in data.items() if k not in ("scores", "runs", "comparison", "cells", "stale")},
         values={n: Value(v["mean"], *(v["interval"] or (None, None))) for n, v in data["scores"].items()},
         runs=tuple(data["runs"]),
-        comparison=None if c is None else Comparison(**{**c, "mark": mark[c["mark"]]}),
+        comparison=None if c is None else Comparison(**{**c, "mark": marks[c["mark"]]}),
         cells=tuple(CellScore(**cell) for cell in data["cells"]),
         stale=tuple(data.get("stale", ())),
     )

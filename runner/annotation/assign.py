@@ -83,16 +83,16 @@ def items(transcripts: Iterable[Transcripts], seed: int) -> list[list[Item]]:
     seen: set[str] = set()
     found = []
     for one in sorted(transcripts, key=lambda t: (t.digest, t.name)):
-        mine = []
+        debates = []
         for number, debate in enumerate(one.debates, 1):
             transcript = transcript_digest([debate])
             if transcript in seen or all(turn.failed for turn in debate.turns):
                 continue
             seen.add(transcript)
             name = hashlib.sha256(f"{seed}:{one.digest}:{number}".encode()).hexdigest()[:10]
-            mine.append(Item(f"d-{name}", one.digest, transcript, number, debate))
-        found.append(mine)
-    return [mine for mine in found if mine]
+            debates.append(Item(f"d-{name}", one.digest, transcript, number, debate))
+        found.append(debates)
+    return [debates for debates in found if debates]
 
 
 def assign(
@@ -110,16 +110,16 @@ def assign(
     debates are chosen as fit, from every run as many. The same seed gives the same assignment.
     """
     rng = random.Random(seed)  # noqa: S311
-    shuffled = [rng.sample(list(mine), len(mine)) for mine in by_run]
+    shuffled = [rng.sample(list(debates), len(debates)) for debates in by_run]
     rng.shuffle(shuffled)
     runs = len(shuffled)
     dealt = [
-        (mine[row], column + row)
+        (debates[row], column + row)
         for row in range(max(map(len, shuffled), default=0))
-        for column, mine in enumerate(shuffled)
-        if row < len(mine)
+        for column, debates in enumerate(shuffled)
+        if row < len(debates)
     ]
-    room = per_annotator if per_annotator is not None else len(dealt)
+    limit = per_annotator if per_annotator is not None else len(dealt)
     if per_annotator is not None:
         dealt = dealt[: int(annotators * per_annotator / (1 + overlap))]
     if runs == 0:
@@ -131,18 +131,18 @@ def assign(
     pairs: dict[frozenset[str], int] = {}
     for place, (item, turn) in enumerate(dealt):
         usual = names[turn % annotators]
-        first = min(names, key=lambda n: (len(lists[n]) >= room, n != usual, len(lists[n])))
-        if len(lists[first]) >= room:
+        first = min(names, key=lambda n: (len(lists[n]) >= limit, n != usual, len(lists[n])))
+        if len(lists[first]) >= limit:
             break
         lists[first].append(item)
         if place in doubled:
-            others = [n for n in names if n != first and len(lists[n]) < room]
+            others = [n for n in names if n != first and len(lists[n]) < limit]
             if others:
                 second = min(others, key=lambda n: (pairs.get(frozenset((first, n)), 0), len(lists[n])))
                 pair = frozenset((first, second))
                 pairs[pair] = pairs.get(pair, 0) + 1
                 lists[second].append(item)
-    return {name: rng.sample(mine, len(mine)) for name, mine in lists.items()}
+    return {name: rng.sample(debates, len(debates)) for name, debates in lists.items()}
 
 
 # --- the key -----------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def make_key(
     task: Task, dataset: Dataset, transcripts: Sequence[Transcripts], lists: Mapping[str, Sequence[Item]]
 ) -> dict[str, Any]:
     """Which item is which debate: for the organiser only. ``form`` is its identity."""
-    chosen = {item.id: item for mine in lists.values() for item in mine}
+    chosen = {item.id: item for debates in lists.values() for item in debates}
     key: dict[str, Any] = {
         "schema_version": 1,
         "task": task.id,
@@ -172,7 +172,7 @@ def make_key(
             }
             for item in chosen.values()
         },
-        "annotators": {name: sorted(item.id for item in mine) for name, mine in lists.items()},
+        "annotators": {name: sorted(item.id for item in debates) for name, debates in lists.items()},
     }
     return {"form": schemas.digest(key)[:12], **key}
 

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,9 @@ MAX_SHEET = 64 << 20
 MAX_CELL = 30_000  # characters; spreadsheets take at most 32,767
 MAX_COMMENT = 4000
 _VALUES: Mapping[str, int | None] = {
-    "1": 1,
-    "yes": 1,
-    "y": 1,
-    "0": 0,
-    "no": 0,
-    "n": 0,
-    "?": None,
-    "null": None,
+    **dict.fromkeys(("1", "yes", "y"), 1),
+    **dict.fromkeys(("0", "no", "n"), 0),
+    **dict.fromkeys(("?", "null")),
 }
 
 
@@ -57,9 +53,9 @@ def page(form: str, annotator: str, items: Sequence[Item]) -> str:
     )
 
 
-def _rows(form: str, annotator: str, mine: Sequence[Item]) -> Iterator[dict[str, Any]]:
+def _rows(form: str, annotator: str, items: Sequence[Item]) -> Iterator[dict[str, Any]]:
     """One row by answer."""
-    for item in mine:
+    for item in items:
         for number, turn in enumerate(item.debate.turns, 1):
             if turn.failed:
                 continue
@@ -74,12 +70,12 @@ def _rows(form: str, annotator: str, mine: Sequence[Item]) -> Iterator[dict[str,
             }
 
 
-def sheet_csv(form: str, annotator: str, mine: Sequence[Item]) -> str:
+def sheet_csv(form: str, annotator: str, items: Sequence[Item]) -> str:
     """The same as a table to be filled in: 1, 0 or ? in the columns of the criteria."""
     made = io.StringIO()
     writer = csv.DictWriter(made, COLUMNS, lineterminator="\r\n")
     writer.writeheader()
-    for row in _rows(form, annotator, mine):
+    for row in _rows(form, annotator, items):
         texts = [f"[{n}] {text or '(no text)'}" for n, text in enumerate(row["arguments"], 1)]
         writer.writerow({k: _cell(v) for k, v in {**row, "arguments": "\n".join(texts)}.items()})
     return made.getvalue()
@@ -95,55 +91,43 @@ def _cell(value: Any) -> Any:
     return f"'{safe}" if safe.lstrip()[:1] in ("=", "+", "-", "@") or safe[:1] in ("\t", "\r") else safe
 
 
-def sheet_jsonl(form: str, annotator: str, mine: Sequence[Item]) -> str:
+def sheet_jsonl(form: str, annotator: str, items: Sequence[Item]) -> str:
     """The same as JSON Lines, for annotators with tools of their own; labels go into the same objects."""
     return "".join(
-        schemas.harmless(json.dumps(row, ensure_ascii=False)) + "\n" for row in _rows(form, annotator, mine)
+        schemas.harmless(json.dumps(row, ensure_ascii=False)) + "\n" for row in _rows(form, annotator, items)
     )
 
 
 # --- what comes back ---------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class Answers:
-    """The answers of one file: its form, and rows with annotator, item, turn and what was said."""
+    """The answers of one file: its form, and rows (where each stands, and its annotator, item, turn and labels)."""
 
-    def __init__(self, form: str, rows: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        self.form = form
-        self.rows = rows  # (where, row)
+    form: str
+    rows: Sequence[tuple[str, Mapping[str, Any]]]
 
     def labels(self, path: Path, key: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Labels in our form, by the key of the form. Raises E402 with every row that does not fit."""
         problems: list[Problem] = []
         found: list[dict[str, Any]] = []
         for where, row in self.rows:
+            turn, name = row["turn"], schemas.show(row["item"], 40)
             item = key["items"].get(row["item"]) if isinstance(row["item"], str) else None
-            turn = row["turn"]
             if not isinstance(item, dict):
-                problems.append(
-                    Problem(where, f"there is no item {schemas.show(row['item'], 40)} in the form")
-                )
-                continue
-            if type(turn) is not int or not 1 <= turn <= item["turns"]:
-                problems.append(
-                    Problem(
-                        where, f"item {schemas.show(row['item'], 40)} has no turn {schemas.show(turn, 20)}"
-                    )
-                )
-                continue
-            label = {
-                "run": item["run"],
-                "transcript": item["transcript"],
-                "debate": item["debate"],
-                "turn": turn,
-                "annotator": row["annotator"],
-                **{c: row[c] for c in CRITERIA if c in row},
-                **({"comment": row["comment"]} if row.get("comment") else {}),
-            }
-            wrong = schemas.validate(label, "debate-labels")
-            problems += [Problem(where, p.what, p.fix) for p in wrong]
-            if not wrong:
-                found.append(label)
+                problems.append(Problem(where, f"there is no item {name} in the form"))
+            elif type(turn) is not int or not 1 <= turn <= item["turns"]:
+                problems.append(Problem(where, f"item {name} has no turn {schemas.show(turn, 20)}"))
+            else:
+                label = {
+                    **{k: item[k] for k in ("run", "transcript", "debate")},
+                    **{k: row[k] for k in ("turn", "annotator", *CRITERIA) if k in row},
+                    **({"comment": row["comment"]} if row.get("comment") else {}),
+                }
+                wrong = schemas.validate(label, "debate-labels")
+                problems += [Problem(where, p.what, p.fix) for p in wrong]
+                found += [] if wrong else [label]
         refuse(path, problems)
         return found
 
@@ -221,16 +205,8 @@ def _csv(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[str, 
             if not said:
                 continue
             turn = (row.get("turn") or "").strip()
-            yield (
-                where,
-                {
-                    "form": row.get("form"),
-                    "annotator": row.get("annotator"),
-                    "item": row.get("item"),
-                    "turn": int(turn) if turn.isascii() and turn.isdigit() and len(turn) < 7 else turn,
-                    **said,
-                    "comment": (row.get("comment") or "")[:MAX_COMMENT],
-                },
-            )
+            number = int(turn) if turn.isascii() and turn.isdigit() and len(turn) < 7 else turn
+            rest = {k: row.get(k) for k in ("form", "annotator", "item")}
+            yield where, _row({**rest, "turn": number, **said, "comment": row.get("comment") or ""})
     except csv.Error as error:
         problems.append(Problem(f"{name}:{reader.line_num}", f"it is not CSV ({schemas.show(str(error))})"))

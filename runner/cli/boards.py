@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     from runner.views.leaderboard.rows import LeaderboardTable
 
 
-FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
-
-
 def print_table(table: LeaderboardTable, form: str = "table") -> None:
-    """Print a leaderboard in one of :data:`FORMATS` to stdout."""
+    """Print a leaderboard to stdout, in one of the formats of :mod:`runner.views.leaderboard.formats`."""
     import sys
 
     from runner.views.leaderboard import export

@@ -26,7 +26,7 @@ def check_open(task: Task, team: str, received: datetime, store: Store) -> None:
         raise RunnerError(
             "E210",
             f"{task.id} does not take submissions yet",
-            why=f"It opens at {dates.opens.says()}; this was received at {_at(received)}.",
+            why=f"It opens at {dates.opens.says()}; this was received at {in_utc(received)}.",
             fix="hand it in again then",
         )
     deadline = dates.deadline(team, granted(store, task.id))
@@ -35,12 +35,13 @@ def check_open(task: Task, team: str, received: datetime, store: Store) -> None:
         raise RunnerError(
             "E210",
             f"the deadline of {task.id} is over",
-            why=f"It was {deadline.says()}{whose}; this was received at {_at(received)}.",
+            why=f"It was {deadline.says()}{whose}; this was received at {in_utc(received)}.",
             fix="ask the organiser for an extension",
         )
 
 
-def _at(received: datetime) -> str:
+def in_utc(received: datetime) -> str:
+    """A time in UTC for people, to the second."""
     return f"{received:%Y-%m-%d %H:%M:%S} UTC"
 
 

@@ -24,7 +24,7 @@ def snapshot_path(home: Path, task_id: str, round_id: str) -> Path:
     return home / "snapshots" / task_id / f"{round_id}.json"
 
 
-def _write(path: Path, text: bytes) -> None:
+def write_snapshot(path: Path, text: bytes) -> None:
     """Write a snapshot as a whole. One without an event was never acknowledged and is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path, mode=0o444, sync=True) as file:
@@ -36,20 +36,21 @@ def read_snapshot(home: Path, task_id: str, round_id: str, digest: str) -> dict[
     path = snapshot_path(home, task_id, round_id)
     try:
         if path.stat().st_size > MAX_SNAPSHOT:
-            raise _changed(path, "is larger than any snapshot")
+            raise snapshot_changed(path, "is larger than any snapshot")
         text = path.read_bytes()
     except OSError as error:
-        raise _changed(path, f"cannot be read ({error.strerror or error})") from error
+        raise snapshot_changed(path, f"cannot be read ({error.strerror or error})") from error
     if hashlib.sha256(text).hexdigest() != digest:
-        raise _changed(path, "is not what was frozen: its hash does not match the event log")
+        raise snapshot_changed(path, "is not what was frozen: its hash does not match the event log")
     data: dict[str, Any] = json.loads(text)
     wrong = schemas.validate(data, "snapshot")
     if wrong:
-        raise _changed(path, f"cannot be used by this program: {wrong[0].what}")
+        raise snapshot_changed(path, f"cannot be used by this program: {wrong[0].what}")
     return data
 
 
-def _changed(path: Path, what: str) -> PlatformError:
+def snapshot_changed(path: Path, what: str) -> PlatformError:
+    """The error E307 for a snapshot that is not as it was frozen; ``what`` says in what way."""
     return PlatformError(
         "a frozen round was changed or damaged",
         why=f"{path.parent.name}/{path.name} {what}.",

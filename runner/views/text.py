@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -52,6 +52,12 @@ def whole(value: Any) -> int | None:
 def counted(pairs: Iterable[tuple[str, int]]) -> str:
     """``timeout 2, status 1``."""
     return ", ".join(f"{name} {count:,}" for name, count in pairs)
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The names with commas between, at most ``most`` of them: ``a, b and 3 more``."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def plural(count: int, name: str) -> str:

@@ -8,14 +8,13 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
-from runner.cli.boards import FORMATS, print_table
+from runner.cli.boards import print_table
+from runner.views.leaderboard.formats import FORMATS, TREC
 
 if TYPE_CHECKING:
     from runner.model.task import Task
     from runner.records.store.connect import Store
     from runner.views.leaderboard.rows import LeaderboardTable
-
-TREC = ("ir_measures", "tot", "trec_eval", "jsonl")  # for tools around TREC
 
 
 @app.command(

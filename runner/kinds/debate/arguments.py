@@ -1,4 +1,4 @@
-"""The arguments that answers rest on, compared with the index and with what it served: the marks beside them.
+"""The arguments that answers rest on, compared with the index and with what it served: whether they are there, unchanged and served.
 
 The measures are the evaluator's; this is the same comparison again, argument by argument, for people to see.
 """
@@ -63,7 +63,7 @@ def look_up(found: RunDetail, task: Task | None, wanted: Collection[str]) -> Ind
 
 
 def ours(found: RunDetail) -> bool:
-    """Whether what lies beside the run file was noted down by the platform; else the participant wrote it."""
+    """Whether the files next to the run file were written by the platform; else the participant wrote it."""
     return found.lock.get("workflow") == "interactive"
 
 

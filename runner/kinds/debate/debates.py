@@ -56,8 +56,8 @@ class Turn:
     scores: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def telling(self) -> Mapping[str, float]:
-        """Its scores, where they tell more than that a failed answer counts 0."""
+    def own_scores(self) -> Mapping[str, float]:
+        """Its scores, without those that only say that a failed answer counts 0."""
         return {} if self.failed and not any(self.scores.values()) else self.scores
 
     @property
@@ -193,5 +193,5 @@ def _lines(turn: Turn) -> Iterator[str]:
     for one in turn.arguments:
         yield cut(f"      {one.id or '(no id)'}  [{', '.join(words for words, _, _ in one.marks)}]")
         yield from quoted(cut(one_line(one.text or ""), ARGUMENT_TEXT), "        | ")
-    if turn.telling:
-        yield from wrapped(f"scores: {figures(turn.telling)}", "    ")
+    if turn.own_scores:
+        yield from wrapped(f"scores: {figures(turn.own_scores)}", "    ")

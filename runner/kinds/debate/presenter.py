@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +30,8 @@ FAILURES = (
     *("timeout", "connection", "status", "empty", "too-large", "not-json", "wrong-type", "no-content"),
     *("run-limit", "server-ended"),
 )  # the driver's own words; nothing else is ever counted under a name
-# Measures of a turn that are said beside it in another way.
-SAID = ("answered", "within-word-limit", "words", "latency")
+# Measures of a turn that are shown in another way.
+SHOWN = ("answered", "within-word-limit", "words", "latency")
 
 
 def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Dataset) -> Debates | None:
@@ -48,7 +50,7 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
         return None
     records = _records(path.with_name("turns.jsonl")) if ours(found) else {}
     problems: list[Problem] = []
-    raw = _Raw.read(path, problems)
+    raw = _transcript(path, problems)
     counts = _counts(raw, records)
     if not sees_inside(audience, found.run.submission.team, dataset, found.published):
         return Debates(audience, None, counts=counts)
@@ -63,8 +65,8 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
         notes.append("Nobody noted what the index returned to this run.")
     elif index.cut:
         notes.append("The record of what the index returned ends too early.")
-    topics = _Topics(found, task, dataset)
-    debates = tuple(_debate(n, one, records, index, topics) for n, one in enumerate(raw, 1))
+    known = _Known(records, index, _Topics(found, task, dataset))
+    debates = tuple(known.debate(n, one) for n, one in enumerate(raw, 1))
     return Debates(audience, debates, tuple(notes), counts, _criteria(task))
 
 
@@ -78,18 +80,10 @@ def _criteria(task: Task | None) -> dict[str, str]:
     return found
 
 
-class _Raw:
-    @staticmethod
-    def read(path: Path, problems: list[Problem]) -> list[schemas.debates.Debate]:
-        """The debates of a file; lines that are none are left out, as the evaluator counts places."""
-        found = []
-        for _, data in json_lines(path, problems):
-            debate, _faults = schemas.debates.parse(data)
-            if debate is not None:
-                found.append(debate)
-            if len(found) >= MAX_DEBATES:
-                break
-        return found
+def _transcript(path: Path, problems: list[Problem]) -> list[schemas.debates.Debate]:
+    """The debates of a file; lines that are none are left out, as the evaluator counts places."""
+    parsed = (schemas.debates.parse(data)[0] for _, data in json_lines(path, problems))
+    return list(islice((debate for debate in parsed if debate is not None), MAX_DEBATES))
 
 
 def _run_file(found: RunDetail) -> Path | None:
@@ -139,9 +133,8 @@ class _Topics:
         self.turns: dict[tuple[str, int], dict[str, float]] = {}
         self.wholes: dict[str, dict[str, float]] = {}
         self.taken: Counter[str] = Counter()
-        said = (
-            {m.id for m in task.measures.values() if m.measure.partition("@")[0] in SAID} if task else set()
-        )
+        measures = task.measures.values() if task else ()
+        known = {one.id for one in measures if one.measure.partition("@")[0] in SHOWN}
         for row in found.evaluation.scores() if found.evaluation is not None else ():
             measure, topic, value = row["measure"], row["topic"], number(row["value"])
             facets = row.get("facets") or {}
@@ -151,8 +144,8 @@ class _Topics:
                 self.wholes.setdefault(topic, {})[measure] = value
             elif (
                 facets.keys() == {"turn"}
+                and measure not in known
                 and (turn := whole(facets["turn"])) is not None
-                and measure not in said
             ):
                 self.turns.setdefault((topic, turn), {})[measure] = value
         self.claims = _claims(dataset)
@@ -176,51 +169,44 @@ def _claims(dataset: Dataset) -> dict[str, str]:
     }
 
 
-def _debate(
-    n: int,
-    one: schemas.debates.Debate,
-    records: Mapping[tuple[int, int], dict[str, Any]],
-    index: Index,
-    topics: _Topics,
-) -> Debate:
-    topic = topics.of(n, one)
-    return Debate(
-        n,
-        escape(one.id or topic, MAX_ID),
-        shown(one.claim or (one.turns[0].user if one.turns else "")),
-        tuple(_turns(n, one, records, index, topics, topic)),
-        topics.wholes.get(topic, {}),
-    )
+@dataclass(frozen=True)
+class _Known:
+    """What is known besides the transcript: the driver's records, the index, and the evaluation's scores."""
 
+    records: Mapping[tuple[int, int], dict[str, Any]]
+    index: Index
+    topics: _Topics
 
-def _turns(
-    n: int,
-    one: schemas.debates.Debate,
-    records: Mapping[tuple[int, int], dict[str, Any]],
-    index: Index,
-    topics: _Topics,
-    topic: str,
-) -> Iterator[Turn]:
-    for k, turn in enumerate(one.turns[:MAX_TURNS], 1):
-        row = records.get((n, k), {})
-        failure, detail = _failure(row)
-        yield Turn(
-            k,
-            shown(turn.user),
-            shown(turn.answer),
-            turn.failed,
-            failure,
-            detail,
-            whole(row.get("target")),
-            count_words(turn.answer),
-            number(row.get("system_ms")) if row else turn.milliseconds,
-            number(row.get("user_ms")),
-            turn.cited,
-            tuple(_argument(a, index) for a in turn.arguments[:MAX_ARGUMENTS]),
-            topics.turns.get((topic, k), {}),
+    def debate(self, n: int, one: schemas.debates.Debate) -> Debate:
+        """Debate ``n`` with all that is known of it."""
+        topic = self.topics.of(n, one)
+        turns = enumerate(one.turns[:MAX_TURNS], 1)
+        return Debate(
+            n,
+            escape(one.id or topic, MAX_ID),
+            shown(one.claim or (one.turns[0].user if one.turns else "")),
+            tuple(self._turn(k, turn, self.records.get((n, k), {}), topic) for k, turn in turns),
+            self.topics.wholes.get(topic, {}),
         )
 
+    def _turn(self, k: int, turn: schemas.debates.Turn, row: Mapping[str, Any], topic: str) -> Turn:
+        failure, detail = _failure(row)
+        return Turn(
+            number=k,
+            user=shown(turn.user),
+            answer=shown(turn.answer),
+            failed=turn.failed,
+            failure=failure,
+            detail=detail,
+            target=whole(row.get("target")),
+            words=count_words(turn.answer),
+            system_ms=number(row.get("system_ms")) if row else turn.milliseconds,
+            user_ms=number(row.get("user_ms")),
+            listed=turn.cited,
+            arguments=tuple(self._argument(a) for a in turn.arguments[:MAX_ARGUMENTS]),
+            scores=self.topics.turns.get((topic, k), {}),
+        )
 
-def _argument(one: schemas.debates.Argument, index: Index) -> Argument:
-    text = None if one.text is None else shown(one.text)
-    return Argument(escape(one.id, MAX_ID), text, **compare(index, one.id, one.text))
+    def _argument(self, one: schemas.debates.Argument) -> Argument:
+        text = None if one.text is None else shown(one.text)
+        return Argument(escape(one.id, MAX_ID), text, **compare(self.index, one.id, one.text))

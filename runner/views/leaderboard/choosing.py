@@ -11,11 +11,13 @@ from runner.model.task import Cell, Table, Task
 from runner.records.store import queries, results
 from runner.views.audience import escape
 from runner.views.leaderboard.rows import Part, Unranked
+from runner.views.text import listed
 
 if TYPE_CHECKING:
     from runner.records.store.connect import Store
 
 BASELINES = "baselines"
+MOST_NAMES = 6  # of cells or softwares in one sentence
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,13 @@ def groups_of(
     for s in queries.submissions(store, task=task.id):
         if part is not None and not part.admits(s.team, s.registered):
             continue
-        mine = tuple(runs.get(run_id(s.id, c.dataset, c.scenario)) for c in table.cells)
-        if all(run is None for run in mine):
+        own_runs = tuple(runs.get(run_id(s.id, c.dataset, c.scenario)) for c in table.cells)
+        if all(run is None for run in own_runs):
             continue
         if s.withdrawn is not None:
             withdrawn += 1
             continue
-        by_key.setdefault(_key(table, s), []).append(Entry(s, mine))
+        by_key.setdefault(_key(table, s), []).append(Entry(s, own_runs))
     groups = []
     for key, entries in sorted(by_key.items()):
         entries.sort(key=lambda e: e.age)
@@ -158,8 +160,7 @@ def cell_name(cell: Cell) -> str:
 
 def _named(cells: Sequence[Cell]) -> str:
     """Cells for people, a long list cut."""
-    names = [cell_name(c) for c in cells]
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return listed([cell_name(cell) for cell in cells], MOST_NAMES)
 
 
 def lacks(store: Store, table: Table, group: Group) -> Listed:

@@ -2,16 +2,17 @@
 
 Everything is a pure function of the :class:`LeaderboardTable` (or the :class:`RunView`): no clock, no
 machine, no order of a dictionary, so the same archive and events always give the same bytes. Tags and
-reasons were written by participants; each format defuses them in its own way. A format is one module of
+reasons were written by participants; each format makes them harmless in its own way. A format is one module of
 :mod:`runner.views.leaderboard.formats`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import IO
 
 from runner.model.errors import no_such
+from runner.views.leaderboard.formats import FORMATS as NAMES
 from runner.views.leaderboard.formats.latex import to_latex
 from runner.views.leaderboard.formats.markdown import to_markdown
 from runner.views.leaderboard.formats.page import to_html
@@ -23,14 +24,9 @@ from runner.views.leaderboard.rows import LeaderboardTable
 
 __all__ = ["FORMATS", "as_dict", "export", "from_dict", "print_table", "text", "to_prototext"]
 
-FORMATS: dict[str, Callable[[LeaderboardTable], str]] = {
-    "table": text,
-    "json": to_json,
-    "csv": to_csv,
-    "markdown": to_markdown,
-    "latex": to_latex,
-    "html": to_html,
-}
+FORMATS: Mapping[str, Callable[[LeaderboardTable], str]] = dict(
+    zip(NAMES, (text, to_json, to_csv, to_markdown, to_latex, to_html), strict=True)
+)
 
 
 def export(table: LeaderboardTable, format: str) -> str:
@@ -43,7 +39,7 @@ def export(table: LeaderboardTable, format: str) -> str:
 def print_table(table: LeaderboardTable, stream: IO[str], *, color: bool | None = None) -> None:
     """Print the leaderboard for people: with lines and colour on a terminal, plain otherwise.
 
-    A terminal gets the columns that it has room for. ``color`` None asks the stream and ``NO_COLOR``.
+    A terminal gets the columns for which it is wide enough. ``color`` None asks the stream and ``NO_COLOR``.
     """
     import os
     import shutil

@@ -37,7 +37,7 @@ WHOSE = (
     Column("how", TEXT, "`executed` or `uploaded`; on a leaderboard also `mixed`."),
 )
 RESOURCES = (
-    Column("memory_source", TEXT, "`exact` or `sampled` (the true peak may be higher); `none`: not told."),
+    Column("memory_source", TEXT, "`exact` or `sampled` (the true peak may be higher); `none`: not shown."),
     Column("time_step", TEXT, "In place of seconds on hidden data: one of four steps."),
     Column("memory_step", TEXT, "In place of bytes on hidden data: one of four steps."),
 )
@@ -108,19 +108,16 @@ RUNS = (
     Column("memory_peak", WHOLE, "Peak memory in bytes."),
     *RESOURCES,
 )
+OF_RUN = (*RUN, Column("team", TEXT, "The team."), Column("software", TEXT, "The software."))
 TOPIC_SCORES = (
-    *RUN,
-    Column("team", TEXT, "The team."),
-    Column("software", TEXT, "The software."),
+    *OF_RUN,
     Column("measure", TEXT, "The measure, as the task calls it."),
     Column("topic", TEXT, "The topic."),
     Column("value", FLOAT, "The score of the run on this topic, in the unit of the measure."),
 )
 FINDINGS = (
-    *RUN,
-    Column("team", TEXT, "The team."),
-    Column("software", TEXT, "The software."),
-    Column("code", TEXT, "The code of the finding; `finding` where another evaluator's code is not told."),
+    *OF_RUN,
+    Column("code", TEXT, "The code of the finding; `finding` where another evaluator's code is not shown."),
     Column("severity", TEXT, "`error`, `defect` or `warning`."),
     Column("count", WHOLE, "How often it was found; missing on hidden data."),
     Column("amount", TEXT, "In place of the count on hidden data: `few` or `many`."),
@@ -195,15 +192,15 @@ def _ranked(table: LeaderboardTable, row: Row) -> dict[str, Any]:
 
 def _judges(table: LeaderboardTable, row: Row) -> dict[str, str | None]:
     """Who judged a row, and how reliable that is; nothing (not the label) where nobody did."""
-    mine = [judge for judge in table.judges if judge.label in row.judge.split(", ")]
-    if not mine:
+    judges = [judge for judge in table.judges if judge.label in row.judge.split(", ")]
+    if not judges:
         return {"judge": None}
     columns = {
-        "judge": [judge.name for judge in mine],
-        "judge_model": [judge.model or "" for judge in mine],
-        "judge_prompts": [judge.prompts or "" for judge in mine],
+        "judge": [judge.name for judge in judges],
+        "judge_model": [judge.model or "" for judge in judges],
+        "judge_prompts": [judge.prompts or "" for judge in judges],
         "judge_reliability": [
-            "; ".join(f"{k}={_figure(v)}" for k, v in judge.reliability.items()) for judge in mine
+            "; ".join(f"{k}={_figure(v)}" for k, v in judge.reliability.items()) for judge in judges
         ],
     }
     return {name: " | ".join(values) for name, values in columns.items()}

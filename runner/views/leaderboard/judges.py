@@ -1,4 +1,4 @@
-"""Who judged the rows of a leaderboard: named beside every row, with what is known of its reliability below."""
+"""Who judged the rows of a leaderboard: named in every row, with what is known of its reliability below."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from runner.model.run import Run
 from runner.views.audience import escape
+from runner.views.text import listed
 
 LINE = 160  # characters of a judge's line for people
 MOST_NOTES = 10
@@ -48,12 +49,12 @@ class Judge:
         if len(full) <= LINE:
             return full
         line = f"Judged by {self.label if len(self.label) <= 70 else self.label[:69] + '…'}"
-        room = LINE - len(_MORE) - len(self._scope()) - 1
+        space = LINE - len(_MORE) - len(self._scope()) - 1
         before = ": "
         facts = _together(self.reliability) or ["no measured reliability"]
         facts += [f"prompts {_short(self.prompts)}"] if self.prompts else []
         for fact in facts:
-            if len(line) + len(before) + len(fact) <= room:
+            if len(line) + len(before) + len(fact) <= space:
                 line, before = f"{line}{before}{fact}", ", "
         line += f"{self._scope()}."
         if self.note and len(line) + 1 + len(self.note) + len(_MORE) <= LINE:
@@ -98,7 +99,7 @@ def judge_notes(rows: Sequence[Sequence[Run]], judges: Sequence[Judge], others: 
     """What to know before comparing rows: different judges, and what the evaluators noted.
 
     A note of all runs stands once. One of some runs names them, unless the board has a single run: ``others`` is how many
-    submissions it lists beside its rows.
+    submissions it lists below its rows.
     """
     runs = [run for row in rows for run in row]
     known = {(judge.name, judge.model, judge.prompts): judge.note for judge in judges}
@@ -125,15 +126,14 @@ def _whose(rows: Sequence[Sequence[Run]], of: set[str]) -> str:
     """The runs with these ids for people: by software, with their cells where it is not about all of a row."""
     names: dict[str, None] = {}
     for row in rows:
-        mine = [run for run in row if run.id in of]
-        for run in mine:
+        concerned = [run for run in row if run.id in of]
+        for run in concerned:
             name = escape(f"{run.submission.team}/{run.submission.software}", 100)
-            if len(mine) < len(row):
+            if len(concerned) < len(row):
                 cell = run.dataset if run.scenario == "default" else f"{run.dataset}/{run.scenario}"
                 name += f" on {escape(cell, 100)}"
             names[name] = None
-    more = len(names) - MOST_NAMES
-    return ", ".join([*names][:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    return listed([*names], MOST_NAMES)
 
 
 _Identity = tuple[str, str | None, str | None]  # name, model, prompts
@@ -181,7 +181,7 @@ def _judge(key: _Identity, results: Sequence[Mapping[str, Any]], taken: Iterable
 
 
 def _short(prompts: str) -> str:
-    """Enough of a hash to tell two apart."""
+    """The beginning of a hash: 12 characters."""
     return prompts.removeprefix("sha256:")[:12]
 
 

@@ -17,8 +17,8 @@ from runner.model.calendar import Round, calendar, get_round
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.dates import ZonedTime
 from runner.model.errors import Problem, RunnerError, no_such
-from runner.records.deadlines import _at, ends, granted
-from runner.records.snapshot import _changed, _write, read_snapshot, snapshot_path
+from runner.records.deadlines import ends, granted, in_utc
+from runner.records.snapshot import read_snapshot, snapshot_changed, snapshot_path, write_snapshot
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -121,7 +121,7 @@ def freeze(
             raise RunnerError(
                 "E211",
                 f"the round {round_id} of {task.id} is not over",
-                why=f"It ends at {state.ends.says()}; now it is {_at(now)}.",
+                why=f"It ends at {state.ends.says()}; now it is {in_utc(now)}.",
                 fix="freeze it after that",
             )
         belongs = part(task, round_, store)
@@ -130,13 +130,13 @@ def freeze(
             raise RunnerError(
                 "E211",
                 f"{len(open_)} run{'s' if len(open_) > 1 else ''} of the round {round_id} are not settled",
-                why="They were handed in in time and could count.",
+                why="They were received in time and could count.",
                 fix=f"runner evaluate --task {task.id}, then freeze again; --anyway freezes without them",
                 problems=[Problem(run.id, run.outcome.says) for run in open_],
             )
         data = _snapshot(store, task, round_, belongs, stamp(now), open_)
         text = schemas.canonical(data) + b"\n"
-        _write(snapshot_path(config.home, task.id, round_id), text)
+        write_snapshot(snapshot_path(config.home, task.id, round_id), text)
         facts = {
             "task": task.id,
             "round": round_id,
@@ -219,7 +219,9 @@ def board(
         raise no_such("table", name, frozen["tables"], of=of, fix="name one")
     data = frozen["tables"][name]
     if schemas.validate(data, "leaderboard"):
-        raise _changed(snapshot_path(home, task.id, round_id), "holds a table that this program cannot read")
+        raise snapshot_changed(
+            snapshot_path(home, task.id, round_id), "holds a table that this program cannot read"
+        )
     tables.check_open(store, task, name, [cell["dataset"] for cell in data["cells"]], audience)
     made = from_dict(data, str(audience))
     if audience.kind != "organiser":  # rounds that were frozen by older versions hold exact figures

@@ -111,6 +111,11 @@ class Unranked:
     missing: tuple[Cell, ...]
 
 
+def software_of(row: Row | Unranked) -> str:
+    """The software, or only the team where a row holds several of its softwares."""
+    return row.team if ", " in row.software else f"{row.team}/{row.software}"
+
+
 @dataclass(frozen=True)
 class RoundInfo:
     """The round a table shows: its date as announced and in UTC; when it was frozen (None: not yet)."""

@@ -22,6 +22,7 @@ from runner.records.store.results import measures_of
 from runner.views.audience import Audience, escape, not_for, scores_open
 from runner.views.leaderboard.choosing import (
     BASELINES,
+    MOST_NAMES,
     Group,
     Listed,
     age,
@@ -32,9 +33,19 @@ from runner.views.leaderboard.choosing import (
 )
 from runner.views.leaderboard.comparing import compare
 from runner.views.leaderboard.judges import judge_notes, judges_of, without_unrelated_judge
-from runner.views.leaderboard.rows import CellScore, Column, LeaderboardTable, Part, Row, Value, coarsened
+from runner.views.leaderboard.rows import (
+    CellScore,
+    Column,
+    LeaderboardTable,
+    Part,
+    Row,
+    Value,
+    coarsened,
+    software_of,
+)
 from runner.views.leaderboard.trusting import trusted
 from runner.views.redact import without_free_text
+from runner.views.text import listed
 
 if TYPE_CHECKING:
     from runner.records.store.connect import Store
@@ -42,7 +53,6 @@ if TYPE_CHECKING:
 METHODS = ("automatic", "manual")
 HOWS = ("executed", "uploaded")
 MIXED = "mixed"
-MOST_NAMES = 6
 
 
 def build(
@@ -67,8 +77,8 @@ def build(
 
 def _unsaid(listed: Listed, task: Task) -> Listed:
     """What is listed, without a reason that counts what is hidden."""
-    heard = all(task.datasets[run.dataset].visibility == "public" for _, run in listed.runs)
-    return listed if heard or not listed.reason else replace(listed, reason="not judged yet")
+    all_open = all(task.datasets[run.dataset].visibility == "public" for _, run in listed.runs)
+    return listed if all_open or not listed.reason else replace(listed, reason="not judged yet")
 
 
 def check_open(store: Store, task: Task, table_id: str, datasets: Sequence[str], audience: Audience) -> None:
@@ -315,12 +325,9 @@ def _stale(rows: Sequence[Row]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for row in rows:
         for reason in row.stale:
-            by_reason.setdefault(reason, []).append(
-                row.team if ", " in row.software else f"{row.team}/{row.software}"
-            )
+            by_reason.setdefault(reason, []).append(software_of(row))
     return [
-        f"Stale: {', '.join(names[:MOST_NAMES])}{f' and {len(names) - MOST_NAMES} more' if len(names) > MOST_NAMES else ''}. "
-        f"{reason} runner reevaluate corrects it."
+        f"Stale: {listed(names, MOST_NAMES)}. {reason} runner reevaluate corrects it."
         for reason, names in by_reason.items()
     ]
 

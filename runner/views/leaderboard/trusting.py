@@ -1,7 +1,7 @@
 """Whether a board may rank by what a judge says: not where an answer without worth would come first.
 
 Evaluations say what their judge gives for an echo of the question and for an order to the judge (``canaries`` in
-``result.json``). A measure on which one of them reaches the best of the board tells nothing about the best.
+``result.json``). A measure on which one of them reaches the best of the board says nothing about the best.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ def trusted(table: Table, task: Task, scored: Scored) -> tuple[Table, tuple[str,
     lost = _won(table.rank_by, task, scored)
     if lost is None:
         return table, ()
-    told = (
+    note = (
         f"Not ranked by {table.rank_by}: an answer without worth (an echo of the question, or an order to the judge) gets "
         f"{lost:.4f} from its judge, as much as the best row."
     )
     for measure in table.measures:
         everywhere = all(measure in cell for _, cells in scored for cell in cells)
         if measure != table.rank_by and everywhere and _won(measure, task, scored) is None:
-            return replace(table, rank_by=measure), (f"{told} Ranked by {escape(measure, 80)} instead.",)
-    return table, (f"{told} Nobody is ranked: no other measure of the table can be trusted more.",)
+            return replace(table, rank_by=measure), (f"{note} Ranked by {escape(measure, 80)} instead.",)
+    return table, (f"{note} Nobody is ranked: no other measure of the table can be trusted more.",)
 
 
 def _won(measure: str, task: Task, scored: Scored) -> float | None:

@@ -77,7 +77,7 @@ class Contents(Generic[PieceType]):
         return "--topic ID", "another one"
 
     def facts(self) -> dict[str, Any]:
-        """What JSON has beside pieces and notes."""
+        """What JSON has besides pieces and notes."""
         return {}
 
     def topics(self) -> list[str] | None:
@@ -161,7 +161,7 @@ class Inside:
             raise RunnerError(
                 "E102",
                 f"{self.run} has nothing on the topic {escape(topic or '', 60)}",
-                fix=f"name one of {names}" if names else "runner show tells how far the run is",
+                fix=f"name one of {names}" if names else "runner show says how far the run is",
             )
         return replace(self, wanted=wanted)
 
@@ -218,7 +218,7 @@ def numbers(text: str, of: int) -> frozenset[int]:
         found |= set(range(max(first, 1), min(last, of) + 1))
         if not 1 <= first <= last <= of:
             why = f"The run has {of:,}." if of else "The run has none."
-            fix = f"name one from 1 to {of}" if of else "runner show tells how far the run is"
+            fix = f"name one from 1 to {of}" if of else "runner show says how far the run is"
             raise no_such("debate", part.strip(), why=why, fix=fix, limit=30)
     return frozenset(found)
 

@@ -248,7 +248,7 @@ def test_help_is_quick_to_import() -> None:
         "from runner.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'docker', 'pandas', 'numpy', 'scipy', 'sqlalchemy', 'ir_measures', 'jsonschema', 'requests', 'yaml'}\n"
+        "heavy = {'docker', 'pandas', 'numpy', 'scipy', 'sqlalchemy', 'ir_measures', 'jsonschema', 'requests', 'yaml', 'jinja2'}\n"
         "print('HEAVY', sorted(heavy & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,7 +6,7 @@ import math
 import re
 
 from runner.views.leaderboard.formats import parts
-from runner.views.leaderboard.rows import LeaderboardTable
+from runner.views.leaderboard.rows import LeaderboardTable, software_of
 
 
 def to_latex(table: LeaderboardTable) -> str:
@@ -45,10 +45,7 @@ def to_latex(table: LeaderboardTable) -> str:
         "    \\midrule",
         *(f"    {' & '.join(cells)} \\\\" for cells in zip(*(c for _, _, c in columns), strict=True)),
         *("    \\bottomrule", "  \\end{tabular}", "\\end{table}"),
-        *(
-            f"% not ranked: {_tex(parts.software_of(u))} ({u.outcome}): {_tex(u.reason)}"
-            for u in table.unranked
-        ),
+        *(f"% not ranked: {_tex(software_of(u))} ({u.outcome}): {_tex(u.reason)}" for u in table.unranked),
     ]
     return "\n".join(lines) + "\n"
 

@@ -8,7 +8,7 @@ from runner.model.task import Cell
 from runner.tasks.tables import AGGREGATES
 from runner.views.leaderboard.choosing import cell_name
 from runner.views.leaderboard.comparing import CORRECTION
-from runner.views.leaderboard.rows import Column, LeaderboardTable, Row, Unranked
+from runner.views.leaderboard.rows import Column, LeaderboardTable, Row, software_of
 from runner.views.leaderboard.significance import ALPHA, flips
 from runner.views.text import memory, seconds
 
@@ -44,18 +44,13 @@ def mark_of(row: Row) -> str:
     return row.comparison.mark if row.comparison else ""
 
 
-def software_of(row: Row | Unranked) -> str:
-    """The software, or only the team where a row holds several of its softwares."""
-    return row.team if ", " in row.software else f"{row.team}/{row.software}"
-
-
 def name_of(row: Row) -> str:
     """As :func:`software_of`, marked where the scores are old."""
     return software_of(row) + (" (stale)" if row.stale else "")
 
 
 def kind_of(row: Row) -> str:
-    """What sets a row apart: baseline; manual, uploaded or mixed where it is not automatic and executed."""
+    """What kind of row it is: baseline; manual, uploaded or mixed where it is not automatic and executed."""
     kinds = ["baseline"] * row.baseline
     kinds += [row.method] * (row.method != "automatic")
     kinds += [row.how] * (row.how != "executed" and row.how not in kinds)
@@ -123,7 +118,7 @@ def legend(table: LeaderboardTable) -> list[str]:
     if any(r.memory_source == "sampled" and r.memory_peak is not None for r in table.rows):
         lines.append("≈ the memory peak was sampled, the true one may be higher.")
     if any(r.time_step or r.memory_step for r in table.rows):
-        lines.append("Time and memory are told in four steps: the dataset is blinded.")
+        lines.append("Time and memory are given in four steps: the dataset is blinded.")
     if any(c.id not in r.values for r in table.rows for c in table.columns):
         lines.append("–: no value, or none yet.")
     lines += [judge.brief() for judge in table.judges]

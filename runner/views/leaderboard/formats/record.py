@@ -33,7 +33,9 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
     test = {"test": table.test, "correction": CORRECTION, "alpha": ALPHA, "measure": table.rank_by}
     return {
         "schema_version": SCHEMA_VERSION,
-        **_fields(table, "task", "title", "table", "heading", "description", "audience", "round", "aggregate"),
+        **_fields(
+            table, "task", "title", "table", "heading", "description", "audience", "round", "aggregate"
+        ),
         "aggregation": AGGREGATES[table.aggregate] if len(table.cells) > 1 else "",
         **_fields(table, "unit", "filters", "cells", "rank_by"),
         "measures": _plain(table.columns),

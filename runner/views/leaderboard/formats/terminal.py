@@ -37,7 +37,7 @@ class _Columns:
 def _ranked(table: LeaderboardTable, width: int | None) -> tuple[_Columns, list[str]]:
     """The ranked rows with the columns for which there is space (None: all), and the heads of the others.
 
-    What says least goes first. How many topics were answered stays beside the score whatever else goes.
+    What says least goes first. How many topics were answered stays next to the score in any case.
     """
     all_ = _Columns(*parts.shown_cells(table))
     if width is None or not all_.rows:

@@ -7,7 +7,7 @@
 ``jsonl``        ``{"run_id", "topic_id", "measure", "value"}``
 ===============  ==================================================
 
-The topic ``all`` is the value over all topics. None of them has room for a remark: who judged, intervals and what is not
+The topic ``all`` is the value over all topics. None of them has a place for a remark: who judged, intervals and what is not
 ranked stand in the other formats.
 """
 

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from runner.cli import output
+from runner.model.errors import INTERRUPTED
 
 
 class Root(TyperGroup):
@@ -17,7 +18,6 @@ class Root(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Ctrl-C and SIGTERM give 130 after everything was put away; a closed pipe gives 0."""
-        from runner.model.errors import INTERRUPTED
 
         try:
             result = super().invoke(ctx)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from runner.cli import output
+from runner.model.errors import no_such
 
 if TYPE_CHECKING:
     from runner.engines.base import Engine
@@ -55,7 +56,6 @@ def load_task(where: Config, name: str) -> Task:
 
 def get_dataset(task: Task, name: str) -> Dataset:
     """The dataset ``name`` of ``task``. Raises E102."""
-    from runner.model.errors import no_such
 
     if name not in task.datasets:
         raise no_such("dataset", name, task.datasets, of=task.id, fix="name one of them")
@@ -92,7 +92,7 @@ def machine(where: Config) -> Machine:
 
 @contextmanager
 def coordinating(*, dry_run: bool = False) -> Iterator[Coordinator]:
-    """The coordinator of this invocation's data directory, which tells the terminal. Raises E306."""
+    """The coordinator of this invocation's data directory, which reports to the terminal. Raises E306."""
     from runner.cli.terminal import Terminal
     from runner.execution.coordinator import coordinating as opened
 

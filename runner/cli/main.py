@@ -7,6 +7,7 @@ import sys
 
 from runner.cli import output
 from runner.cli.app import app
+from runner.model.errors import INTERRUPTED, RunnerError
 
 
 def load_commands() -> None:
@@ -31,7 +32,6 @@ def load_commands() -> None:
 
 def main() -> None:
     """Entry point of ``runner``: exit codes per design (0 fine, 1 failed, 2 usage, 3 platform, 4 organiser, 130)."""
-    from runner.model.errors import INTERRUPTED, PLATFORM, RunnerError
     from schemas.interrupts import heard
 
     def stop(*_: object) -> None:
@@ -42,35 +42,31 @@ def main() -> None:
     load_commands()
     try:
         sys.exit(app(standalone_mode=True) or 0)
-    except RunnerError as error:
-        if output.options.debug:
-            raise
-        output.show_error(error)
-        sys.exit(error.exit_code)
     except KeyboardInterrupt:  # before any command began
         sys.exit(INTERRUPTED)
-    except OSError as error:
-        if output.options.debug:
-            raise
-        name = f"{error.filename}: " if error.filename else ""
-        output.show_error(
-            RunnerError(
-                "E306",
-                "a file cannot be read or written",
-                why=f"{name}{error.strerror or error}.",
-                fix="look at the disk's space and the folder's permissions",
-            )
-        )
-        sys.exit(PLATFORM)
     except Exception as error:
         if output.options.debug:
             raise
-        output.show_error(
-            RunnerError(
-                "E308",
-                "this is a defect of runner itself",
-                why=f"{type(error).__name__}: {error}",
-                fix="run the command again as runner --debug … and report what it prints",
-            )
+        shown = _as_error(error)
+        output.show_error(shown)
+        sys.exit(shown.exit_code)
+
+
+def _as_error(error: Exception) -> RunnerError:
+    """An error as people are shown it."""
+    if isinstance(error, RunnerError):
+        return error
+    if isinstance(error, OSError):
+        name = f"{error.filename}: " if error.filename else ""
+        return RunnerError(
+            "E306",
+            "a file cannot be read or written",
+            why=f"{name}{error.strerror or error}.",
+            fix="look at the disk's space and the folder's permissions",
         )
-        sys.exit(PLATFORM)
+    return RunnerError(
+        "E308",
+        "this is a defect of runner itself",
+        why=f"{type(error).__name__}: {error}",
+        fix="run the command again as runner --debug … and report what it prints",
+    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runner.cli import context
+from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.execution.plan import Selection
@@ -19,7 +20,6 @@ def _completion(names: Callable[[Config], Iterable[str]]) -> Callable[[str], lis
     """Shell completion from names: never an error, never a slow look."""
 
     def complete(incomplete: str) -> list[str]:
-        from runner.model.errors import RunnerError
 
         try:
             return sorted(name for name in names(context.config()) if name.startswith(incomplete))
@@ -85,7 +85,6 @@ RunArgument = Annotated[str, typer.Argument(help="A run, as runner runs lists it
 def selection(everything: bool, *names: str | None) -> Selection:
     """The selection that ``--all`` and names of task, team, dataset, submission and run say. Raises E101 when they say nothing."""
     from runner.execution.plan import Selection
-    from runner.model.errors import RunnerError
 
     named = Selection(*names)
     if not everything and named == Selection():

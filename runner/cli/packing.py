@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.cli import context, output
+from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,6 @@ def each(found: Iterable[SubmissionFile], action: Callable[[SubmissionFile], int
 
     ``action`` returns an exit code. Returns the highest of these, those of errors, and ``worst``.
     """
-    from runner.model.errors import RunnerError
 
     for submission in found:
         try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from runner.cli import context, output
+from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,8 +80,6 @@ def ask_again(plan: Plan) -> Plan:
     """
     import sys
 
-    from runner.model.errors import RunnerError
-
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise RunnerError(
             "E104",
@@ -128,7 +127,6 @@ def result_json(
 
 def changed_choice(given: str) -> Changed:
     """What ``--changed`` says. Raises E101 for another word."""
-    from runner.model.errors import RunnerError
 
     for choice in CHANGED:
         if given == choice:
@@ -139,7 +137,6 @@ def changed_choice(given: str) -> Changed:
 
 
 def _confirmed(todo: Plan, request: EvaluationRequest, yes: bool) -> Plan:
-    from runner.model.errors import RunnerError
 
     if request.force and len(todo.work) > ASK_ABOVE and not yes:
         raise RunnerError(

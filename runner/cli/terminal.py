@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from runner.cli import output
+from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.execution.pool import RunProgress
-    from runner.model.errors import RunnerError
 
 
 class Terminal:
@@ -26,7 +26,7 @@ class Terminal:
 
     @contextmanager
     def progress(self, total: int) -> Iterator[Any]:
-        """Something to tell moments to: a bar with what is running on a terminal, plain lines elsewhere."""
+        """A function that shows progress events: a bar with what is running on a terminal, plain lines elsewhere."""
         import sys
 
         from runner.cli.render import became

@@ -1,4 +1,4 @@
-"""One run, as a story: a job is executed in the room, sealed in the archive, evaluated, and committed.
+"""One run, as a story: a job is executed in the sandbox, sealed in the archive, evaluated, and committed.
 
 :func:`execute` and :func:`evaluate` are functions of what they are given and touch no database, so that
 they can run anywhere; only :func:`commit` writes the event log and the store, and only the coordinator
@@ -38,7 +38,7 @@ class Stop(Protocol):
 
 
 class NotStoppable:
-    """Nobody stops anything."""
+    """A run or command that nobody can stop."""
 
     def cancelled(self, run_id: str) -> bool:
         return False
@@ -95,11 +95,8 @@ def _run_record(job: Job, staging: Staging, executed: Executed, engine: Engine) 
             "full": executed.collected.full,
         },
         "engine": {
-            "name": info.name,
-            "version": info.version,
-            "cgroup_version": info.cgroup_version,
-            "cgroup_driver": info.cgroup_driver,
-            "platform": info.platform,
+            name: getattr(info, name)
+            for name in ("name", "version", "cgroup_version", "cgroup_driver", "platform")
         },
         "host": host.platform(),
         "runner_version": version("proctor-ir"),
@@ -135,13 +132,7 @@ def exit_record(exit_: Exit | None) -> dict[str, Any] | None:
     """The raw exit facts as they are kept in the archive."""
     if exit_ is None:
         return None
-    return {
-        "code": exit_.code,
-        "oom_killed": exit_.oom_killed,
-        "killed": exit_.killed,
-        "start_error": exit_.start_error,
-        "outside": exit_.outside,
-    }
+    return {name: getattr(exit_, name) for name in ("code", "oom_killed", "killed", "start_error", "outside")}
 
 
 def evaluate(
@@ -153,7 +144,7 @@ def evaluate(
     archive: RunArchive,
     stop: Stop = NotStoppable(),
 ) -> Evaluation:
-    """Evaluate a sealed attempt with the verdict ``ok`` and put the evaluation beside it, never over another.
+    """Evaluate a sealed attempt with the verdict ``ok`` and put the evaluation next to it, never over another.
 
     A failing evaluator or engine gives an evaluation of status ``error``; it never costs the team anything.
     Raises E301 when the engine is gone, and E305 when it lacks the gateway's network.
@@ -179,8 +170,8 @@ def evaluate(
         except PlatformError as error:
             if error.code in ("E301", "E305", "E311"):
                 raise
-            told = Detail("platform", what=error.what, why=error.why)
-            done = Evaluated("error", told, None, evaluator.image.id, "", "")
+            detail = Detail("platform", what=error.what, why=error.why)
+            done = Evaluated("error", detail, None, evaluator.image.id, "", "")
         return archive.add_evaluation(
             attempt, staging, _evaluation_record(attempt, staging, evaluator, dataset, done)
         )
@@ -204,11 +195,8 @@ def _evaluation_record(
         "gateway": _gateway_record(evaluator, done),
         "asked": (asked := of_task(evaluator.task)),
         "pins": pins(asked),
-        "started": done.started,
-        "finished": done.finished,
-        "status": done.status,
+        **{name: getattr(done, name) for name in ("started", "finished", "status", "final")},
         "fault": done.fault if done.status == "error" else None,
-        "final": done.final,
         "message": str(done.detail),
         "detail": done.detail.as_dict(),
         "exit": exit_record(done.exit),
@@ -223,8 +211,6 @@ def _gateway_record(evaluator: Evaluator, done: Evaluated) -> dict[str, Any] | N
     return {
         "image_id": evaluator.gateway.sidecars.id,
         "models": list(service.options["models"]),
-        "replay": facts.replay,
-        "calls": facts.calls,
-        "asked": facts.asked,
+        **{name: getattr(facts, name) for name in ("replay", "calls", "asked")},
         "refused": dict(facts.refused),
     }

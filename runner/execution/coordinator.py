@@ -256,8 +256,8 @@ class Coordinator:
                 unusable |= {p.run.id: Undone(error.what, error.exit_code) for p in steps[task.id]}
         left = replace(todo, work=tuple(p for p in todo.work if p.run.id not in unusable))
         workspace = replace(self.workspace, evaluators=evaluators)
-        with _interruptible(control), self.listener.progress(len(left.work)) as tell:
-            pool = Pool(engine, workspace, control, jobs=jobs, tell=tell)
+        with _interruptible(control), self.listener.progress(len(left.work)) as on_progress:
+            pool = Pool(engine, workspace, control, jobs=jobs, on_progress=on_progress)
             done = pool.run(left)
         return Result(done, pool.failed | unusable)
 

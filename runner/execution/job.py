@@ -34,7 +34,7 @@ class Job:
     the image's own entrypoint); ``lock`` pins all of it and ``lock_digest`` decides "the same work".
 
     Of the workflow interactive only: ``sidecars`` is the identity of the platform's own image for the containers
-    beside the software, ``services`` are those that this run needs, and ``replies`` is the file with what models
+    next to the software, ``services`` are those that this run needs, and ``replies`` is the file with what models
     answered before (None: nothing yet).
     """
 
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Executed:
-    """What a workflow returns: the verdict, the raw facts beside it, and the run file's name (None if absent).
+    """What a workflow returns: the verdict, the raw facts, and the run file's name (None if absent).
 
     Output files lie in the staging folder's ``output/``, logs in ``logs/``.
     """

@@ -66,7 +66,7 @@ class Machine:
         return self.images(["evaluator"])["evaluator"]
 
     def sidecars(self) -> str | None:
-        """The identity of the image beside interactive software; None when it is missing, stale, or no engine answers."""
+        """The identity of the image of the sidecars of interactive software; None when it is missing, stale, or no engine answers."""
         from runner.provision.images import states
 
         if self._images is not None:

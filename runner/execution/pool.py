@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import schemas
 from runner.engines.base import Engine
@@ -60,9 +60,9 @@ class Control:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """One thing to tell a person: a step that started or ended, or a run that is done."""
+    """A progress event: a step that started or ended, or a run that is done or cannot be done."""
 
-    kind: str  # started, ended, done, blocked
+    kind: Literal["started", "ended", "done", "blocked"]
     run: Run
     step: str
     text: str = ""
@@ -76,7 +76,7 @@ class Undone(NamedTuple):
 
 
 class Pool:
-    """Runs a plan. ``jobs`` bounds how many containers run at once beside what the machine bounds."""
+    """Runs a plan. ``jobs`` bounds how many containers run at once, besides what the machine bounds."""
 
     def __init__(
         self,
@@ -85,9 +85,9 @@ class Pool:
         control: Control,
         *,
         jobs: int | None = None,
-        tell: Callable[[RunProgress], None] = lambda _: None,
+        on_progress: Callable[[RunProgress], None] = lambda _: None,
     ) -> None:
-        self.engine, self.workspace, self.control, self.tell = engine, workspace, control, tell
+        self.engine, self.workspace, self.control, self.on_progress = engine, workspace, control, on_progress
         self._info = engine.info()
         self.jobs = max(1, jobs or int(self._info.cpus) or 1)
         self.results: queue.Queue[tuple[Planned, Attempt | Evaluation | BaseException]] = queue.Queue()
@@ -110,7 +110,7 @@ class Pool:
                             schedule.settled(planned.run.id)
                             continue
                         schedule.started(planned)
-                        self.tell(RunProgress("started", planned.run, planned.step))
+                        self.on_progress(RunProgress("started", planned.run, planned.step))
                         workers.submit(self._work, planned)
                         active += 1
                     if not active:
@@ -146,7 +146,7 @@ class Pool:
 
     def _done(self, planned: Planned, run: Run) -> None:
         self.done[run.id] = run
-        self.tell(RunProgress("done", run, planned.step))
+        self.on_progress(RunProgress("done", run, planned.step))
 
     def _give_up(self, waiting: Sequence[Planned]) -> None:
         """Nothing is running and still nothing fits: the machine is too small for the rest."""
@@ -160,7 +160,7 @@ class Pool:
 
     def _blocked(self, planned: Planned, why: str, exit_code: int = PLATFORM) -> None:
         self.failed[planned.run.id] = Undone(why, exit_code)
-        self.tell(RunProgress("blocked", planned.run, planned.step, why))
+        self.on_progress(RunProgress("blocked", planned.run, planned.step, why))
 
     def _called_off(self, planned: Planned) -> bool:
         """Whether somebody cancelled or withdrew the run since it was planned; it is done then.
@@ -215,7 +215,7 @@ class Pool:
             raise result
         commit(self.workspace.store, result)
         run = self._current(planned)
-        self.tell(RunProgress("ended", run, planned.step))
+        self.on_progress(RunProgress("ended", run, planned.step))
         if run.outcome.todo == "run":
             return replace(planned, run=run, step="execute", why=run.outcome.reason)
         if run.outcome.todo == "evaluate":

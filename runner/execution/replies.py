@@ -78,10 +78,10 @@ def rebuild(home: Path, archive: RunArchive, task: str) -> int:
     """Make a task's file anew from everything in the archive; returns how many replies it has."""
     book = replies_of(home, task)
     book.unlink(missing_ok=True)
-    return sum(learn(book, path) for path in temporary_sibling(archive, task, NAME))
+    return sum(learn(book, path) for path in gateway_files(archive, task, NAME))
 
 
-def temporary_sibling(archive: RunArchive, task: str, name: str) -> Iterator[Path]:
+def gateway_files(archive: RunArchive, task: str, name: str) -> Iterator[Path]:
     """Where gateways left the file ``name`` (if they did): in every attempt of a task and every evaluation."""
     for _, run in archive.runs(task):
         for attempt in archive.attempts(task, run):

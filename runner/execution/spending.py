@@ -1,7 +1,7 @@
 """What a task's gateways have used of its budget: one account for all its runs and evaluations.
 
 ``RUNNER_HOME/replies/<task>.spent.json`` is the account. It is derived: every call is logged, and the logs lie in the
-archive beside the attempt or evaluation that asked (``calls.jsonl``). Where the account is missing it is counted
+archive next to the attempt or evaluation that asked (``calls.jsonl``). Where the account is missing it is counted
 again from them. Calls of work that left nothing there (given up in the middle, or a local check) stand in the account
 alone.
 """
@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.execution.replies import locked, temporary_sibling
+from runner.execution.replies import gateway_files, locked
 from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from schemas import jsonl
@@ -97,7 +97,7 @@ def account(book: Path) -> Path:
 def recount(book: Path, price: Mapping[str, float] | None = None) -> Spent:
     """The sum over all call logs in the archive of the task."""
     total = Spent()
-    for path in temporary_sibling(RunArchive(book.parent.parent / "archive"), book.stem, CALLS):
+    for path in gateway_files(RunArchive(book.parent.parent / "archive"), book.stem, CALLS):
         for line in calls(path):
             total += used_by(line or {}, price or {})
     return total

@@ -1,6 +1,6 @@
 """Stages: a dataset whose inputs are made from archived runs of another task, blinded and shuffled.
 
-``RUNNER_HOME/stages/<task>/<dataset>/<version>/`` holds ``inputs/`` (what judges are given) and, beside it and never
+``RUNNER_HOME/stages/<task>/<dataset>/<version>/`` holds ``inputs/`` (what judges are given) and, next to it and never
 shown to anybody but the organiser, ``provenance.json``: which line is which debate of which run. A version is
 named by its content and written once; ``current`` names the one in force. Lines are written anew from what was
 said in them, so that nothing of a software's name, address or speed is left.

@@ -1,6 +1,6 @@
 """The local check: one software on one public dataset, in the graded sandbox, with the graded evaluator.
 
-Everything is recorded as in earnest, but in a scratch data directory that goes away afterwards.
+Everything is recorded as in an official evaluation, but in a scratch data directory that is removed afterwards.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from schemas.details import read as read_detail
 
 @dataclass(frozen=True)
 class Checked:
-    """What a local check gave: the job, and everything about its run as a store would tell it."""
+    """What a local check gave: the job, and everything about its run as a store has it."""
 
     job: Job
     detail: RunDetail
@@ -62,7 +62,7 @@ class Checked:
     def our_failure(self) -> str:
         """What failed on our side, in full; empty when nothing did.
 
-        For whoever sits at this machine alone: it is not redacted, and nothing of a check is kept to look it up.
+        Only for the person at this machine: it is not redacted, and nothing of a check is kept to look it up later.
         """
         if self.detail.run.outcome.blame != "platform" or self.detail.attempt is None:
             return ""

@@ -19,7 +19,7 @@ from runner.tasks.files import missing_sources
 class UploadCheck:
     """What the check of one run file gave.
 
-    ``how``: ``scored`` (as in earnest; ``view`` is its run), ``checked`` (only its form; ``text`` is what the
+    ``how``: ``scored`` (as in an official evaluation; ``view`` is its run), ``checked`` (only its form; ``text`` is what the
     checker said) or ``unchecked`` (``text`` says why). ``summary`` is what a bundle keeps of a scored one.
     """
 

@@ -44,8 +44,8 @@ class Workspace:
     """The store, the loaded tasks, the registered bundles by submission id, and the runs of all of them.
 
     ``own_profile`` says whether the engine's machine can use the platform's own seccomp profile, ``sidecars`` is the
-    identity of the image beside interactive software (None: not known here). ``evaluators`` are there where work is
-    done, by task.
+    identity of the image of the sidecars of interactive software (None: not known here). ``evaluators`` (by task) are known where work is
+    done.
     """
 
     store: Store

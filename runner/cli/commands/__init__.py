@@ -1,1 +1,1 @@
-"""The commands: one module for each noun. None imports another; what they share lies beside this folder."""
+"""The commands: one module for each noun. None imports another; what they share is in the folder above."""

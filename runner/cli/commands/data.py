@@ -11,6 +11,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
+from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.model.task import Source
@@ -33,7 +34,6 @@ def pull(
     as_json: options.JsonOption = False,
 ) -> None:
     """Fetch a task's remote files and check their hashes. Start it again after any interruption: it goes on."""
-    from runner.model.errors import RunnerError
     from runner.tasks.fetch import pull as fetch
     from runner.tasks.files import missing_sources
 
@@ -102,7 +102,6 @@ def stage(
 ) -> None:
     """Make the inputs of a dataset from archived runs (from: in task.yaml), blinded and shuffled."""
     from runner.execution import stage as stages
-    from runner.model.errors import RunnerError
 
     where = context.config()
     tasks = context.all_tasks(where)

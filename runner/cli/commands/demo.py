@@ -8,6 +8,7 @@ import typer
 
 from runner.cli import context, output
 from runner.cli.app import app
+from runner.model.errors import PLATFORM, RunnerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +53,6 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
     from runner.cli.plans import show_plan
     from runner.execution.coordinator import EvaluationRequest
     from runner.execution.plan import Plan, Selection
-    from runner.model.errors import PLATFORM
 
     if wrong := sorted(set(only) - set(SHOWN)):
         raise typer.BadParameter(f"the demo has no {', '.join(wrong)}; it has {', '.join(SHOWN)}")
@@ -86,7 +86,6 @@ def _next(tasks: Mapping[str, Task]) -> str:
 def _hand_in(where: Config, tasks: dict[str, Task]) -> dict[str, str]:
     """Register what is not registered yet; returns what could not be, and why."""
     from runner.cli.packing import pack_one, register_one
-    from runner.model.errors import RunnerError
     from runner.records.store.queries import submissions
     from runner.submissions.load import find_submissions
 

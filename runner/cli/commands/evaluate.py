@@ -11,6 +11,7 @@ from runner.cli import context, options, output
 from runner.cli.app import app
 from runner.cli.boards import boards
 from runner.cli.plans import changed_choice, planned, result_json
+from runner.model.errors import PLATFORM, RunnerError
 
 
 @app.command(
@@ -40,7 +41,6 @@ def evaluate(
 ) -> None:
     """Run what is missing, evaluate it, post it, print the leaderboard. Start it again after any interruption."""
     from runner.execution.coordinator import EvaluationRequest
-    from runner.model.errors import PLATFORM
 
     wanted = options.selection(everything, task, team, dataset, submission, run)
     request = EvaluationRequest(wanted, force, changed_choice(changed), jobs=jobs)
@@ -63,7 +63,6 @@ def evaluate(
 def cancel(run: options.RunArgument) -> None:
     """Stop a run, or keep a waiting one from starting. It costs no quota."""
     from runner.execution.pool import Control
-    from runner.model.errors import RunnerError
     from runner.records.store.queries import find_run
 
     where = context.config()

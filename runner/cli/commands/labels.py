@@ -9,6 +9,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
+from runner.model.errors import RunnerError
 
 labels = typer.Typer(
     help="Debates judged by people: forms, labels, agreement.",
@@ -112,7 +113,6 @@ def agreement(
     """How far annotators agree: Krippendorff's alpha for all, Cohen's kappa for every two."""
     from runner.annotation.files import agreement as compare
     from runner.annotation.files import labels_file
-    from runner.model.errors import RunnerError
 
     _, loaded, chosen = context.dataset(task, dataset)
     path = labels_file(loaded, chosen)

@@ -9,6 +9,7 @@ import typer
 from runner.cli import context, options, output
 from runner.cli.app import app
 from runner.cli.boards import print_table
+from runner.model.errors import no_such
 from runner.views.leaderboard.formats import FORMATS, TREC
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ def leaderboard(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print a leaderboard: ranked runs, and below them what failed, with the reason."""
-    from runner.model.errors import no_such
     from runner.views.leaderboard.rounds import board
     from runner.views.leaderboard.table import build, filtered
 
@@ -65,7 +65,7 @@ def leaderboard(
             alone = as_ == "organiser" and round_ is None and len(shown.cells) == 1
             by_topic = _by_topic(store, loaded, shown) if alone else None
             output.data(to_trec(shown, form, by_topic))
-            for note in shown.notes:  # the format has no room for what must not go unsaid
+            for note in shown.notes:  # the format has no place for notes
                 if note.startswith("Stale: "):
                     output.say(note)
             return

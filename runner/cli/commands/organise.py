@@ -8,6 +8,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
+from runner.model.errors import RunnerError
 
 
 @app.command(epilog="Examples:  runner publish vaswani test")
@@ -38,7 +39,6 @@ def release(
     for the attempt that counts now, not for one that is made later.
     """
     import schemas
-    from runner.model.errors import RunnerError
     from runner.records.store.queries import find_run
 
     where = context.config()
@@ -85,7 +85,6 @@ def extend(
     ] = None,
 ) -> None:
     """Give one team more submissions for a task than the quota, or a later deadline."""
-    from runner.model.errors import RunnerError
     from runner.model.names import check_name
     from runner.records.store.queries import quota
 

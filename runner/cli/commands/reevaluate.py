@@ -8,6 +8,7 @@ import typer
 
 from runner.cli import options, output
 from runner.cli.app import app
+from runner.model.errors import ORGANISER, PLATFORM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +105,6 @@ def _place(rank: int | None) -> str:
 
 def _end(done: Mapping[str, Run], failed: Mapping[str, Undone]) -> None:
     """Say what failed, and end with 4 where the organiser's files are at fault, with 3 otherwise."""
-    from runner.model.errors import ORGANISER, PLATFORM
 
     codes: list[int] = [undone.exit_code for undone in failed.values()]
     for name, undone in failed.items():

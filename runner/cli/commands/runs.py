@@ -10,6 +10,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
+from runner.model.errors import no_such
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from runner.records.store.connect import Store
     from runner.records.store.run_detail import RunDetail
     from runner.views.audience import Audience
+    from runner.views.redact import RunView
 
 
 def _detail(
@@ -61,10 +63,8 @@ def runs(
     from typing import get_args
 
     from runner.execution.plan import Selection
-    from runner.model.errors import no_such
     from runner.model.outcome import Name
     from runner.views.listing import listed_runs
-    from runner.views.show.presentation import memory_of, time_of
 
     where, audience = context.config(), context.audience(as_)
     if outcome not in (None, *get_args(Name)):
@@ -82,24 +82,20 @@ def runs(
     elif not views:
         output.say("no runs")
     else:
-        output.table(
-            ("run", "task", "outcome", "verdict", "time", "memory", "why"),
-            [
-                (
-                    v["run"],
-                    v["task"],
-                    v["outcome"]["name"] + (" (stale)" if v["stale"] else ""),
-                    v["outcome"]["verdict"] or "",
-                    time_of(v),
-                    memory_of(v) if v["attempts"] or v["steps"] else "",
-                    v["outcome"]["reason"]
-                    or " ".join(v["stale"])
-                    or ("" if v["outcome"]["name"] == "scored" else v["outcome"]["says"]),
-                )
-                for v in views
-            ],
-            right=("time", "memory"),
-        )
+        columns = ("run", "task", "outcome", "verdict", "time", "memory", "why")
+        output.table(columns, [_row(view) for view in views], right=("time", "memory"))
+
+
+def _row(view: RunView) -> tuple[str, ...]:
+    """A run in the table of runs."""
+    from runner.views.show.presentation import memory_of, time_of
+
+    outcome = view["outcome"]
+    name = outcome["name"] + (" (stale)" if view["stale"] else "")
+    memory = memory_of(view) if view["attempts"] or view["steps"] else ""
+    says = "" if outcome["name"] == "scored" else outcome["says"]
+    why = outcome["reason"] or " ".join(view["stale"]) or says
+    return view["run"], view["task"], name, outcome["verdict"] or "", time_of(view), memory, why
 
 
 @app.command(
@@ -174,7 +170,7 @@ def logs(
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
         found, dataset, _ = _detail(where, store, run, audience)
-        if follow:  # waiting alone would tell when the run ends
+        if follow:  # waiting alone would show when the run ends
             check_log(found, audience, dataset, evaluator=evaluator, sidecar=sidecar)
         if follow and audience.kind == "organiser":
             from runner.cli.live import follow as follow_live

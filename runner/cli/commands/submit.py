@@ -10,6 +10,7 @@ import typer
 from runner.cli import context, options, output
 from runner.cli.app import app
 from runner.cli.packing import built, checked_uploads, each, pack_one, receipt_json, register_one
+from runner.model.errors import FAILED, FINE, RunnerError
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -29,7 +30,6 @@ def pack(
     as_json: options.JsonOption = False,
 ) -> None:
     """Build a software, try it on the public dataset in the graded sandbox, and write a bundle."""
-    from runner.model.errors import FAILED, FINE
 
     where = context.config()
     found, worst = context.select_submissions(where, team, software)
@@ -65,7 +65,6 @@ def register(
 
     The same bundle again costs nothing, and puts its image back where the engine has lost it.
     """
-    from runner.model.errors import RunnerError
 
     where = context.receiving()
     tasks = context.all_tasks(where)
@@ -88,7 +87,6 @@ def submit(
     as_json: options.JsonOption = False,
 ) -> None:
     """Pack and register all softwares of a team on this machine (what make submit does)."""
-    from runner.model.errors import FAILED, FINE
 
     where = context.receiving()
     receipts: list[dict[str, Any]] = []
@@ -128,7 +126,6 @@ def try_(
     as_json: options.JsonOption = False,
 ) -> None:
     """Run a software once, here, in the graded sandbox; nothing is recorded. Exit code 1 when it would not be scored."""
-    from runner.model.errors import FAILED, FINE, RunnerError
 
     where = context.config()
     views: list[dict[str, Any]] = []

@@ -8,6 +8,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
+from runner.model.errors import PLATFORM, RunnerError
 from runner.tasks.services import data_digest
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ def setup() -> None:
 def doctor(as_json: options.JsonOption = False) -> None:
     """Check this machine: one line each, PASS, CAUTION or FAIL, with the command that corrects it."""
     from runner.doctor import diagnose, worst
-    from runner.model.errors import PLATFORM
 
     checks = diagnose(context.config())
     if as_json:
@@ -88,7 +88,6 @@ def verify(
     as_json: options.JsonOption = False,
 ) -> None:
     """Compare event log, archive, frozen rounds and database with each other and with the last known head."""
-    from runner.model.errors import RunnerError
     from runner.records.store.verify import verify as look
 
     found = look(context.config(), head or ())

@@ -8,6 +8,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
+from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.execution.check_measures import Answer
@@ -124,7 +125,6 @@ def check(
 def _measures(where: Config, task: Task) -> list[Answer]:
     """What the evaluator image says of each measure; nothing, and why, where it cannot be asked."""
     from runner.execution.check_measures import Answer, ask
-    from runner.model.errors import RunnerError
     from runner.provision.engine import open_engine
     from runner.provision.images import images
 

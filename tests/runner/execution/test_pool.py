@@ -94,7 +94,11 @@ class World:
             for name, task in desk.tasks.items()
         }
         pool = Pool(
-            self.engine, replace(desk, evaluators=evaluators), self.control, tell=self.told.append, **options
+            self.engine,
+            replace(desk, evaluators=evaluators),
+            self.control,
+            on_progress=self.told.append,
+            **options,
         )
         self.done = pool.run(todo or plan(desk, Selection()))
         return pool

@@ -1,4 +1,4 @@
-"""Details: what is said of a run beside verdicts and scores, as a kind and its fields.
+"""Details: what is said of a run in addition to verdicts and scores, as a kind and its fields.
 
 Where a fact arises it becomes a :class:`Detail`; words are made of it only where somebody reads them. What an audience may
 see is decided over kinds and fields (``runner.views.permissions``), so that no program reads wording back.
@@ -40,7 +40,7 @@ KINDS: Mapping[str, str] = {
     "unusable-file": "{file:text} is not usable: {why:text}",
     "no-file": "{file:text} (or {file:text}.gz) is not in the output directory",
     "ended": "{how:end}{said:more}",  # a container of ours; within other details
-    # Warnings beside a verdict.
+    # Warnings.
     "answers-failed": "{failed:int} of {turns:int} answers failed{classes:counts}",
     "server-ended": "the server ended by itself during the run, with exit code {code:int}",
     "server-ended-memory": "the server ended by itself during the run, with exit code {code:int} (memory)",
@@ -66,7 +66,7 @@ KINDS: Mapping[str, str] = {
     "results-missing": "the evaluator did not write {files:text}",
     "contract-broken": "the evaluator's output breaks the contract: {what:text}",
     "gateway-ended": "the gateway ended before the evaluator; {message:text}",
-    # Notes of our evaluator beside scores.
+    # Notes of our evaluator.
     "nothing-judged": "{message:text}",
     "no-subtopics": "{measure:text} is a measure of subtopics, but {truths:text} has one subtopic only",
     "unchecked-double": "not cross-checked with ir_measures: scores are compared in double precision, and trec_eval's code in "

@@ -24,8 +24,9 @@ from runner.model.container import Exit, Resources
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.pins import of_task, pins
 from runner.model.task import Dataset
-from runner.records.archive import Attempt, Evaluation, RunArchive, Staging
+from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.files import file_sha256, write_json
+from runner.records.staging import Staging
 from schemas.details import Detail
 
 

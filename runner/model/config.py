@@ -40,30 +40,37 @@ class Config:
 
     @property
     def tasks(self) -> Path:
+        """The folder of the tasks."""
         return self.root / "tasks"
 
     @property
     def submissions(self) -> Path:
+        """The folder of the teams' submissions."""
         return self.root / "submissions"
 
     @property
     def archive(self) -> Path:
+        """The run archive."""
         return self.home / "archive"
 
     @property
     def registered(self) -> Path:
+        """Bundles that were registered."""
         return self.home / "submissions"
 
     @property
     def events(self) -> Path:
+        """The event log."""
         return self.home / "events.jsonl"
 
     @property
     def database(self) -> Path:
+        """The SQLite file of the store."""
         return self.home / "store.sqlite"
 
     @property
     def locks(self) -> Path:
+        """Lock files."""
         return self.home / "locks"
 
 

@@ -73,7 +73,7 @@ class Run:
     truths_digest: str = ""
     evaluator_image: str = ""
     judge: Mapping[str, Any] | None = None  # who judged, as in result.json
-    notes: tuple[Detail, ...] = ()  # what the evaluator said beside the scores
+    notes: tuple[Detail, ...] = ()  # what a reader has to know with the scores
     ours: bool = True  # evaluated by the platform's own evaluator
     released: bool = False  # the organiser has opened the deciding attempt to its team
     pins: Pins | None = None  # by which definitions it was evaluated; None: not known
@@ -84,6 +84,7 @@ class Run:
 
     @property
     def cell(self) -> Cell:
+        """Its dataset in its scenario."""
         return Cell(self.dataset, self.scenario)
 
 
@@ -122,6 +123,7 @@ class QuotaUse:
 
     @property
     def left(self) -> int:
+        """How many more may be handed in."""
         return max(0, self.limit - self.used - self.open)
 
 

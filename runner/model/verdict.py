@@ -81,7 +81,7 @@ TABLE: dict[str, VerdictKind] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one attempt ended: the table's row by name, the fact that decided, and warnings beside it."""
+    """How one attempt ended: the table's row by name, the fact that decided, and warnings."""
 
     name: str
     detail: Detail | None = None
@@ -89,6 +89,7 @@ class Verdict:
 
     @property
     def blame(self) -> Blame:
+        """Whose fault it was."""
         return TABLE[self.name].blame
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The run archive: one write-once folder for each attempt, its evaluations beside it, a hash of every file.
+"""The run archive: one write-once folder for each attempt, its evaluations within it, a hash of every file.
 
 ``<root>/<task>/<run id>/attempts/<n>/`` holds ``run.json``, ``lock.json``, ``output/``, ``logs/`` and
 ``manifest.json``; ``…/evaluations/<k>/`` the same for one evaluation. A folder is written under
@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runner.model.errors import PlatformError
 from runner.records.files import (
@@ -29,31 +27,12 @@ from runner.records.files import (
     walk,
     write_json,
 )
+from runner.records.staging import Staging, StagingFolders
 from schemas.files import sync_folder
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 MANIFEST = "manifest.json"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _RUN = re.compile(r"[a-z0-9][a-z0-9.-]{0,250}")
-
-
-@dataclass(frozen=True)
-class Staging:
-    """A folder being filled. It belongs to the process that began it; ``sweep`` leaves it alone until that dies.
-
-    ``number`` is the attempt's (or the evaluation's) number, reserved when it was begun.
-    """
-
-    path: Path
-    task: str
-    run_id: str
-    number: int
-    lock: BaseFileLock = field(repr=False, compare=False)
-
-    def __fspath__(self) -> str:
-        return str(self.path)
 
 
 Key = tuple[str, str, int, int | None]  # task, run id, attempt, and evaluation of a committed thing
@@ -118,10 +97,12 @@ class Attempt(_Sealed):
 
     @property
     def id(self) -> str:
+        """As people name it: run id and number."""
         return f"{self.run_id}#{self.number}"
 
     @property
     def output(self) -> Path:
+        """Where its output files are; their content is hostile."""
         return self.path / "output"
 
     def record(self, *, check: bool = True) -> dict[str, Any]:
@@ -152,22 +133,29 @@ class RunArchive:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.tmp = root / ".tmp"
+        self._staging = StagingFolders(self.tmp)
 
     # Writing
 
     def begin(self, task: str, run_id: str) -> Staging:
-        """A new staging folder for the next attempt of ``run_id``; its number is reserved. Raises E306.
+        """Begin the next attempt of a run, and reserve its number.
 
-        Only one process at a time may be at work on a run: E306 says who has to end first.
+        Args:
+            task: Id of the task.
+            run_id: Id of the run. Only one process at a time may be at work on it.
+
+        Returns:
+            An empty folder that belongs to this process, for :meth:`seal` or :meth:`discard`.
+
+        Raises:
+            ValueError: For ids that are none.
+            PlatformError: E306, when the disk fails or another process is at work on the run.
         """
         _check_names(task, run_id)
-        with self._lock():
-            live = [
-                name
-                for name, _, _ in self._stagings()
-                if self._run_of(name) == run_id and self._is_live(name)
-            ]
-            if live:
+        with self._staging.lock():
+            if any(
+                staged.run_id == run_id and self._staging.is_live(staged) for staged in self._staging.all()
+            ):
                 raise PlatformError(
                     f"{run_id} is being run already",
                     why="Another process is at work on this run.",
@@ -175,12 +163,21 @@ class RunArchive:
                     code="E306",
                 )
             numbers = _numbers(self.root / task / run_id / "attempts")
-            return self._stage("a", task, run_id, (max(numbers) if numbers else 0) + 1)
+            return self._staging.make("a", task, run_id, (max(numbers) if numbers else 0) + 1)
 
     def seal(self, staging: Staging, run_json: Mapping[str, Any]) -> Attempt:
         """Write ``run.json`` and ``manifest.json``, sync everything, and move the attempt to its place.
 
-        ``run_json`` must carry the staging's run id and number. Raises E306 when the disk fails.
+        Args:
+            staging: What :meth:`begin` gave, filled.
+            run_json: The content of ``run.json`` (schema ``run``), with the run id and number of ``staging``.
+
+        Returns:
+            The attempt, whose files never change from now on.
+
+        Raises:
+            ValueError: When ``run_json`` is of another attempt.
+            PlatformError: E306, when the disk fails; the staging folder stays.
         """
         target = self.root / staging.task / staging.run_id / "attempts" / str(staging.number)
         if run_json.get("attempt") != staging.number or run_json.get("run_id") != staging.run_id:
@@ -192,18 +189,29 @@ class RunArchive:
         return Attempt(staging.task, staging.run_id, staging.number, target)
 
     def begin_evaluation(self, attempt: Attempt) -> Staging:
-        """A new staging folder for the next evaluation of ``attempt``."""
-        with self._lock():
+        """As :meth:`begin`, for the next evaluation of ``attempt``; end with :meth:`add_evaluation` or :meth:`discard`."""
+        with self._staging.lock():
             numbers = _numbers(attempt.path / "evaluations")
-            taken = [
-                int(n.split("~")[3]) for n, _, _ in self._stagings("e") if self._run_of(n) == attempt.run_id
-            ]
-            return self._stage("e", attempt.task, attempt.run_id, max([0, *numbers, *taken]) + 1)
+            taken = [staged.number for staged in self._staging.all("e") if staged.run_id == attempt.run_id]
+            return self._staging.make("e", attempt.task, attempt.run_id, max([0, *numbers, *taken]) + 1)
 
     def add_evaluation(
         self, attempt: Attempt, staging: Staging, evaluation_json: Mapping[str, Any]
     ) -> Evaluation:
-        """Write ``evaluation.json`` and ``manifest.json`` and move the evaluation beside its attempt."""
+        """Write ``evaluation.json`` and ``manifest.json`` and move the evaluation to its attempt.
+
+        Args:
+            attempt: What was evaluated.
+            staging: What :meth:`begin_evaluation` gave, filled.
+            evaluation_json: The content of ``evaluation.json`` (schema ``evaluation``).
+
+        Returns:
+            The evaluation, whose files never change from now on.
+
+        Raises:
+            ValueError: When ``evaluation_json`` is of another evaluation.
+            PlatformError: E306, when the disk fails.
+        """
         wanted = (attempt.run_id, attempt.number, staging.number)
         if tuple(evaluation_json.get(key) for key in ("run_id", "attempt", "evaluation")) != wanted:
             raise ValueError("evaluation.json names another evaluation than the one that was begun")
@@ -215,24 +223,13 @@ class RunArchive:
 
     def discard(self, staging: Staging) -> None:
         """Throw a staging folder away (the attempt was given up before it was sealed)."""
-        with self._lock():
-            self._remove(staging.path.name)
+        with self._staging.lock():
+            self._staging.remove(staging.path.name)
             staging.lock.release(force=True)
 
     def sweep(self) -> list[str]:
         """Remove staging folders whose process has died; returns their run ids. Those of the living stay."""
-        swept: list[str] = []
-        if not self.tmp.is_dir():
-            return swept
-        with self._lock():
-            for name, _, _ in self._stagings():
-                if not self._is_live(name):
-                    swept.append(self._run_of(name))
-                    self._remove(name)
-            for lock in self.tmp.glob("*.lock"):
-                if not (self.tmp / lock.name.removesuffix(".lock")).exists() and not self._is_live(lock.stem):
-                    lock.unlink(missing_ok=True)
-        return swept
+        return self._staging.sweep()
 
     # Reading
 
@@ -262,12 +259,9 @@ class RunArchive:
         """Run id → attempt number of what living processes are running at this moment."""
         if not self.tmp.is_dir():
             return {}
-        with self._lock():
-            return {
-                self._run_of(name): int(name.split("~")[3])
-                for name, _, _ in self._stagings("a")
-                if self._is_live(name)
-            }
+        with self._staging.lock():
+            staged = self._staging.all("a")
+            return {one.run_id: one.number for one in staged if self._staging.is_live(one)}
 
     def sealed(self) -> Iterator[Attempt | Evaluation]:
         """Every sealed attempt, each followed by its evaluations: oldest first of each run, runs sorted."""
@@ -275,58 +269,6 @@ class RunArchive:
             for attempt in self.attempts(task, run_id):
                 yield attempt
                 yield from attempt.evaluations()
-
-    # Staging
-
-    def _lock(self) -> BaseFileLock:
-        from filelock import FileLock
-
-        with on_disk("the archive cannot be written"):
-            self.tmp.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.tmp / ".lock", timeout=60)
-
-    def _stage(self, sort: str, task: str, run_id: str, number: int) -> Staging:
-        """Called under the archive's lock, so that nobody sweeps between the lock file and the folder."""
-        from filelock import FileLock
-
-        name = "~".join((sort, task, run_id, str(number), secrets.token_hex(4)))
-        with on_disk("a run cannot be begun"):
-            lock = FileLock(self.tmp / f"{name}.lock", timeout=0, thread_local=False)
-            lock.acquire()
-            path = self.tmp / name
-            path.mkdir()
-        return Staging(path, task, run_id, number, lock)
-
-    def _stagings(self, sort: str | None = None) -> list[tuple[str, str, str]]:
-        if not self.tmp.is_dir():
-            return []
-        names = [entry.name for entry in os.scandir(self.tmp) if entry.is_dir(follow_symlinks=False)]
-        parts = [(name, *name.split("~")[:2]) for name in sorted(names) if name.count("~") == 4]
-        return [(n, s, t) for n, s, t in parts if sort is None or s == sort]
-
-    @staticmethod
-    def _run_of(name: str) -> str:
-        return name.split("~")[2]
-
-    def _is_live(self, name: str) -> bool:
-        """Whether the process that began this folder still holds its lock (the kernel frees it at any death)."""
-        from filelock import FileLock, Timeout
-
-        probe = FileLock(self.tmp / f"{name}.lock", timeout=0)
-        try:
-            probe.acquire()
-        except Timeout:
-            return True
-        probe.release()
-        return False
-
-    def _remove(self, name: str) -> None:
-        for folder, _, _ in os.walk(
-            self.tmp / name
-        ):  # sealing may have been broken off with read-only folders
-            Path(folder).chmod(0o755)
-        shutil.rmtree(self.tmp / name, ignore_errors=True)
-        (self.tmp / f"{name}.lock").unlink(missing_ok=True)
 
     def _commit(self, staging: Staging, target: Path, skip: str | None = None) -> None:
         files: dict[str, dict[str, Any]] = {}
@@ -342,7 +284,7 @@ class RunArchive:
             if Path(inner) != staging.path and Path(inner).name != skip:
                 Path(inner).chmod(0o555)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with self._lock():
+        with self._staging.lock():
             if target.exists():
                 raise PlatformError(
                     f"{target} is already there", why="Attempts are written once.", code="E306"
@@ -351,8 +293,7 @@ class RunArchive:
         target.chmod(0o555)
         for folder in (target.parent, target.parent.parent, target.parent.parent.parent, self.root):
             sync_folder(folder)
-        staging.lock.release(force=True)
-        (self.tmp / f"{staging.path.name}.lock").unlink(missing_ok=True)
+        self._staging.finish(staging)
 
 
 def _check_names(task: str, run_id: str) -> None:

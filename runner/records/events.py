@@ -86,10 +86,19 @@ class EventLog:
         self._clock = clock or SystemClock()
 
     def append(self, type: str, data: Mapping[str, Any], *, actor: str) -> Event:
-        """Add one event and return it once it is on the disk.
+        """Add one event.
 
-        Raises ``ValueError`` for an unknown type or data that is no JSON, E306 when the log cannot be written,
-        E307 when its end is damaged.
+        Args:
+            type: One of :data:`TYPES`.
+            data: JSON data, as the type asks for it.
+            actor: Who did it.
+
+        Returns:
+            The event, once it is on the disk.
+
+        Raises:
+            ValueError: For an unknown type, data that is no JSON, or more than :data:`MAX_LINE` bytes of it.
+            PlatformError: E306, when the log cannot be written; E307, when its end is damaged.
         """
         if type not in TYPES:
             raise ValueError(f"unknown event type {type!r}")

@@ -185,7 +185,7 @@ def check_log(
 def may_export(found: RunDetail, audience: Audience, dataset: Dataset) -> None:
     """Raise E103 unless ``audience`` may have the run's files as they are.
 
-    Also of a released run: an evaluation lies beside them, with scores by topic.
+    Also of a released run: an evaluation goes with them, with scores by topic.
     """
     may = permissions_of(found, audience, dataset)
     if not (may.run and may.content):

@@ -1,4 +1,4 @@
-"""What is told of a run on a blinded dataset in place of figures: a few steps, few or many, the day.
+"""What is shown of a run on a blinded dataset in place of figures: a few steps, few or many, the day.
 
 Its software has read the hidden inputs and can choose whatever is measured of it: seconds, bytes, how often it breaks which rule, its
 exit code. Each of these would carry bits of the inputs to its team. So everybody but the organiser gets fields with few values;
@@ -38,7 +38,7 @@ SETTLED = (
     "scored",
     "invalid",
     "failed",
-)  # outcomes of which steps are told: those that the software brought about
+)  # outcomes of which steps are shown: the software brought them about
 
 
 def step(value: float | None, steps: Steps) -> str:
@@ -58,10 +58,10 @@ def day(stamp: str | None) -> str | None:
 
 def steps_of(run: Run) -> dict[str, str | None]:
     """Time and memory of a run in steps; None where nothing of ours measured it, and while it is not settled."""
-    told = run.outcome.name in SETTLED and run.submission.how != "uploaded"
+    settled = run.outcome.name in SETTLED and run.submission.how != "uploaded"
     return {
-        "time": step(run.wall_seconds, TIME) if told else None,
-        "memory": step(run.memory_peak, MEMORY) if told else None,
+        "time": step(run.wall_seconds, TIME) if settled else None,
+        "memory": step(run.memory_peak, MEMORY) if settled else None,
     }
 
 
@@ -77,7 +77,7 @@ def size_of(run: Run, record: Mapping[str, Any]) -> str | None:
 def gravest(findings: Iterable[FindingCount], ours: bool) -> dict[str, dict[str, Any]]:
     """The gravest code, the first by name of equally grave ones, with few or many; empty when nothing was found.
 
-    ``ours``: the platform's evaluator found it. The code and title of another one are not told, only the severity.
+    ``ours``: the platform's evaluator found it. The code and title of another one are not shown, only the severity.
     """
     grave = {severity: place for place, severity in enumerate(SEVERITIES)}
     known = [f for f in findings if f.severity in grave]

@@ -52,7 +52,17 @@ class Store:
     def commit(self, type: str, data: Mapping[str, Any], *, actor: str) -> Event:
         """Append an event to the log and apply it: the one way to record that something happened.
 
-        Raises E307 when log and store contradict each other; nothing is appended to a log that was cut.
+        Args:
+            type: One of :data:`runner.records.events.TYPES`.
+            data: What the type asks for (see :mod:`runner.records.store.apply`).
+            actor: Who did it.
+
+        Returns:
+            The event, which is on the disk.
+
+        Raises:
+            PlatformError: E307, when log and store contradict each other (nothing is appended to a log that was cut), or the
+                archive does not hold what the event names; E306, when log or database cannot be written.
         """
         with self.read() as connection:
             position, prefix = position_of(connection), prefix_of(connection)
@@ -89,9 +99,16 @@ class Store:
         return position
 
     def replay(self, known: Position = Position()) -> Position:
-        """Make the tables anew and fill them from the first event, in one transaction; returns the position reached.
+        """Make the tables anew and fill them from the first event, in one transaction.
 
-        Raises E307 when the log does not hold the event ``known``, up to which it was known before.
+        Args:
+            known: Up to where the log was known before.
+
+        Returns:
+            The position reached.
+
+        Raises:
+            PlatformError: E307, when the log does not hold the event at ``known``.
         """
         from runner.records.store.apply import apply
 
@@ -167,8 +184,14 @@ class Store:
 def open_store(config: Config, *, url: str | None = None, accept_loss: bool = False) -> Store:
     """The store of this data directory, made if it is missing or of another version, checked against the log and caught up.
 
-    Raises E306 when the database cannot be used, E307 when log or archive are damaged, or when the log holds less than
-    is known to have been there (unless ``accept_loss``).
+    Args:
+        config: Whose data directory.
+        url: Another database than that of ``config``, as SQLAlchemy names it.
+        accept_loss: Whether a log that holds less than is known to have been there is taken as it is.
+
+    Raises:
+        PlatformError: E306, when the database cannot be used; E307, when log or archive are damaged, or the log holds less
+            than is known to have been there.
     """
     from runner.records.store.history import check_complete
 
@@ -204,7 +227,7 @@ def open_store(config: Config, *, url: str | None = None, accept_loss: bool = Fa
 
 
 def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
-    """Make the store again from log and archive, beside the old one, and put it in its place at once.
+    """Make the store again from log and archive, next to the old one, and put it in its place at once.
 
     The old store serves readers until then, also when it is damaged. Returns how far the log went. Raises E307 when the
     log holds less than the old store, a frozen round or the archive knew of; ``accept_loss`` writes that down in the log
@@ -241,7 +264,7 @@ def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
 def _swap(fresh: Path, target: Path) -> None:
     """Copy ``fresh`` over ``target`` in one transaction, so that open readers and WAL files stay right.
 
-    Renaming would leave the old WAL beside the new file, to be played into it. Only a target that SQLite
+    Renaming would leave the old WAL next to the new file, to be played into it. Only a target that SQLite
     itself refuses is taken out of the way by renaming.
     """
     try:

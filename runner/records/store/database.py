@@ -62,7 +62,7 @@ def read_recorded(config: Config) -> Recorded:
 
 
 def make_engine(url: str) -> Engine:
-    """The SQLAlchemy engine of a database, with what SQLite needs to be told."""
+    """The SQLAlchemy engine of a database, with the settings that SQLite needs."""
     from sqlalchemy import create_engine, event
 
     engine = create_engine(url)
@@ -151,6 +151,7 @@ def errors() -> Iterator[None]:
 
 
 def unusable(error: BaseException) -> PlatformError:
+    """The error (E306) for a database that cannot be used."""
     return PlatformError(
         "the store cannot be used",
         why=f"{error}.",

@@ -31,6 +31,7 @@ class Lost:
     hash: str = ""
 
     def problem(self) -> Problem:
+        """For the list of what is wrong."""
         return Problem(self.where, self.what, "restore events.jsonl from a backup")
 
 

@@ -78,8 +78,13 @@ def runs(
 ) -> list[Run]:
     """Runs with their outcomes, in the order of registration.
 
-    For the ``tasks`` given, runs that a registered submission still has to do are listed too (pending).
-    ``running`` are the ids of runs that are being executed (``archive.live()``).
+    Args:
+        store: The open store.
+        tasks: For these, runs that a registered submission still has to do are listed too (pending).
+        task: Only runs of the task of this id.
+        team: Only runs of this team.
+        submission: Only runs of this submission.
+        running: Ids of runs that are being executed (``archive.live()``).
     """
     with store.read() as connection:
         return _runs(connection, tasks, task=task, team=team, submission=submission, running=running)

@@ -1,7 +1,7 @@
 """Look for damage: event log, archive, frozen rounds and database against each other, and against the last known head.
 
 Nothing is changed, and nothing is believed: the database is not opened as a store (which would catch up with the log) but
-compared, row by row, with one that is made anew from log and archive beside it. Everything that is wrong is listed at once.
+compared, row by row, with one that is made anew from log and archive for that. Everything that is wrong is listed at once.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Verified:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
         rows = [{"where": p.where, "what": p.what, "fix": p.fix} for p in self.problems]
         return {"events": self.events, "head": self.head, "problems": rows, "notes": list(self.notes)}
 

@@ -1,0 +1,125 @@
+"""Folders in which attempts and evaluations are written before they are sealed: named, locked and swept."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from runner.records.files import on_disk
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+@dataclass(frozen=True)
+class Staging:
+    """A folder being filled. It belongs to the process that began it; ``sweep`` leaves it alone until that dies.
+
+    ``number`` is the attempt's (or the evaluation's) number, reserved when it was begun.
+    """
+
+    path: Path
+    task: str
+    run_id: str
+    number: int
+    lock: BaseFileLock = field(repr=False, compare=False)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+class Staged(NamedTuple):
+    """What the name of a staging folder says: ``sort`` is ``a`` for an attempt, ``e`` for an evaluation."""
+
+    sort: str
+    task: str
+    run_id: str
+    number: int
+    token: str
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return "~".join(map(str, self))
+
+
+class StagingFolders:
+    """The staging folders below ``tmp``. Each has a lock file of its name with ``.lock``, held by the process that writes."""
+
+    def __init__(self, tmp: Path) -> None:
+        self.tmp = tmp
+
+    def lock(self) -> BaseFileLock:
+        """The lock of the whole archive, to be held while folders are made, moved or removed. Raises E306."""
+        from filelock import FileLock
+
+        with on_disk("the archive cannot be written"):
+            self.tmp.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.tmp / ".lock", timeout=60)
+
+    def make(self, sort: str, task: str, run_id: str, number: int) -> Staging:
+        """A new folder. Called under :meth:`lock`, so that nobody sweeps between the lock file and the folder. Raises E306."""
+        from filelock import FileLock
+
+        name = Staged(sort, task, run_id, number, secrets.token_hex(4)).name
+        with on_disk("a run cannot be begun"):
+            lock = FileLock(self.tmp / f"{name}.lock", timeout=0, thread_local=False)
+            lock.acquire()
+            path = self.tmp / name
+            path.mkdir()
+        return Staging(path, task, run_id, number, lock)
+
+    def all(self, sort: str | None = None) -> list[Staged]:
+        """The folders that there are, those of a ``sort`` or all, by name."""
+        if not self.tmp.is_dir():
+            return []
+        names = [entry.name for entry in os.scandir(self.tmp) if entry.is_dir(follow_symlinks=False)]
+        parts = [name.split("~") for name in sorted(names) if name.count("~") == 4]
+        known = [Staged(s, t, run, int(n), x) for s, t, run, n, x in parts if n.isdecimal()]
+        return [staged for staged in known if sort in (None, staged.sort)]
+
+    def is_live(self, staged: Staged) -> bool:
+        """Whether the process that began this folder still holds its lock (the kernel frees it at any death)."""
+        return self._is_held(staged.name)
+
+    def _is_held(self, name: str) -> bool:
+        from filelock import FileLock, Timeout
+
+        probe = FileLock(self.tmp / f"{name}.lock", timeout=0)
+        try:
+            probe.acquire()
+        except Timeout:
+            return True
+        probe.release()
+        return False
+
+    def remove(self, name: str) -> None:
+        """Remove a folder with its lock file."""
+        for folder, _, _ in os.walk(self.tmp / name):
+            Path(folder).chmod(0o755)  # sealing may have been broken off with read-only folders
+        shutil.rmtree(self.tmp / name, ignore_errors=True)
+        (self.tmp / f"{name}.lock").unlink(missing_ok=True)
+
+    def finish(self, staging: Staging) -> None:
+        """Give up the lock of a folder that was moved to its place."""
+        staging.lock.release(force=True)
+        (self.tmp / f"{staging.path.name}.lock").unlink(missing_ok=True)
+
+    def sweep(self) -> list[str]:
+        """Remove folders and lock files whose process has died; returns the run ids."""
+        swept: list[str] = []
+        if not self.tmp.is_dir():
+            return swept
+        with self.lock():
+            for staged in self.all():
+                if not self.is_live(staged):
+                    swept.append(staged.run_id)
+                    self.remove(staged.name)
+            for lock in self.tmp.glob("*.lock"):
+                if not (self.tmp / lock.stem).exists() and not self._is_held(lock.stem):
+                    lock.unlink(missing_ok=True)
+        return swept

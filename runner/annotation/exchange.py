@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runner.annotation import assign, files
 from runner.annotation.sheets import MAX_SHEET, page, read_answers, sheet_csv, sheet_jsonl
 from runner.model.errors import Problem, RunnerError
+from runner.model.kinds import kind_spec
 from runner.model.names import check_name
 from runner.records.files import write_json
 from runner.tasks.transcripts import Transcripts, json_lines
@@ -138,10 +139,10 @@ def _form(path: Path) -> str:
 def _debates(
     store: Store, task: Task, dataset: Dataset, debates: Path | None, run: str | None
 ) -> Transcripts:
-    """The debates that a file without names is about: those given, of one run, or of a ``meta`` dataset."""
+    """The debates that a file without names is about: those given, of one run, or of a dataset of debates."""
     if debates is not None:
         return Transcripts.read(debates, debates.name)
-    if run is None and task.kind != "meta":
+    if run is None and kind_spec(task.kind).annotation != "inputs":
         raise RunnerError(
             "E101",
             "the file does not say which debates it is about",

@@ -16,7 +16,7 @@ from runner.engines.docker.volumes import BASES
 from runner.model import config
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
-from tests.leftovers import LABEL
+from tests.leftovers import KEPT
 
 SCRATCH = "proctor/test-scratch"
 _MACHINE = config.load(cwd=Path(__file__).parent)  # before anything is isolated
@@ -60,7 +60,7 @@ def build_image(
         folder = tmp_path_factory.mktemp("context")
         folder.joinpath("Dockerfile").write_text("\n".join([f"FROM {base_image.id}", *lines]) + "\n")
         with FileLock(private_folder(default_locks()) / "test-build.lock"):
-            return engine.build(BuildSpec(folder, tag=tag, timeout=120, labels={LABEL: "yes"}))
+            return engine.build(BuildSpec(folder, tag=tag, timeout=120, labels=KEPT))
 
     return build
 

@@ -21,8 +21,10 @@ from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.owner import default_locks, private_folder
 from runner.model.errors import RunnerError
 
-LABEL = "proctor.test"  # on images that tests build, and so on those built on them
+KEPT = {"proctor.test": "yes"}  # the label of images that tests build, and so of those built on them
 NAMES = ("proctor/test-", "proctor-test/")  # of images that tests build
+# Data, what says that they are complete, and what says that a blinded run came last (the lock folder knows it, too).
+VOLUMES = {"proctor.data", "proctor.ready", "proctor.mark"}
 
 
 class Alone:
@@ -67,8 +69,8 @@ def kept_for_later(what: str, labels: Mapping[str, str]) -> bool:
     """Whether it is there for other tests: images of tests, and data volumes, which no home may own any more."""
     kind, _, name = what.partition(" ")
     if kind == "image":
-        return LABEL in labels or name.startswith(NAMES)
-    return kind == "volume" and ("proctor.data" in labels or "proctor.ready" in labels)
+        return labels.keys() >= KEPT.keys() or name.startswith(NAMES)
+    return kind == "volume" and bool(VOLUMES & labels.keys())
 
 
 def remove(api: Any, what: str) -> None:

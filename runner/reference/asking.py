@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,12 @@ except Found as stopped:
 
 
 def ask(text: str) -> Any:
-    """What the program ``text`` leaves in ``found``."""
+    """What the program ``text`` leaves in ``found``; each is run once."""
+    return json.loads(_printed(text))
+
+
+@cache
+def _printed(text: str) -> str:
     ended = subprocess.run(
         [sys.executable, "-c", f"{text}\nimport json; print(json.dumps(found))"],
         capture_output=True,
@@ -65,7 +71,7 @@ def ask(text: str) -> Any:
         cwd=Path(__file__).resolve().parents[2],
         env={k: v for k, v in os.environ.items() if k != "EVALUATOR_REQUEST"},
     )
-    return json.loads(ended.stdout)
+    return ended.stdout
 
 
 def commands_of(module: str, name: str, *first: str) -> list[dict[str, Any]]:

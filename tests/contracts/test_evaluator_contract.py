@@ -12,6 +12,7 @@ import pytest
 
 from runner.engines.base import BuildSpec
 from runner.model.container import ImageRef
+from tests.leftovers import KEPT
 from tests.worlds.mini import Project, Said, call
 
 pytestmark = pytest.mark.engine
@@ -86,7 +87,8 @@ def test_an_image_written_from_the_documented_contract(
 ) -> None:
     """Shell and awk; no line of ours runs in it. It agrees with our evaluator on the same run."""
     context = Path(shutil.copytree(SHELL, tmp_path / "context"))
-    image = engine.build(BuildSpec(context, args={"BASE_IMAGE": base_image.id}, timeout=120))
+    spec = BuildSpec(context, args={"BASE_IMAGE": base_image.id}, timeout=120, labels=KEPT)
+    image = engine.build(spec)
     measures = [{"id": "p_10", "measure": "P@10", "truths": "qrels.txt"}]
     table = [{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "p_10"}]
     live.write_task("foreign", measures=measures, tables=table, evaluator={"image": image.id})

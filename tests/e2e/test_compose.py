@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import docker
@@ -36,11 +36,9 @@ def host(engine: DockerEngine) -> str:
 
 
 @pytest.fixture(scope="module")
-def base(base_image: ImageRef, host: str) -> str:
+def base(build_image: Callable[..., ImageRef]) -> str:
     """The base image under a name of this module, because Compose takes names and no identities."""
-    client = docker.DockerClient(base_url=host, timeout=60)
-    client.images.get(base_image.id).tag("proctor-test/compose-base", "1")
-    client.close()
+    build_image("proctor-test/compose-base:1")
     return "proctor-test/compose-base:1"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import docker
@@ -31,12 +31,10 @@ def host() -> str:
 
 
 @pytest.fixture(scope="module")
-def images(engine: DockerEngine, base_image: ImageRef, host: str) -> dict[str, str]:
+def images(engine: DockerEngine, build_image: Callable[..., ImageRef]) -> dict[str, str]:
     """Names of ours, because Compose takes names and no identities."""
     ensure_images(engine, config.load(cwd=ROOT))
-    client = docker.DockerClient(base_url=host, timeout=60)
-    client.images.get(base_image.id).tag(BASE, "1")
-    client.close()
+    build_image(f"{BASE}:1")
     return {image.name: tag(image) for image in IMAGES} | {"base": f"{BASE}:1"}
 
 

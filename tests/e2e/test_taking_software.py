@@ -20,6 +20,7 @@ from runner.model.errors import RunnerError
 from runner.provision.images import IMAGES, tag
 from runner.submissions.origins import Origins
 from tests.e2e.test_two_machines import _resign
+from tests.leftovers import KEPT
 from tests.worlds.mini import GOOD, Project, call
 
 pytestmark = pytest.mark.engine
@@ -76,7 +77,9 @@ def machine(
 def _stolen(world: World, context: Path) -> bool:
     """Whether the engine itself would build it: all these files end with a step that needs the secret."""
     try:
-        built = world.engine.build(BuildSpec(context, args={"BASE_IMAGE": world.base}, timeout=300))
+        built = world.engine.build(
+            BuildSpec(context, args={"BASE_IMAGE": world.base}, timeout=300, labels=KEPT)
+        )
     except RunnerError as error:
         assert error.code == "E203", error
         return False
@@ -122,7 +125,7 @@ def test_a_base_that_takes_something_when_it_is_built_on(machine: World) -> None
         "trap", f"FROM {machine.base}\nONBUILD COPY --from={machine.kept} /secret /secret\n"
     )
     name = f"proctor/test-trap:{secrets.token_hex(4)}"
-    trap = machine.engine.build(BuildSpec(folder, tag=name, timeout=300))
+    trap = machine.engine.build(BuildSpec(folder, tag=name, timeout=300, labels=KEPT))
     try:
         folder = machine.folder("inherits", f"FROM {name}\n{NEED}")
         assert _stolen(machine, folder), "this attack proves nothing"

@@ -28,6 +28,7 @@ from runner.submissions.load import load_submission
 from runner.tasks.load import load_task
 from runner.views.audience import Audience, may_export
 from runner.views.redact import log_lines, redact_run
+from tests.leftovers import KEPT
 from tests.verdicts import cases
 
 pytestmark = pytest.mark.engine
@@ -45,7 +46,7 @@ def verdicts_image(
         os.utime(path, (0, 0))
     with FileLock(private_folder(default_locks()) / "test-build.lock"):
         return engine.build(
-            BuildSpec(context, tag="proctor/test-verdicts", args={"BASE_IMAGE": base_image.id}, timeout=120)
+            BuildSpec(context, tag="proctor/test-verdicts", args={"BASE_IMAGE": base_image.id}, labels=KEPT)
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,50 +111,44 @@ def positional(path: Path, debates: Transcripts, annotator: str) -> list[dict[st
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
     count = 0
-    for number, data in json_lines(path, problems):
-        count += 1
-        where = f"{schemas.show(path.name, 200)}:{number}"
+    for count, (number, data) in enumerate(json_lines(path, problems), 1):
         if count > len(debates.debates):
             continue
         debate = debates.debates[count - 1]
-        if not isinstance(data, list):
-            problems.append(Problem(where, "the line is not an array of turns"))
-            continue
-        if len(data) != len(debate.turns):
-            problems.append(
-                Problem(where, f"debate {count} has {len(debate.turns)} turns, and labels of {len(data)}")
-            )
-            continue
-        for turn, one in enumerate(data, 1):
-            if one is None:
-                continue
-            values = one if isinstance(one, dict) else {}
-            bad = [c for c in CRITERIA if c in values and _official(values[c]) == "?"]
-            if not isinstance(one, dict) or bad:
-                what = (
-                    f"{bad[0]} of turn {turn} is none of 0, 1 and null"
-                    if bad
-                    else f"turn {turn} is not an object"
-                )
-                problems.append(Problem(where, what))
-                continue
-            rows.append(
-                {
-                    "run": debates.digest,
-                    "transcript": transcript_digest([debate]),
-                    "debate": count,
-                    "turn": turn,
-                    "annotator": annotator,
-                    **{c: _official(values[c]) for c in CRITERIA if c in values},
-                }
-            )
+        label = {"run": debates.digest, "transcript": transcript_digest([debate]), "debate": count}
+        where = f"{schemas.show(path.name, 200)}:{number}"
+        for turn, values in _labels(where, count, debate, data, problems):
+            rows.append({**label, "turn": turn, "annotator": annotator, **values})
     if count != len(debates.debates):
         what = f"it has labels of {count} debates, and {debates.name} has {len(debates.debates)}"
-        problems.append(
-            Problem(schemas.show(path.name, 200), what, "name the debates that the labels are about")
-        )
+        fix = "name the debates that the labels are about"
+        problems.append(Problem(schemas.show(path.name, 200), what, fix))
     refuse(path, problems)
     return rows
+
+
+def _labels(
+    where: str, number: int, debate: Debate, data: Any, problems: list[Problem]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The turns of one line of positional labels that somebody judged, with the labels by criterion."""
+    if not isinstance(data, list):
+        problems.append(Problem(where, "the line is not an array of turns"))
+    elif len(data) != len(debate.turns):
+        what = f"debate {number} has {len(debate.turns)} turns, and labels of {len(data)}"
+        problems.append(Problem(where, what))
+    else:
+        for turn, values in enumerate(data, 1):
+            if values is None:
+                continue
+            if not isinstance(values, dict):
+                problems.append(Problem(where, f"turn {turn} is not an object"))
+                continue
+            labels = {c: _official(values[c]) for c in CRITERIA if c in values}
+            bad = [c for c, label in labels.items() if label == "?"]
+            if bad:
+                problems.append(Problem(where, f"{bad[0]} of turn {turn} is none of 0, 1 and null"))
+            else:
+                yield turn, labels
 
 
 def _official(value: Any) -> Any:
@@ -185,33 +179,39 @@ def judgments(path: Path, judge: str, debates: Transcripts | None) -> list[dict[
         elif debates is not None and count <= len(debates.debates):
             debate = debates.debates[count - 1]
         if debate is None:
-            problems.append(
-                Problem(where, "nothing says which debate is judged", "name the debates with --debates")
-            )
-            continue
-        if len(turns) != len(debate.turns):
-            problems.append(
-                Problem(where, f"the debate has {len(debate.turns)} turns, and judgments of {len(turns)}")
-            )
-            continue
-        transcript = transcript_digest([debate])
-        for turn, one in enumerate(turns, 1):
-            values: dict[str, float] = {}
-            for criterion in CRITERIA:
-                said = one.get(criterion.capitalize()) if isinstance(one, dict) else None
-                score = said.get("score") if isinstance(said, dict) else None
-                if score is None:
-                    continue
-                if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
-                    problems.append(
-                        Problem(where, f"the score of {criterion} in turn {turn} is not a number from 0 to 1")
-                    )
-                    continue
-                values[criterion] = score
-            if values:
-                rows.append({"transcript": transcript, "turn": turn, "judge": judge, **values})
+            fix = "name the debates with --debates"
+            problems.append(Problem(where, "nothing says which debate is judged", fix))
+        elif len(turns) != len(debate.turns):
+            what = f"the debate has {len(debate.turns)} turns, and judgments of {len(turns)}"
+            problems.append(Problem(where, what))
+        else:
+            about = {"transcript": transcript_digest([debate])}
+            for turn, values in _scores(where, turns, problems):
+                rows.append({**about, "turn": turn, "judge": judge, **values})
     refuse(path, problems)
     return rows
+
+
+def _scores(
+    where: str, turns: Sequence[Any], problems: list[Problem]
+) -> Iterator[tuple[int, dict[str, float]]]:
+    """The turns of one line of a judge's file that have scores, with these by criterion."""
+    for turn, one in enumerate(turns, 1):
+        values: dict[str, float] = {}
+        for criterion in CRITERIA:
+            said = one.get(criterion.capitalize()) if isinstance(one, dict) else None
+            score = said.get("score") if isinstance(said, dict) else None
+            if (
+                isinstance(score, bool)
+                or not isinstance(score, int | float | None)
+                or not 0 <= (score or 0) <= 1
+            ):
+                what = f"the score of {criterion} in turn {turn} is not a number from 0 to 1"
+                problems.append(Problem(where, what))
+            elif score is not None:
+                values[criterion] = score
+        if values:
+            yield turn, values
 
 
 def agreement(path: Path) -> dict[str, Any]:

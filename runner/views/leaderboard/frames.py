@@ -26,6 +26,11 @@ class Column(NamedTuple):
     says: str
 
 
+def _texts(**says: str) -> tuple[Column, ...]:
+    """Columns of text: their names, and what is in them."""
+    return tuple(Column(name, TEXT, text) for name, text in says.items())
+
+
 JUDGES = ("judge", "judge_model", "judge_prompts", "judge_reliability")
 WHOSE = (
     Column("team", TEXT, "The team."),
@@ -64,31 +69,35 @@ AFTER_MEASURES = (
     Column("wall_seconds", FLOAT, "Run time in seconds, summed over the cells."),
     Column("memory_peak", WHOLE, "Peak memory in bytes, the maximum over the cells."),
     *RESOURCES,
-    Column("outcome", TEXT, "`scored` for ranked rows; otherwise what became of the submission."),
-    Column("blame", TEXT, "Whose fault it is that a row is not ranked."),
-    Column("reason", TEXT, "Why a row is not ranked."),
-    Column("submission", TEXT, "The latest submission that counts in the row."),
+    *_texts(
+        outcome="`scored` for ranked rows; otherwise what became of the submission.",
+        blame="Whose fault it is that a row is not ranked.",
+        reason="Why a row is not ranked.",
+        submission="The latest submission that counts in the row.",
+    ),
     Column("registered", TIME, "When that was registered."),
-    Column("table", TEXT, "The table."),
-    Column("round", TEXT, "The round, or empty."),
-    Column("frozen", TEXT, "When the round was frozen (ISO 8601), or `no`; empty without a round."),
-    Column("aggregate", TEXT, "How the means of several cells become one; empty with one cell."),
-    Column("unit", TEXT, "What a row is: `software` or `team`."),
-    Column("filter", TEXT, "What the rows were filtered by, such as `method=manual`."),
-    Column("judge", TEXT, "Who judged the runs of the row; several with bars between."),
-    Column("judge_model", TEXT, "The judge's model."),
-    Column("judge_prompts", TEXT, "The digest of the judge's prompts."),
-    Column("judge_reliability", TEXT, "How reliable the judge is known to be, as `figure=value`."),
-    Column("stale", TEXT, "Why the scores are old; empty: they are as the task asks now."),
-    Column("runs", TEXT, "The runs that count in the row, with blanks between."),
+    *_texts(
+        table="The table.",
+        round="The round, or empty.",
+        frozen="When the round was frozen (ISO 8601), or `no`; empty without a round.",
+        aggregate="How the means of several cells become one; empty with one cell.",
+        unit="What a row is: `software` or `team`.",
+        filter="What the rows were filtered by, such as `method=manual`.",
+        judge="Who judged the runs of the row; several with bars between.",
+        judge_model="The judge's model.",
+        judge_prompts="The digest of the judge's prompts.",
+        judge_reliability="How reliable the judge is known to be, as `figure=value`.",
+        stale="Why the scores are old; empty: they are as the task asks now.",
+        runs="The runs that count in the row, with blanks between.",
+    ),
 )
 LEADERBOARD = (*BEFORE_MEASURES, *MEASURE, *AFTER_MEASURES)
-RUN = (
-    Column("run", TEXT, "The run, unique."),
-    Column("submission", TEXT, "Its submission."),
-    Column("task", TEXT, "The task."),
-    Column("dataset", TEXT, "The dataset."),
-    Column("scenario", TEXT, "The scenario."),
+RUN = _texts(
+    run="The run, unique.",
+    submission="Its submission.",
+    task="The task.",
+    dataset="The dataset.",
+    scenario="The scenario.",
 )
 RUNS = (
     *RUN,
@@ -108,7 +117,7 @@ RUNS = (
     Column("memory_peak", WHOLE, "Peak memory in bytes."),
     *RESOURCES,
 )
-OF_RUN = (*RUN, Column("team", TEXT, "The team."), Column("software", TEXT, "The software."))
+OF_RUN = (*RUN, *_texts(team="The team.", software="The software."))
 TOPIC_SCORES = (
     *OF_RUN,
     Column("measure", TEXT, "The measure, as the task calls it."),

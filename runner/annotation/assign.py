@@ -103,11 +103,19 @@ def assign(
     per_annotator: int | None = None,
     seed: int = 0,
 ) -> dict[str, list[Item]]:
-    """Who judges which debates: ``a1``, ``a2``, … with about as many each, in an order of their own.
+    """Who judges which debates.
 
-    Every run is dealt to all annotators in turn, so that no run is judged by one person only, and the share ``overlap``
-    of the debates (spread over all runs) goes to two, each time another pair if possible. With ``per_annotator``, as many
-    debates are chosen as fit, from every run as many. The same seed gives the same assignment.
+    Every run is dealt to all annotators in turn, so that no run is judged by one person only.
+
+    Args:
+        by_run: The debates that can be judged, run by run.
+        annotators: How many people judge.
+        overlap: The share of the debates (spread over all runs) that two people judge, each time another pair if possible.
+        per_annotator: Debates for each at most; as many are chosen as fit, from every run as many. None: all debates.
+        seed: The same seed gives the same assignment.
+
+    Returns:
+        The debates of ``a1``, ``a2``, … with about as many each, in an order of their own.
     """
     rng = random.Random(seed)  # noqa: S311
     shuffled = [rng.sample(list(debates), len(debates)) for debates in by_run]

@@ -60,7 +60,18 @@ def environment() -> Environment:
 
 
 def render(name: str, **values: Any) -> str:
-    """The template ``name`` with these values, as HTML."""
+    """A page.
+
+    Args:
+        name: The template, as ``package/file``.
+        values: What it needs, by name; escaped where it is put in.
+
+    Returns:
+        HTML.
+
+    Raises:
+        jinja2.UndefinedError: A value that the template needs is missing.
+    """
     return environment().get_template(name).render(values)
 
 

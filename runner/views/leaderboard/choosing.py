@@ -29,6 +29,7 @@ class Entry:
 
     @property
     def age(self) -> tuple[str, int]:
+        """See :func:`age`."""
         return age(self.submission)
 
 
@@ -42,10 +43,12 @@ class Group:
 
     @property
     def complete(self) -> bool:
+        """Whether a run counts in every cell of the table."""
         return None not in self.chosen
 
     @property
     def runs(self) -> tuple[Run, ...]:
+        """The runs that count, in the order of the cells."""
         return tuple(run for run in self.chosen if run is not None)
 
     def newer(self, entry: Entry) -> list[tuple[int, Run]]:
@@ -71,6 +74,7 @@ class Listed:
 
 
 def age(submission: Submission) -> tuple[str, int]:
+    """What submissions are sorted by, the oldest first: time of registration, and number."""
     return submission.registered, submission.seq
 
 
@@ -178,6 +182,7 @@ def lacks(store: Store, table: Table, group: Group) -> Listed:
 
 
 def unranked(table: Table, listed: Listed, words: bool) -> Unranked:
+    """A submission as it is listed below the table; ``words``: the reason may hold what a participant wrote."""
     group, s, state = listed.group, listed.entry.submission, listed.state
     missing = tuple(c for c, run in zip(table.cells, group.chosen, strict=True) if run is None)
     several = len(table.cells) > 1

@@ -30,7 +30,18 @@ FORMATS: Mapping[str, Callable[[LeaderboardTable], str]] = dict(
 
 
 def export(table: LeaderboardTable, format: str) -> str:
-    """The leaderboard in one of :data:`FORMATS`. Raises E101 for another format."""
+    """The leaderboard as text.
+
+    Args:
+        table: What is shown, already decided for an audience.
+        format: One of :data:`FORMATS`.
+
+    Returns:
+        The text; the same bytes for the same table.
+
+    Raises:
+        RunnerError: E101 for another format.
+    """
     if format not in FORMATS:
         raise no_such("format", format, FORMATS, fix=f"choose one of {', '.join(FORMATS)}", code="E101")
     return FORMATS[format](table)

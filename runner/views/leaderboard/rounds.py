@@ -55,6 +55,7 @@ class RoundStatus:
 
     @property
     def name(self) -> str:
+        """``frozen``, ``due`` or ``open``."""
         return "frozen" if self.frozen else "due" if self.due else "open"
 
 

@@ -64,10 +64,18 @@ def build(
     running: Sequence[str] = (),
     part: Part | None = None,
 ) -> LeaderboardTable:
-    """The leaderboard ``table_id`` of ``task`` (None: the first one) as ``audience`` may see it.
+    """A leaderboard as an audience may see it.
 
-    With ``part`` it holds only what belongs to that round. Raises E102 when there is no such table, E103 when
-    its scores are not open to this audience.
+    Args:
+        store: Submissions, runs and scores.
+        task: The task.
+        table_id: One of its tables; None: the first one.
+        audience: Who looks.
+        running: The runs that are being executed now.
+        part: A round: only what belongs to it is in the table.
+
+    Raises:
+        RunnerError: E102 when there is no such table, E103 when its scores are not open to this audience.
     """
     table = _table(task, table_id, part)
     check_open(store, task, table.id, [c.dataset for c in table.cells], audience)

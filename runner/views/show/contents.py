@@ -27,12 +27,17 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
 class Piece(Protocol):
-    """One debate or report: ``number`` counts from 1 in the order of the file, ``name`` is the topic."""
+    """One debate or report."""
 
     @property
-    def number(self) -> int: ...
+    def number(self) -> int:
+        """Its place in the file, from 1."""
+        ...
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its topic."""
+        ...
 
 
 PieceType = TypeVar("PieceType", bound=Piece)
@@ -224,6 +229,16 @@ def numbers(text: str, of: int) -> frozenset[int]:
 
 
 def inside(found: RunDetail, task: Task | None, audience: Audience, dataset: Dataset) -> Inside:
-    """What is inside a run, by the presenter of its kind. Raises E103 for those who may not know of the run."""
+    """What is inside a run, by the presenter of its kind.
+
+    Args:
+        found: The run with its attempt and evaluation.
+        task: Its task; None when that is gone, and then nothing is shown.
+        audience: Who looks.
+        dataset: The dataset that it ran on.
+
+    Raises:
+        RunnerError: E103 when the audience may not know of the run.
+    """
     present = None if task is None else kind_spec(task.kind).presenter
     return Inside(found.run.id, audience, present(found, task, audience, dataset) if present else None)

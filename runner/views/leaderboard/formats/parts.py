@@ -16,6 +16,7 @@ BELOW = ("software", "tag", "outcome", "blame", "why")
 
 
 def head_of(column: Column) -> str:
+    """The name of a measure as a column's head, marked ↓ where lower is better."""
     return f"{column.measure} ↓" if column.direction == "lower" else column.measure
 
 
@@ -35,12 +36,14 @@ def interval_of(row: Row, column: Column) -> str:
 
 
 def p_value(row: Row) -> str:
+    """The corrected p-value of a row, with three decimals; empty where it was not tested."""
     if row.comparison is None:
         return ""
     return "<0.001" if row.comparison.p_corrected < 0.001 else f"{row.comparison.p_corrected:.3f}"
 
 
 def mark_of(row: Row) -> str:
+    """† for significantly better than the baseline, ‡ for worse; else empty."""
     return row.comparison.mark if row.comparison else ""
 
 
@@ -67,6 +70,7 @@ def cells_text(cells: Sequence[Cell]) -> str:
 
 
 def caption(table: LeaderboardTable) -> str:
+    """What the table shows, in one sentence."""
     ranking = next(c for c in table.columns if c.id == table.rank_by)
     name = f"table {table.table}" + (f" ({table.heading})" if table.heading else "")
     if table.round is not None:

@@ -5,6 +5,7 @@ What renders runs for people, files or pages takes a :class:`RunView`, and only 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import deque
@@ -216,10 +217,19 @@ def _platform(found: RunDetail) -> dict[str, Any]:
         "folder": None if found.attempt is None else str(found.attempt.path),
         "sidecar_logs": list(sidecar_logs(found)),
         "evaluations": [
-            {**{k: _escaped(v) for k, v in row.items()}, "default_image": bool(row["default_image"])}
+            {
+                **{k: _escaped(v) for k, v in row.items()},
+                "default_image": bool(row["default_image"]),
+                "notes": _notes(row),
+            }
             for row in found.evaluation_rows
         ],
     }
+
+
+def _notes(row: Mapping[str, Any]) -> str:
+    """The notes of an evaluation's row, in words: a JSON list."""
+    return json.dumps([escape(read_detail(note), 2000) for note in json.loads(row["notes"])])
 
 
 def _verdict(record: Mapping[str, Any], may: Permissions) -> dict[str, Any] | None:

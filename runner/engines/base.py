@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 
 from runner.model.config import EngineFor
 from runner.model.container import Collected, Exit, ImageRef
+from runner.model.errors import RunnerError
 from runner.model.limits import GIB, Exceptions, Limits
 from runner.model.task import Visibility
 
@@ -227,6 +228,16 @@ class Images(Protocol):
 
     def keep(self, image: ImageRef, name: str) -> None:
         """Give the image a name of ours, so that nobody's clean-up of nameless images takes it away."""
+
+
+def find_image(engine: Images, name: str) -> ImageRef | None:
+    """The image of that name in ``engine``, None when it has none. Never pulls a name without registry and digest."""
+    try:
+        return engine.resolve(name)
+    except RunnerError as error:
+        if error.code != "E204":
+            raise
+        return None
 
 
 class Engine(Probe, Images, Protocol):

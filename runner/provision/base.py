@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runner.engines.base import find_image
 from runner.model.errors import PlatformError, RunnerError
 from runner.provision.engine import can_install, install, run_tool, uses_own
 from schemas.files import atomic_file
@@ -24,7 +25,6 @@ from schemas.files import atomic_file
 if TYPE_CHECKING:
     from runner.engines.base import Images, Probe
     from runner.model.config import Config
-    from runner.model.container import ImageRef
 
 REGISTRY_IMAGE = "python:3.11-slim"
 LOCAL_IMAGE = "proctor/base:bookworm"
@@ -44,7 +44,7 @@ def base_image(config: Config, engine: Images, say: Callable[[str], None] = lamb
     """
     if base_mode(config) == "local":
         return _ensure_local(config, engine, say)
-    if found(engine, REGISTRY_IMAGE) is None:
+    if find_image(engine, REGISTRY_IMAGE) is None:
         say(f"Pulling the base image {REGISTRY_IMAGE}.")
         try:
             engine.pull(REGISTRY_IMAGE, silence=_SILENCE)
@@ -61,16 +61,6 @@ def base_image(config: Config, engine: Images, say: Callable[[str], None] = lamb
             return _ensure_local(config, engine, say)
     _remember(config, "registry")
     return REGISTRY_IMAGE
-
-
-def found(engine: Images, name: str) -> ImageRef | None:
-    """The image of that name in ``engine``, None when it has none. Never pulls a name without registry and digest."""
-    try:
-        return engine.resolve(name)
-    except RunnerError as error:
-        if error.code != "E204":
-            raise
-        return None
 
 
 def base_mode(config: Config) -> str:
@@ -191,7 +181,7 @@ def _ensure_local(config: Config, engine: Images, say: Callable[[str], None]) ->
 
 def _usable(engine: Images) -> bool:
     """Whether our base image is there with what is in it today; where none can be made, any of that name is."""
-    image = found(engine, LOCAL_IMAGE)
+    image = find_image(engine, LOCAL_IMAGE)
     return image is not None and (image.labels.get(LABEL) == ",".join(_INCLUDED) or not can_install())
 
 

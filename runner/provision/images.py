@@ -18,9 +18,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.engines.base import BuildSpec
+from runner.engines.base import BuildSpec, find_image
 from runner.model.errors import PlatformError
-from runner.provision.base import REGISTRY_IMAGE, base_image, found, wheels
+from runner.provision.base import REGISTRY_IMAGE, base_image, wheels
 from runner.provision.kinds import kind_files, tag_suffix
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def tag(image: OwnImage) -> str:
 
 def states(engine: Images, wanted: Sequence[OwnImage] = IMAGES) -> list[ImageState]:
     """How our images stand in the engine; nothing is built. Raises E301."""
-    known = [(image, found(engine, tag(image))) for image in wanted]
+    known = [(image, find_image(engine, tag(image))) for image in wanted]
     return [
         ImageState(image.name, tag(image), None, False)
         if ref is None

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 import schemas
-from runner.engines.base import Engine
+from runner.engines.base import Engine, find_image
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.container import ImageRef
@@ -195,11 +195,8 @@ def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
     image = bundle.data["image"]
     if image is None:
         return None
-    try:
-        return engine.resolve(image["id"])
-    except RunnerError as error:
-        if error.code != "E204":
-            raise
+    if (present := find_image(engine, image["id"])) is not None:
+        return present
     if image.get("archive"):
         return _loaded(engine, bundle)
     if image.get("repo_digest"):
@@ -283,16 +280,13 @@ def _put_back(config: Config, engine: Engine, bundle: Bundle) -> bool:
         what = "another bundle was registered under this id"
         raise RunnerError("E205", what, fix="register it under another software's name")
     kept = kept_as(bundle.data["task"], bundle.submission_id)
-    try:
-        engine.keep(engine.resolve(image["id"]), kept)
+    if (present := find_image(engine, image["id"])) is not None:
+        engine.keep(present, kept)
         return False
-    except RunnerError as error:
-        if error.code != "E204":
-            raise
     with _copied(config, bundle) as copied:
-        found = _image(config, engine, copied, packed_here(config, bundle.folder))
-        assert found is not None
-        engine.keep(found, kept)
+        loaded = _image(config, engine, copied, packed_here(config, bundle.folder))
+        assert loaded is not None
+        engine.keep(loaded, kept)
     return True
 
 

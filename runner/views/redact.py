@@ -6,30 +6,24 @@ What renders runs for people, files or pages takes a :class:`RunView`, and only 
 from __future__ import annotations
 
 import json
-import os
-import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.model.errors import RunnerError
 from runner.model.verdict import TABLE, read_verdict
 from runner.records.files import read_lines
 from runner.views import coarse
 from runner.views.audience import (
-    OF_THE_SOFTWARE,
     Audience,
     Permissions,
-    check_log,
     escape,
     not_for,
     permissions_for,
     permissions_of,
     visible,
 )
+from runner.views.logs import last_lines, sidecar_logs
 from schemas.details import read as read_detail
 
 if TYPE_CHECKING:
@@ -37,9 +31,7 @@ if TYPE_CHECKING:
     from runner.model.task import Dataset
     from runner.records.store.run_detail import RunDetail
 
-LOG_LINES = 50
 MAX_FINDINGS = 1000
-_LOG_WINDOW = 64 * 1024
 _DEPTH = 40  # levels of JSON data that are looked at
 _FROM_REDACTION = object()
 
@@ -189,7 +181,7 @@ def _exact(found: RunDetail) -> dict[str, Any]:
             "lines": _finding_lines(found),
         },
         "run_tag": escape(row.get("run_tag") or "", 80),
-        "log": _logs(found),
+        "log": last_lines(found),
         "lock_digest": found.record.get("lock_digest"),
     }
 
@@ -322,48 +314,7 @@ def _escaped(value: Any, depth: int = _DEPTH) -> Any:
     return [_escaped(v, depth - 1) for v in value] if isinstance(value, list | tuple) else value
 
 
-# --- logs and what scores are made of -------------------------------------------------------------------------------
-
-_LOG_NAME = re.compile(r"[a-z][a-z-]{0,39}\.(log|json)")
-
-
-def log_lines(
-    found: RunDetail,
-    audience: Audience,
-    dataset: Dataset,
-    stream: str = "stdout",
-    *,
-    evaluator: bool = False,
-    sidecar: str | None = None,
-) -> Iterator[str]:
-    """The whole log of a run, line by line and escaped: of the software, or for the organiser of the evaluator or of
-    ``sidecar`` (a container of ours beside the software, see :func:`sidecar_logs`; then ``stream`` has no meaning).
-
-    Raises E103 when this audience may not read it, E102 when there is none.
-    """
-    check_log(found, audience, dataset, evaluator=evaluator, sidecar=sidecar)
-    source = found.newest if evaluator else found.attempt
-    path = None if source is None else source.path / "logs" / f"{stream}.log"
-    fix = "runner show tells how far the run is"
-    if sidecar is not None:
-        known = sidecar_logs(found)
-        path = known.get(sidecar)
-        fix = f"name one of {', '.join(known)}" if known else fix
-    if path is None or not path.is_file():
-        raise RunnerError("E102", f"{found.run.id} has no such log", fix=fix)
-    return _stream(path)
-
-
-def sidecar_logs(found: RunDetail) -> dict[str, Path]:
-    """The logs of the containers of ours beside the software by name (``search``, ``driver``, …), and ``driver.json``."""
-    folder = None if found.attempt is None else found.attempt.path / "logs"
-    if folder is None or not folder.is_dir():
-        return {}
-    return {
-        path.name.removesuffix(".log"): path
-        for path in sorted(folder.iterdir())
-        if _LOG_NAME.fullmatch(path.name) and path.name not in OF_THE_SOFTWARE and path.is_file()
-    }
+# --- what scores are made of ---------------------------------------------------------------------------------------
 
 
 def details(found: RunDetail, audience: Audience, dataset: Dataset) -> Iterator[dict[str, Any]]:
@@ -375,28 +326,3 @@ def details(found: RunDetail, audience: Audience, dataset: Dataset) -> Iterator[
         raise not_for(audience, "what the scores on a blinded dataset are made of")
     path = None if found.evaluation is None else found.evaluation.path / "details.jsonl"
     return map(_escaped, read_lines(path)) if path is not None and path.is_file() else iter(())
-
-
-def _logs(found: RunDetail) -> dict[str, list[str]]:
-    if found.attempt is None:
-        return {}
-    return {name: _tail(found.attempt.log(name), LOG_LINES) for name in ("stdout", "stderr")}
-
-
-def _tail(path: Path, lines: int) -> list[str]:
-    if not path.is_file():
-        return []
-    with path.open("rb") as stream:
-        size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - _LOG_WINDOW))
-        data = stream.read(_LOG_WINDOW)
-    if size > _LOG_WINDOW:
-        data = data.partition(b"\n")[2] or data
-    kept = deque(data.decode("utf-8", "replace").splitlines(), maxlen=lines)
-    return [escape(line) for line in kept]
-
-
-def _stream(path: Path) -> Iterator[str]:
-    with path.open("rb") as stream:
-        while line := stream.readline(_LOG_WINDOW):
-            yield escape(line.decode("utf-8", "replace").rstrip("\r\n"), _LOG_WINDOW)

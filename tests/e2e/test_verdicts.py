@@ -27,7 +27,8 @@ from runner.submissions.bundle import provisional
 from runner.submissions.load import load_submission
 from runner.tasks.load import load_task
 from runner.views.audience import Audience, may_export
-from runner.views.redact import log_lines, redact_run
+from runner.views.logs import log_lines
+from runner.views.redact import redact_run
 from tests.leftovers import KEPT
 from tests.verdicts import cases
 

@@ -165,7 +165,7 @@ def logs(
     import sys
 
     from runner.views.audience import check_log
-    from runner.views.redact import log_lines
+    from runner.views.logs import log_lines
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:

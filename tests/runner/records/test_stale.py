@@ -25,7 +25,8 @@ from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict,
 from runner.views.leaderboard.formats.trec import to_trec
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
-from runner.views.redact import log_lines, redact_row, redact_run
+from runner.views.logs import log_lines
+from runner.views.redact import redact_row, redact_run
 from tests.worlds import records
 from tests.worlds.records import World, per_topic
 

@@ -12,7 +12,8 @@ from runner.model.errors import RunnerError
 from runner.model.task import Dataset
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience, escape, may_export, permissions_for
-from runner.views.redact import RunView, log_lines, redact_row, redact_run
+from runner.views.logs import log_lines
+from runner.views.redact import RunView, redact_row, redact_run
 from tests.worlds import records
 from tests.worlds.records import World, with_scores
 

@@ -33,7 +33,8 @@ from runner.views.audience import ORGANISER, PUBLIC, Audience, check_log, may_ex
 from runner.views.leaderboard.export import FORMATS, export, to_prototext
 from runner.views.leaderboard.formats.trec import to_trec
 from runner.views.leaderboard.table import build
-from runner.views.redact import RunView, details, log_lines, redact_row, redact_run
+from runner.views.logs import log_lines
+from runner.views.redact import RunView, details, redact_row, redact_run
 from runner.views.show.contents import inside
 from runner.views.show.page import page
 from schemas.details import Detail, noted, read

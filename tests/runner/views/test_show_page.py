@@ -20,8 +20,9 @@ from runner.kinds.report import presenter as reporting
 from runner.model.errors import RunnerError
 from runner.views.audience import ORGANISER, Audience, may_take
 from runner.views.export import export_run
+from runner.views.logs import log_lines, sidecar_logs
 from runner.views.pages import asset, policy
-from runner.views.redact import RunView, log_lines, redact_run, sidecar_logs
+from runner.views.redact import RunView, redact_run
 from runner.views.show.contents import Inside
 from runner.views.show.page import STYLE, page
 from tests.worlds import records

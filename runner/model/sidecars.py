@@ -209,7 +209,7 @@ def services_of_tasks() -> tuple[str, ...]:
     return tuple(name for name, spec in SIDECARS.items() if spec.service)
 
 
-def limits_of_room(services: Services) -> list[Limits]:
+def limits_of_run(services: Services) -> list[Limits]:
     """What the containers of ours may use that an interactive run with these services has."""
     found = [service.limits for service in services.values()] + [
         SIDECARS[name].limits for name in ("driver", "relay")

@@ -16,11 +16,11 @@ from runner.model.service import INPUT_OF, OUTPUT_OF
 from runner.model.sidecars import SIDECARS
 from runner.tasks.data_files import inside, within
 from schemas.endpoint import address_problems
+from schemas.vectors import matrix_problems
 
 Raw = Mapping[str, Any]
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 ARGUMENTS = SIDECARS["search"].files
-MAX_DIMENSIONS = 4096
 
 
 def check_services(folder: Path, data: Raw, problems: Problems) -> None:
@@ -185,24 +185,14 @@ def vector_problems(name: str, files: Mapping[str, Path]) -> Iterator[tuple[str,
 def _matrix(path: Path, arguments: str, count: int) -> Iterator[tuple[str, str]]:
     from numpy.lib.format import open_memmap
 
-    again = f"write it with numpy.save: one row an argument, in the order of {arguments}"
     try:
         matrix = open_memmap(path, mode="r")  # type: ignore[no-untyped-call]
     except (OSError, EOFError, ValueError, TypeError, ArithmeticError, LookupError) as error:
         # numpy says no more
-        yield f"not a whole .npy file ({schemas.show(str(error), 200)})", again
+        what = f"not a whole .npy file ({schemas.show(str(error), 200)})"
+        yield what, f"write it with numpy.save: one row an argument, in the order of {arguments}"
         return
-    if matrix.dtype.str not in ("<f2", "<f4"):
-        what = f"its numbers are {schemas.show(str(matrix.dtype), 40)}, not float16 or float32"
-        yield what, "convert them: vectors.astype(numpy.float16)"
-    if matrix.ndim != 2 or not matrix.flags.c_contiguous:
-        shape = schemas.show(str(matrix.shape), 80)
-        yield f"it has the shape {shape}, not rows of vectors one after another", again
-        return
-    if not 1 <= matrix.shape[1] <= MAX_DIMENSIONS:
-        yield f"its vectors have {matrix.shape[1]} dimensions; 1 to {MAX_DIMENSIONS} are possible", again
-    if matrix.shape[0] != count:
-        yield f"{matrix.shape[0]} rows, but {arguments} holds {count} arguments", again
+    yield from matrix_problems(matrix, arguments, count)
 
 
 def _lines(path: Path) -> int:

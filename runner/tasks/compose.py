@@ -1,7 +1,7 @@
 """``tasks/<task>/compose.yaml``: the task's limits in the words of Compose, for a participant's local test.
 
 The file is generated from task.yaml and committed; the top-level ``docker-compose.yml`` takes its services by
-``extends``, and their profiles: a task of batch runs has the two that always start, a task of debates the room of
+``extends``, and their profiles: a task of batch runs has the two that always start, a task of debates the services of
 :mod:`runner.tasks.compose_services` in the profile ``debate``. Compose cannot enforce the wall clock, the size of the output
 directory, or our system call filter: ``runner try`` does. ``python -m runner.tasks.compose`` writes the files, ``--check``
 only compares.

@@ -66,7 +66,7 @@ def services(task: Task, dataset: Dataset, sandbox: Sandbox) -> dict[str, dict[s
 
 
 def _shared(service: dict[str, Any]) -> dict[str, Any]:
-    """What a server needs: it ends when it is told to, and others wait for its health."""
+    """What a server needs: it ends at once when it is stopped, and others wait for its health."""
     for key in ("stop_signal", "network_mode", "healthcheck"):
         del service[key]
     return service | {"profiles": [PROFILE], "stop_grace_period": "3s"}

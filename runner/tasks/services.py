@@ -16,7 +16,7 @@ from typing import Any
 import schemas
 from runner.model.limits import Limits, parse_duration, parse_limits, parse_size
 from runner.model.service import Interaction, Service
-from runner.model.sidecars import SIDECARS, limits_of_room, services_of_tasks, socket_path
+from runner.model.sidecars import SIDECARS, limits_of_run, services_of_tasks, socket_path
 from runner.tasks.data_files import files_digest, folder_files
 
 
@@ -67,8 +67,8 @@ def room_limits(limits: Limits, services: Mapping[str, Service], *, interactive:
     ``interactive`` counts those that every interactive run has, too. Processors stay those of the main container: while it
     computes, the others wait for it.
     """
-    others = limits_of_room(services) if interactive else [service.limits for service in services.values()]
-    return replace(limits, memory=limits.memory + sum(one.memory for one in others))
+    others = limits_of_run(services) if interactive else [service.limits for service in services.values()]
+    return replace(limits, memory=limits.memory + sum(other.memory for other in others))
 
 
 def services_of_run(services: Mapping[str, Service]) -> dict[str, Service]:
@@ -96,7 +96,7 @@ def gateway_ready(gateway: Service) -> bool:
 def driver_settings(
     talk: Interaction, user: Service | None, *, seconds: float, output_bytes: int, ended: str, output: str
 ) -> dict[str, Any]:
-    """What the driver is told (schema ``driver``): the interaction, where everybody's socket is, and its own bounds.
+    """What the driver is to do (schema ``driver``): the interaction, where everybody's socket is, and its own bounds.
 
     ``seconds`` is the time for the whole run, ``ended`` the file that appears when the software's container has ended.
     """

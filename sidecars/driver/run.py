@@ -46,7 +46,7 @@ class Report:
 
 
 async def run(config: Config, say: Callable[[str], None]) -> Report:
-    """Do everything that ``config`` asks for and leave the output. ``say`` is told how far it is.
+    """Do everything that ``config`` asks for and leave the output. ``say`` is called with how far it is.
 
     Nothing that the software does ends it early. A failure of the user, of the inputs or of the driver's own
     disk does, and so does being cancelled; it is in the report, beside what was finished by then.
@@ -65,7 +65,7 @@ async def run(config: Config, say: Callable[[str], None]) -> Report:
     except OSError as error:
         report.fail("driver", f"{error.strerror}: {error.filename or ''}")
     except asyncio.CancelledError:
-        report.fail("driver", "it was told to stop")
+        report.fail("driver", "it was stopped")
     output.report(report.data())
     return report
 

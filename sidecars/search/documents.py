@@ -31,9 +31,8 @@ def source(folder: Path) -> Path:
         return found[0]
     if found:
         raise DataError([f"{folder}: both {PLAIN} and {PACKED} are there"], "keep one of the two")
-    raise DataError(
-        [f"{folder}: there is neither {PLAIN} nor {PACKED}"], "put one JSON object a line, with an id, there"
-    )
+    what = f"{folder}: there is neither {PLAIN} nor {PACKED}"
+    raise DataError([what], "put one JSON object a line, with an id, there")
 
 
 def unpack(packed: Path, target: Path) -> None:

@@ -24,9 +24,8 @@ class Source:
         """Whether the field is returned."""
         if name not in self._known:
             included = not self.includes or any(matches(name, pattern) for pattern in self.includes)
-            self._known[name] = (
-                self.wanted and included and not any(matches(name, pattern) for pattern in self.excludes)
-            )
+            excluded = any(matches(name, pattern) for pattern in self.excludes)
+            self._known[name] = self.wanted and included and not excluded
         return self._known[name]
 
 

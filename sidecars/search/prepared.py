@@ -8,9 +8,9 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ _ABOUT_BYTES = 1 << 20
 
 
 @dataclass
-class Collection:
+class Collection(AbstractContextManager["Collection"]):
     """Everything that can be searched. ``note`` says how it was opened."""
 
     text: TextIndex
@@ -45,12 +45,7 @@ class Collection:
         if self._scratch is not None:
             self._scratch.cleanup()
 
-    def __enter__(self) -> Collection:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -158,9 +153,8 @@ def _open_prepared(
         found = _matrices(folder, text.count, about["fields"], prepared / "lengths")
         return Collection(text, Documents(plain, offsets), found, "from prepared files", keep)
     except (OSError, ValueError) as error:
-        raise DataError(
-            [f"{prepared}: cannot be opened: {error}"], "remove that folder, and prepare again"
-        ) from error
+        what = f"{prepared}: cannot be opened: {error}"
+        raise DataError([what], "remove that folder, and prepare again") from error
 
 
 def prepare(folder: Path, out: Path, dtype: str | None = None) -> Mapping[str, Any]:
@@ -174,9 +168,8 @@ def prepare(folder: Path, out: Path, dtype: str | None = None) -> Mapping[str, A
     out.mkdir(parents=True, exist_ok=True)
     same = out.resolve() == folder.resolve()
     if same and dtype is not None:
-        raise DataError(
-            ["the type of the matrices cannot be changed in place"], "give another folder with --out"
-        )
+        what = "the type of the matrices cannot be changed in place"
+        raise DataError([what], "give another folder with --out")
     path = documents.source(folder)
     with tempfile.TemporaryDirectory(prefix=".preparing-", dir=out) as name:
         work = Path(name)
@@ -200,11 +193,8 @@ def prepare(folder: Path, out: Path, dtype: str | None = None) -> Mapping[str, A
                 _copy_matrix(matrix, work / file.name, dtype)
                 matrix = np.load(work / file.name, mmap_mode="r", allow_pickle=False)
             np.save(new / "lengths" / f"{field}.npy", vectors.inverse_lengths(matrix))
-        about = {
-            "fields": fields,
-            "count": text.count,
-            **_identity(folder if same else work, path if same else plain),
-        }
+        made_from = _identity(folder, path) if same else _identity(work, plain)
+        about = {"fields": fields, "count": text.count, **made_from}
         (new / ABOUT).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         _readable(new)
         _move(work, out)

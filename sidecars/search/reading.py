@@ -29,9 +29,8 @@ def options(value: Any, where: str, known: Collection[str]) -> Mapping[str, Any]
         raise malformed(f"[{where}] has to be an object")
     for key in value:
         if key not in known:
-            raise malformed(
-                f"[{where}] does not support [{quote(key)}]; supported here: {', '.join(sorted(known))}"
-            )
+            supported = ", ".join(sorted(known))
+            raise malformed(f"[{where}] does not support [{quote(key)}]; supported here: {supported}")
     return value
 
 
@@ -76,9 +75,8 @@ def flag(value: Any, where: str) -> bool:
         return True
     if value == "false" or value is False:
         return False
-    raise illegal(
-        f"Failed to parse value [{quote(value)}] as only [true] or [false] are allowed for [{where}]"
-    )
+    what = f"Failed to parse value [{quote(value)}]"
+    raise illegal(f"{what} as only [true] or [false] are allowed for [{where}]")
 
 
 def text(value: Any, where: str, longest: int) -> str:

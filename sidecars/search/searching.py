@@ -40,11 +40,8 @@ def search(collection: Collection, index: str, wanted: Search) -> dict[str, Any]
     documents = fetch(collection, [place for place, _ in found], wanted.source)
     hits["hits"] = []
     for (place, score), (name, source) in zip(found, documents, strict=True):
-        hit: dict[str, Any] = {
-            "_index": index,
-            "_id": name,
-            "_score": None if wanted.by_place else _single(score),
-        }
+        shown = None if wanted.by_place else _single(score)
+        hit: dict[str, Any] = {"_index": index, "_id": name, "_score": shown}
         if source is not None:
             hit["_source"] = source
         if wanted.by_place:

@@ -28,9 +28,8 @@ class ServedLog:
         self._file: int | None = None
         if path is not None:
             try:
-                self._file = os.open(
-                    path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
-                )
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+                self._file = os.open(path, flags, 0o644)
                 self._room -= os.fstat(self._file).st_size
             except OSError as error:
                 print(f"warning: nothing is logged: {error}", file=sys.stderr)

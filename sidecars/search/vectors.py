@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from schemas.vectors import matrix_problems
 from sidecars.search.errors import DataError
 
 Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 BLOCK = 512  # rows at a time; a block of 1,024 dimensions as float32 is 2 MiB
-MAX_DIMENSIONS = 4096
 _MARGIN = 1e-4  # how far an estimate in single precision may be off, generously
 _SAMPLES, _SAMPLE_BYTES = 256, 4096
 
@@ -56,19 +56,7 @@ class Matrix:
             rows = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise DataError([f"{path}: not a .npy file that can be mapped: {error}"]) from error
-        wrong = []
-        if rows.dtype not in (np.dtype("<f2"), np.dtype("<f4")):
-            wrong.append(f"{path}: values have to be float16 or float32, not {rows.dtype}")
-        if rows.ndim != 2 or not rows.flags.c_contiguous:
-            wrong.append(
-                f"{path}: has to have two dimensions, one row an argument, rows stored one after another"
-            )
-        elif not 1 <= rows.shape[1] <= MAX_DIMENSIONS:
-            wrong.append(
-                f"{path}: vectors have to have 1 to {MAX_DIMENSIONS} dimensions, not {rows.shape[1]}"
-            )
-        elif rows.shape[0] != count:
-            wrong.append(f"{path}: {rows.shape[0]} rows, but there are {count} arguments")
+        wrong = [f"{path}: {what}" for what, _ in matrix_problems(rows, "the folder", count)]
         if wrong:
             raise DataError(wrong, "write it with numpy.save, rows in the order of the arguments")
         return cls(rows, inverse if inverse is not None else inverse_lengths(rows))

@@ -50,8 +50,10 @@ class Dialogue:
             return None
         if self.model == LAST:
             return usable[-1]
-        told = schemas.canonical([seed, [list(pair) for pair in zip(self.said, self.answers, strict=True)]])
-        return usable[int.from_bytes(hashlib.sha256(told).digest(), "big") % len(usable)]
+        dialogue = schemas.canonical(
+            [seed, [list(pair) for pair in zip(self.said, self.answers, strict=True)]]
+        )
+        return usable[int.from_bytes(hashlib.sha256(dialogue).digest(), "big") % len(usable)]
 
 
 def read(body: bytes, models: Collection[str], max_bytes: int) -> Dialogue:

@@ -13,16 +13,6 @@ WorkflowRun = Callable[[Job, Engine, str, Path, Callable[[], bool]], Executed]
 
 def workflow(name: WorkflowName) -> WorkflowRun:
     """The function that executes jobs of the workflow ``name``. Raises KeyError for one that is not there."""
-    if name == "batch":
-        from runner.execution.workflows import batch
+    from runner.execution.workflows import batch, interactive, upload
 
-        return batch.run
-    if name == "upload":
-        from runner.execution.workflows import upload
-
-        return upload.run
-    if name == "interactive":
-        from runner.execution.workflows import interactive
-
-        return interactive.run
-    raise KeyError(name)
+    return {"batch": batch.run, "upload": upload.run, "interactive": interactive.run}[name]

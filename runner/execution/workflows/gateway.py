@@ -1,4 +1,4 @@
-"""The gateway's room: the one container with a network, for an interactive run or for an evaluation.
+"""Starting the gateway, the one container with a network, for an interactive run or for an evaluation.
 
 Its configuration and key lie in a volume that no other container mounts; clients see a Unix socket. What it logs
 and what models answered is taken out at the end, whatever became of the rest.
@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ class GatewayFacts:
 
 
 def gateway_config(service: Service, gone: Spent = Spent()) -> dict[str, Any]:
-    """What the gateway is told: endpoint, models and budget of a service in task.yaml, of which some may be ``gone``.
+    """What the gateway may do (schema ``gateway``): endpoint, models and budget of a service in task.yaml, of which some may be ``gone``.
 
     Never the key.
     """
@@ -103,14 +104,11 @@ class GatewayRoom:
         # Without the key that the task names nothing can be asked; what is known can still be answered.
         self.replay = bool(service.options.get("key")) and key is None
         self.socket: Volume = session.socket_volume("gateway")
-        self._config = session.output_volume("gateway-in", bytes=MIB, inodes=16, owner="sidecar")
-        self._log = session.output_volume("gateway-log", bytes=self._log_bytes, inodes=16, owner="sidecar")
+        volume = partial(session.output_volume, inodes=16, owner="sidecar")
+        self._config = volume("gateway-in", bytes=MIB)
+        self._log = volume("gateway-log", bytes=self._log_bytes)
         size = known.stat().st_size if known is not None and known.is_file() else 0
-        self._replies = (
-            session.output_volume("gateway-known", bytes=size + _SLACK, inodes=16, owner="sidecar")
-            if size
-            else None
-        )
+        self._replies = volume("gateway-known", bytes=size + _SLACK) if size else None
         self.handle: Handle | None = None
 
     @property
@@ -122,8 +120,8 @@ class GatewayRoom:
         """Start the container. Raises :class:`PlatformError` when the engine cannot."""
         price = self._service.options.get("price")
         gone = spent(self._known, price) if self._known is not None else Spent()
-        told = json.dumps(gateway_config(self._service, gone)).encode()
-        files: dict[str, Path | bytes] = {"gateway.json": told}
+        config = json.dumps(gateway_config(self._service, gone)).encode()
+        files: dict[str, Path | bytes] = {"gateway.json": config}
         command = ["python3", "-m", "sidecars.gateway", "serve", "--config", "/in/gateway.json"]
         if self._key is not None:
             files["key"] = self._key.encode()
@@ -134,14 +132,8 @@ class GatewayRoom:
             Mount(self._log, "/log", read_only=False),
             Mount(self.socket, FOLDER, read_only=False),
         ]
-        command += [
-            "--socket",
-            socket_path("gateway"),
-            "--log",
-            f"/log/{CALLS}",
-            "--replies",
-            f"/log/{REPLIES}",
-        ]
+        command += ["--socket", socket_path("gateway")]
+        command += ["--log", f"/log/{CALLS}", "--replies", f"/log/{REPLIES}"]
         if self._replies is not None:
             with snapshot(self._known) as copy:
                 if copy is not None:
@@ -150,16 +142,9 @@ class GatewayRoom:
                     command += ["--known", f"/known/{REPLIES}"]
         command += ["--replay"] if self.replay else []
         limits = replace(self._service.limits, output=self._log_bytes)
-        self.handle = self._session.start(
-            ContainerSpec(
-                role="gateway",
-                image=self._image,
-                command=tuple(command),
-                limits=limits,
-                mounts=tuple(mounts),
-                network=None if self.replay else str(self._service.options.get("network", "bridge")),
-            )
-        )
+        network = None if self.replay else str(self._service.options.get("network", "bridge"))
+        spec = ContainerSpec("gateway", self._image, tuple(command), limits, tuple(mounts), network=network)
+        self.handle = self._session.start(spec)
         return self.handle
 
     def ready(self, deadline: float = READY) -> None:
@@ -184,13 +169,8 @@ class GatewayRoom:
         cap = self._service.limits.log
         text = b"".join(self.handle.logs(stream, cap) for stream in ("stdout", "stderr"))
         (staging / "logs" / "gateway.log").write_bytes(text)
-        self._session.copy_out(
-            self._log,
-            staging,
-            allowed=(CALLS, REPLIES).__contains__,
-            max_bytes=self._log_bytes,
-            max_files=16,
-        )
+        wanted = (CALLS, REPLIES).__contains__
+        self._session.copy_out(self._log, staging, allowed=wanted, max_bytes=self._log_bytes, max_files=16)
         price = self._service.options.get("price")
         facts = read_calls(staging / CALLS, replay=self.replay, price=price)
         if self._known is not None:

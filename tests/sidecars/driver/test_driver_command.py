@@ -1,4 +1,4 @@
-"""The driver as a command: its configuration, its exit codes, and being told to stop."""
+"""The driver as a command: its configuration, its exit codes, and being stopped."""
 
 from __future__ import annotations
 
@@ -131,10 +131,8 @@ def test_what_is_finished_is_kept_when_it_is_stopped(room: Room) -> None:
         finally:
             servers.kill()
     assert driver.returncode == 0
-    assert complained == "driver: it was told to stop\n"
+    assert complained == "driver: it was stopped\n"
     report = json.loads((room.folder / "out" / "driver.json").read_text())
-    assert (
-        report["failure"] == {"part": "driver", "message": "it was told to stop"} and report["debates"] == 1
-    )
+    assert report["failure"] == {"part": "driver", "message": "it was stopped"} and report["debates"] == 1
     first, second = room.lines("simulations.jsonl")
     assert len(first["simulation"]["userTurns"]) == 2 and second == {}

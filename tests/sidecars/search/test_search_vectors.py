@@ -198,12 +198,12 @@ def test_a_half_precision_vector_comes_back_as_it_is_stored(
 @pytest.mark.parametrize(
     ("rows", "what"),
     [
-        (np.zeros((6, 4), "f8"), "float16 or float32, not float64"),
+        (np.zeros((6, 4), "f8"), "float64, not float16 or float32"),
         (np.zeros((6, 4), ">f4"), "float16 or float32"),
-        (np.zeros(6, "f4"), "two dimensions"),
-        (np.asfortranarray(np.zeros((6, 4), "f4")), "rows stored one after another"),
-        (np.zeros((5, 4), "f4"), "5 rows, but there are 6 arguments"),
-        (np.zeros((6, 0), "f4"), "1 to 4096 dimensions"),
+        (np.zeros(6, "f4"), "not rows of vectors"),
+        (np.asfortranarray(np.zeros((6, 4), "f4")), "not rows of vectors one after another"),
+        (np.zeros((5, 4), "f4"), "5 rows, but the folder holds 6 arguments"),
+        (np.zeros((6, 0), "f4"), "0 dimensions; 1 to 4096"),
         (np.array([{}] * 6), "not a .npy file that can be mapped"),
     ],
 )

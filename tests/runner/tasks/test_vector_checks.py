@@ -15,6 +15,7 @@ from runner.model.sidecars import services_of_tasks
 from runner.tasks.check_data import task_problems
 from runner.tasks.check_services import vector_problems
 from runner.tasks.load import load_task
+from schemas.vectors import MAX_DIMENSIONS
 from sidecars.search.errors import DataError
 from sidecars.search.vectors import Matrix
 from tests.worlds import definitions

@@ -167,7 +167,7 @@ def test_other_mistakes(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         open_collection(folder)
     assert [p.rpartition("/")[2] for p in caught.value.problems] == [
-        "short.npy: 5 rows, but there are 6 arguments",
+        "short.npy: 5 rows, but the folder holds 6 arguments",
         "text.npy: 'text' cannot be the name of a field of vectors",
     ]
     (folder / "arguments.jsonl.gz").write_bytes(b"\x1f\x8b")

@@ -260,7 +260,7 @@ class Engine(Probe, Images, Protocol):
 
         Args:
             attempt_id: letters, digits, ``.``, ``_`` and ``-``; its own at any time.
-            labels: labels of everything that is made, beside our own.
+            labels: labels of everything that is made, added to our own.
             visibility: of the data that the containers are given.
             cancelled: asked while it waits.
 

@@ -1,6 +1,6 @@
 """What leaves an output volume: regular files with expected names, capped, and nothing else.
 
-The archive stream comes from the engine, its content from a stranger: links, pipes, devices, folders, odd
+The archive stream comes from the engine, its content from a participant: links, pipes, devices, folders, odd
 names, sparse files of a terabyte. Nothing is ever extracted by name; every accepted byte is written by us to
 a file that did not exist before.
 """

@@ -1,4 +1,4 @@
-"""A scripted engine, for tests of what stands above the engine. It runs no container and no stranger's code.
+"""A scripted engine, for tests of what stands above the engine. It runs no container and no participant's code.
 
 ::
 
@@ -10,8 +10,8 @@
 A script is called with the mounts (a dict: path in the container -> folder here) and the first writable
 folder; it returns an :class:`Exit`, an exit code, or None for 0. A plain :class:`Exit` stands for a script
 that only ends so; an exception is raised by ``start``. ``mounts`` also has the ``spec``, the ``stopped`` event
-(set when the container is told to end) and ``say``/``complain`` for its two log streams. Containers of one image
-are told apart by ``mounts.spec`` (its role or command); the folders are real, so scripts can talk over Unix
+(set when the container is asked to end) and ``say``/``complain`` for its two log streams. Containers of one image
+differ by ``mounts.spec`` (its role or command); the folders are real, so scripts can talk over Unix
 sockets in them.
 """
 
@@ -30,7 +30,7 @@ from pathlib import Path
 
 from runner.engines import collect, tarstream
 from runner.engines.base import BuildSpec, ContainerSpec, EngineInfo, Fill, Owner, Volume
-from runner.engines.roles import Room
+from runner.engines.roles import Sharing
 from runner.engines.scripted import FakeBoard, FakeHandle, Mounts, Script
 from runner.engines.turns import Turns
 from runner.model.config import EngineFor
@@ -256,7 +256,7 @@ class FakeEngine:
                 yield session
             finally:
                 for handle in self._running.pop(attempt_id, []):
-                    handle.tell()
+                    handle.ask_to_end()
                 for name in session.names:
                     shutil.rmtree(self._volumes.pop(name), ignore_errors=True)
 
@@ -281,7 +281,7 @@ class FakeEngine:
         for handle in running:
             handle.cancelled = True
         for handle in running:
-            handle.tell()
+            handle.ask_to_end()
         return bool(running)
 
 
@@ -292,7 +292,7 @@ class FakeSession:
         self._engine = engine
         self._attempt = attempt_id
         self.names: list[str] = []
-        self._room = Room()
+        self._sharing = Sharing()
 
     def output_volume(self, name: str, *, bytes: int, inodes: int, owner: Owner = "software") -> Volume:
         """An empty folder; its limits show only as ``full`` after the end."""
@@ -317,7 +317,7 @@ class FakeSession:
         """Start the script of the image."""
         engine = self._engine
         engine._call("start")
-        self._room.check(spec)
+        self._sharing.check(spec)
         engine.started.append(spec)
         if spec.join is not None and spec.join.ended():
             raise PlatformError(
@@ -336,7 +336,7 @@ class FakeSession:
         writable = next((mounts[m.target] for m in spec.mounts if not m.read_only), Path(engine._folder.name))
         handle = FakeHandle(script, mounts, writable)
         engine._running.setdefault(self._attempt, []).append(handle)
-        self._room.add(spec, handle)
+        self._sharing.add(spec, handle)
         return handle
 
     def copy_out(

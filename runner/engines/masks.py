@@ -1,6 +1,6 @@
 """What of the kernel's own accounts a container does not get to see.
 
-``/proc`` and ``/sys`` tell of the whole machine, not of one container: locks that others hold, how many
+``/proc`` and ``/sys`` show the whole machine, not of one container: locks that others hold, how many
 files are open, how much was read and written. Whoever can make such a number move can send with it, to a
 neighbour or to a later run. Setting these lists replaces the engine's own, so its defaults are among them.
 
@@ -33,7 +33,7 @@ DISKS = (
 )
 # Real devices, disks among them; the driver of a GPU looks for its own here.
 DEVICES = "/sys/bus /sys/devices/pci0000:00 /sys/devices/platform /sys/module"
-# One file a memory node; machines with more nodes than this tell of the rest.
+# One file a memory node; on machines with more nodes than this the others stay visible.
 NODES = " ".join(
     f"/sys/devices/system/node/node{n}/{name}" for n in range(8) for name in ("numastat", "vmstat")
 )

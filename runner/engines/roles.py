@@ -1,4 +1,4 @@
-"""Who may share a network with whom: the rules of the rooms, the same on every engine.
+"""Who may share a network with whom: the same on every engine.
 
 A container has no network. It may share the loopback of one other container (``join``), and only a gateway may
 be given a network of the engine. These checks are about our own mistakes, so they raise ValueError.
@@ -15,7 +15,7 @@ JOINERS = ("software", "sidecar")
 SIDECARS = ("sidecar", "gateway")  # those that run under the session's second user id
 
 
-class Room:
+class Sharing:
     """Which containers of one session have joined which."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Room:
         self._known: dict[int, tuple[Handle, str]] = {}  # holds the handles, so that no number comes twice
 
     def check(self, spec: ContainerSpec) -> None:
-        """Raise ValueError when ``spec`` would open a room to somebody who has no business there.
+        """Raise ValueError when ``spec`` would share a network with a container that may not.
 
         One guest a container, and no guest of a guest: software that joins its relay finds the relay there
         and nobody else, ever.

@@ -19,7 +19,7 @@ from typing import Any
 
 from runner.engines.base import ContainerSpec, Mount
 from runner.engines.masks import READ_ONLY, masked
-from runner.engines.roles import JOINERS, Room
+from runner.engines.roles import JOINERS, Sharing
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.model.limits import MIB, Limits
@@ -82,7 +82,7 @@ def seccomp_profile(loopback: bool = True, disk: bool = False) -> str:
 
 
 def socket_memory(limits: Limits) -> int:
-    """The bytes that all sockets of a container may hold in the kernel, beside its memory."""
+    """The bytes that all sockets of a container may hold in the kernel, in addition to its memory."""
     return min(max(limits.memory // 8, SOCKETS_LEAST), SOCKETS_MOST)
 
 
@@ -128,13 +128,13 @@ def container_options(
             why="Exceptions from the sandbox are for one software, granted by the organiser.",
             fix="remove the exceptions",
         )
-    Room().check(replace(spec, join=None))
+    Sharing().check(replace(spec, join=None))
     if (spec.join is None) != (joined is None) or (joined is not None and spec.role not in JOINERS):
         raise ValueError(f"a {spec.role} that joins {joined!r}")
     body = _container(spec, uid, labels or {}, own_profile, cgroup_parent)
     if joined is not None:
         body["HostConfig"]["NetworkMode"] = f"container:{joined}"
-        del body["Hostname"]  # it is the joined container's, and engines refuse to be told
+        del body["Hostname"]  # it is the joined container's, and engines refuse another
     elif spec.network is not None:
         body["HostConfig"]["NetworkMode"] = spec.network
     return body
@@ -150,7 +150,7 @@ def keeper_options(
 ) -> dict[str, Any]:
     """The options of our own container that keeps session volumes alive (or, unstarted, fills a data volume).
 
-    The content of a memory volume is lost when its last container stops, so this one sleeps beside the
+    The content of a memory volume is lost when its last container stops, so this one sleeps next to the
     software for as long as the session lasts.
     """
     limits = Limits(memory=64 * MIB, pids=16, tmp=MIB, shm=MIB, log=64 * 1024)
@@ -262,7 +262,7 @@ def _body(
         # The engine copies an image's labels, ours may be among them: they are emptied.
         "Labels": dict.fromkeys(image.labels, "") | dict(labels),
         "Hostname": "sandbox",
-        "Healthcheck": {"Test": ["NONE"]},  # an image's health check is code that runs beside the job
+        "Healthcheck": {"Test": ["NONE"]},  # an image's health check is code that runs next to the job
         "StopSignal": "SIGTERM",
         "Tty": False,
         "OpenStdin": False,

@@ -38,7 +38,7 @@ Script = Callable[[Mounts, Path], Exit | int | None]
 
 
 class FakeHandle:
-    """A script that runs in a thread. It cannot be killed, only told (``mounts.stopped``) and left alone."""
+    """A script that runs in a thread. It cannot be killed, only asked to end (``mounts.stopped``) and left alone."""
 
     def __init__(self, script: Script | Exit, mounts: Mounts, out: Path) -> None:
         self.cancelled = False
@@ -67,16 +67,16 @@ class FakeHandle:
         """Whether the script has ended."""
         return not self.alive()
 
-    def tell(self, seconds: float = 1.0) -> None:
-        """Tell the script to end, and give it some time."""
+    def ask_to_end(self, seconds: float = 1.0) -> None:
+        """Ask the script to end, and wait ``seconds`` for it."""
         self._mounts.stopped.set()
         self._thread.join(timeout=seconds)
 
     def stop(self, grace: float = 2.0) -> Exit:
-        """Tell the script to end: one that still runs after ``grace`` seconds counts as killed."""
+        """Ask the script to end: one that still runs after ``grace`` seconds counts as killed."""
         if self.alive():
             self._stopping = True
-            self.tell(grace)
+            self.ask_to_end(grace)
             if self._thread.is_alive():
                 self._conclude("stop")
         return self.wait(0)
@@ -90,7 +90,7 @@ class FakeHandle:
             elif time.monotonic() - self._clock >= deadline:
                 killed = "time"
             if killed is not None:
-                self.tell()
+                self.ask_to_end()
                 break
             self._thread.join(timeout=0.01)
         return self._conclude(killed)

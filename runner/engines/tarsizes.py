@@ -1,4 +1,4 @@
-"""The headers of a stranger's tar archive, read with bounds on everything.
+"""The headers of a hostile tar archive, read with bounds on everything.
 
 Python's ``tarfile`` reads an extended header of any declared size into memory, searches it in quadratic time
 and follows chains of them by recursion: a small compressed file could take the runner down. This walker reads
@@ -62,7 +62,7 @@ def walk(source: Source, *, max_extended: int = MAX_EXTENDED) -> Iterator[Entry]
         if kind in _EXTENDED:
             chain += 1
             if size > max_extended or chain > MAX_CHAIN:
-                raise ValueError("an extended header is larger than any honest one")
+                raise ValueError("an extended header is larger than any real one")
             body = _exactly(source, size)
             records = _records(body) if kind in b"xgX" else {}
             _skip(source, -size % BLOCK)

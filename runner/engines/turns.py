@@ -1,7 +1,7 @@
 """Blinded and public runs take turns on an engine: never both at once, and nothing cached is carried over.
 
-What a software reads stays in the memory of the engine's machine, and a later software can tell a page that is
-there from one that is not. A software that reads page *i* of a file when bit *i* of the hidden inputs is 1 so
+What a software reads stays in the memory of the engine's machine, and a later software can find out which pages are
+there. A software that reads page *i* of a file when bit *i* of the hidden inputs is 1 so
 leaves a message for its next run on public data, whose words its team may read. Hence two rules, kept by
 :class:`Turns` for every session of every process that uses the same engine:
 

@@ -9,7 +9,7 @@ Three of them, each read from outside after the end:
 - the kernel's log of memory kills, which names the control group of the victim and whether the whole machine was
   out of memory or only that group.
 
-The last two need an engine on this machine, the second also Linux 6.15. What cannot be told: a SIGKILL from the
+The last two need an engine on this machine, the second also Linux 6.15. What cannot be distinguished: a SIGKILL from the
 machine to a *child* of the init, which is the software itself, looks exactly like one that it sent to itself.
 """
 
@@ -107,7 +107,7 @@ class Witness:
         self._process = self._log = None
 
 
-def told_by_events(
+def recorded_event(
     api: Any, container: str, action: str, since: str, until: str, linger: float
 ) -> str | None:
     """What the engine's API was asked to do to a container (``kill`` or ``pause``); None when nothing is recorded.

@@ -217,7 +217,7 @@ def _make_local(engine: Images, say: Callable[[str], None]) -> None:
 
 
 def _fast_folder() -> Path | None:
-    """A folder in memory when there is room: on a disk most of the time goes into syncing."""
+    """A folder in memory when there is space: on a disk most of the time goes into syncing."""
     memory = Path("/dev/shm")  # noqa: S108  (a private folder is made in it)
     try:
         return memory if shutil.disk_usage(memory).free >= _ROOM else None

@@ -42,7 +42,7 @@ All findings of a file are listed at once; beyond a thousand they are only count
 - `defect`: that topic (that debate, turn or query) scores 0; the rest counts. A finding that is about no topic, such
   as a damaged file, is an error under `defect`.
 - `warning`: nothing changes, but somebody should know.
-- `ignore`: nothing changes, and nobody is told.
+- `ignore`: nothing changes, and nothing is reported.
 
 These are the severities that hold unless a task changes them (`severities` in [task.yaml](task.md)). Not everything
 can count as it is: some lines cannot be read, and some have no place in a ranking. The last column says what happens
@@ -78,7 +78,7 @@ def verdicts() -> str:
 How one execution ended, and whose fault it was. The rows are tried in this order; the first that fits is the verdict.
 The raw facts (exit code, memory kill, resources) stay in `run.json` beside it.
 
-`killed-outside` is decided by facts that a software cannot make up: the engine's record of what it was told (`docker
+`killed-outside` is decided by facts that a software cannot make up: the engine's record of what it was asked to do (`docker
 kill`, `stop`, `pause`), the kernel's log of memory kills (the machine was out of memory, not the container), and how the
 container's first process ended, which is our init and cannot be killed from inside (limits on processor time, which would
 end it, cannot be set there). The last two need an engine on this machine, the last one also Linux 6.15 or newer. A SIGKILL from the machine to the software's own process, past the

@@ -103,7 +103,7 @@ def judge(said: dict[str, Any]) -> str:
 
 
 def _run(engine: DockerVolumes) -> str:
-    """Run the program in its container, with a new volume beside it; returns what it printed."""
+    """Run the program in its container, with a new volume; returns what it printed."""
     tag = secrets.token_hex(6)
     labels = {"proctor.attempt": f"evict-{tag}", "proctor.owner": me(), "proctor.role": "evict"}
     volume = Volume(f"proctor-evict-{tag}")

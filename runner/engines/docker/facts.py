@@ -66,7 +66,7 @@ class DockerFacts:
 
     @property
     def identity(self) -> str:
-        """A word for this engine, the same for all who reach it, by whatever address."""
+        """A token (24 hexadecimal digits) of this engine, the same for all who reach it, by whatever address."""
         # Daemons of one machine may have one ID (it comes from a file in /etc), but never one folder for their data.
         said = [str(self.raw.get(key, "")) for key in ("ID", "Name", "DockerRootDir")]
         return hashlib.sha256("|".join(said).encode()).hexdigest()[:24]

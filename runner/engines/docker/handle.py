@@ -16,15 +16,15 @@ from runner.engines.base import ContainerSpec
 from runner.engines.docker import meter
 from runner.engines.docker.client import Clients, ignoring
 from runner.engines.text import printable
-from runner.engines.witness import PAUSED, Witness, told_by_events
+from runner.engines.witness import PAUSED, Witness, recorded_event
 from runner.model.container import Exit, Killed, Resources
 from runner.model.errors import PlatformError
 
 POLL = 0.5  # seconds between looks at cancellation and the clock
 OUTAGE = 20.0  # seconds that an engine may be away while a container runs
 KILL_GRACE = 30.0
-LINGER = 1.5  # seconds after the end in which the engine may write down that it was told to bring it about
-ASKING = 20.0  # seconds for the engine to say what it was told to do
+LINGER = 1.5  # seconds after the end in which the engine may record that it was asked to bring it about
+ASKING = 20.0  # seconds for the engine to say what it was asked to do
 # How close to its limit of memory a SIGKILL that nobody else sent counts as one for memory.
 FAR_BELOW = 0.9
 CANCELLED = "-cancelled"  # a container renamed to end in this was cancelled from another process
@@ -219,18 +219,18 @@ class DockerHandle:
         """How something else than us, its limits and its own processes ended it; None where that is not certain."""
         if killed in ("cancel", "stop"):
             return None
-        told = None
+        recorded = None
         with (
             suppress(PlatformError),  # an engine that does not remember says nothing
-            self._clients.streaming("asking what the engine was told", ASKING) as (api, _),
+            self._clients.streaming("asking for the engine's events", ASKING) as (api, _),
         ):
             if killed == "time":
-                told = PAUSED if self._paused else told_by_events(api, self.id, "pause", *times, 0.0)
+                recorded = PAUSED if self._paused else recorded_event(api, self.id, "pause", *times, 0.0)
             else:
-                # A busy engine writes down what it was told after the container has ended of it.
-                told = told_by_events(api, self.id, "kill", *times, LINGER if code else LINGER / 4)
-        if told is not None or killed == "time" or self.witness is None:
-            return told
+                # A busy engine records what it was asked to do after the container has ended of it.
+                recorded = recorded_event(api, self.id, "kill", *times, LINGER if code else LINGER / 4)
+        if recorded is not None or killed == "time" or self.witness is None:
+            return recorded
         far_below = memory is not None and memory < FAR_BELOW * self._spec.limits.memory
         if code == 137 and far_below and self.witness.machine_out_of_memory(self.id):
             return "the machine was out of memory, and its kernel chose this container"

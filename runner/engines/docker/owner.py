@@ -82,7 +82,7 @@ def private_folder(path: Path) -> Path:
 class Slot:
     """Two user ids that are ours alone until :meth:`release`, across processes (limits count by user id).
 
-    ``uid`` is for softwares and evaluators, ``sidecar_uid`` for what stands beside them.
+    ``uid`` is for softwares and evaluators, ``sidecar_uid`` for sidecars and gateways.
     """
 
     def __init__(self, locks: Path) -> None:

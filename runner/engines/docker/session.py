@@ -18,7 +18,7 @@ from runner.engines.docker.facts import no_gpu
 from runner.engines.docker.handle import DockerHandle
 from runner.engines.docker.owner import Slot, default_locks, me
 from runner.engines.docker.volumes import DockerVolumes
-from runner.engines.roles import SIDECARS, Room
+from runner.engines.roles import SIDECARS, Sharing
 from runner.engines.text import printable
 from runner.engines.witness import Witness
 from runner.model.container import Collected
@@ -66,7 +66,7 @@ class DockerSession:
         self._uids: dict[str, int] = {}
         self._kept: dict[str, tuple[str, str]] = {}  # volume -> (keeper container, path in it)
         self._handles: list[DockerHandle] = []
-        self._room = Room()
+        self._sharing = Sharing()
         self._tag = secrets.token_hex(6)
 
     @property
@@ -105,7 +105,7 @@ class DockerSession:
         """
         import docker.errors
 
-        self._room.check(spec)
+        self._sharing.check(spec)
         self._check(spec)
         gauge = self._engine.make_meter()
         body = sandbox.container_options(
@@ -122,7 +122,7 @@ class DockerSession:
             self._clients, spec, gauge, f"proctor-{self._tag}-{len(self._handles)}", witness
         )
         self._handles.append(handle)
-        self._room.add(spec, handle)
+        self._sharing.add(spec, handle)
         with self._clients.calling("starting a container") as api:
             try:
                 handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
@@ -160,7 +160,7 @@ class DockerSession:
         keeper, path = self._kept[volume.name]
         dest.mkdir(parents=True, exist_ok=True)
         full = self._full(volume, keeper, path)
-        # Honest files fit into the volume; only sparse ones can read as more.
+        # Ordinary files fit into the volume; only sparse ones can read as more.
         cap = max(max_bytes, self._sizes[volume.name]) + (self._inodes[volume.name] + 16) * 2048
         with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
             chunks, _stat = api.get_archive(keeper, path, chunk_size=collect.CHUNK)
@@ -234,7 +234,7 @@ class DockerSession:
         raise PlatformError(
             "a container was given groups that are not ours",
             why=f"It asked for {user} and has the groups {sorted(found)}.",
-            fix="tell us about this image",
+            fix="report this image to the developers",
             code="E302",
         )
 

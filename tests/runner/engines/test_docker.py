@@ -161,6 +161,7 @@ def test_names_that_are_no_images(engine: DockerEngine, name: str) -> None:
     assert caught.value.what.isprintable()
 
 
+@pytest.mark.engine
 def test_our_own_image_is_missing(engine: DockerEngine, attempt: str) -> None:
     other = DockerEngine(
         engine.clients.host, keeper_image="proctor/never-built", engine_for="both-without-eviction"

@@ -131,11 +131,11 @@ def check(
                 )
             )
     finally:
-        _remove(scratch.home)
+        remove_scratch(scratch.home)
 
 
-def _remove(folder: Path) -> None:
-    """Remove a scratch folder; the archive in it was sealed read-only."""
+def remove_scratch(folder: Path) -> None:
+    """Remove the scratch folder of a check; the archive in it was sealed read-only."""
     for inner, _, _ in os.walk(folder):
         Path(inner).chmod(0o755)
     shutil.rmtree(folder, ignore_errors=True)

@@ -145,20 +145,15 @@ def gc(
 
 
 def _old_folders(where: Config, dry_run: bool) -> list[str]:
-    """Scratch folders of local checks whose process was killed: a day old or more."""
-    import shutil
+    """Scratch folders of local checks whose process was killed: a day old or more. Without ``dry_run`` they are removed."""
     import time
-    from pathlib import Path
 
+    from runner.execution.trial import remove_scratch
     from runner.records.archive import RunArchive
 
     old = [p for p in where.home.glob("check-*") if p.is_dir() and time.time() - p.stat().st_mtime > 86400]
-    for folder in [] if dry_run else old:
-        import os
-
-        for inner, _, _ in os.walk(folder):
-            Path(inner).chmod(0o755)
-        shutil.rmtree(folder, ignore_errors=True)
     if not dry_run:
+        for folder in old:
+            remove_scratch(folder)
         RunArchive(where.archive).sweep()
     return [p.name for p in old]

@@ -31,7 +31,8 @@ class Ungrouped(Exception):
 class FastPath(Protocol):
     """A faster way through a chunk; returns False if the chunk has anything unusual in it."""
 
-    def __call__(self, reader: RunReader, data: bytes, lines: Sequence[int]) -> bool: ...
+    def __call__(self, reader: RunReader, data: bytes, lines: Sequence[int]) -> bool:
+        """Take in ``data``, whose lines have these numbers; False if it was left alone."""
 
 
 class RunReader(TopicReader):

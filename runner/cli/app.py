@@ -59,5 +59,6 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
+    """Set how every command talks: with tracebacks or without, and quietly."""
     output.options.debug = output.options.debug or debug
     output.options.quiet = quiet

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def task_checks(config: Config) -> Iterator[Check]:
+    """Checks that every task loads, and that the gateways, data and images which tasks name are there."""
     from runner.tasks.load import load_tasks
 
     tasks, errors = load_tasks(config)

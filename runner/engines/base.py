@@ -299,7 +299,8 @@ class EngineType(Protocol):
         locks: Path | None = None,
         engine_for: EngineFor = "both",
         tell: Callable[[str], None] = ...,
-    ) -> Engine: ...
+    ) -> Engine:
+        """The engine at ``address``; nothing is asked of it yet."""
 
     def answers(self, address: str, timeout: float) -> bool:
         """Whether an engine answers at ``address`` within ``timeout`` seconds. Never raises."""

@@ -35,6 +35,7 @@ class CappedReader(Chunks):
         self._left = cap
 
     def more(self) -> bytes:
+        """The next bytes. Raises :class:`TooMuch` when the cap is passed."""
         if self._left < 0:
             raise TooMuch
         chunk = super().more()

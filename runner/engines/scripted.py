@@ -137,8 +137,10 @@ class FakeBoard(Board):
         self._call = call
 
     def mark(self) -> None:
+        """Note the call, and mark."""
         self._call("mark")
         super().mark()
 
     def evict(self) -> None:
+        """Note the call only: nothing is evicted."""
         self._call("evict")

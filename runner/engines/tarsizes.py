@@ -27,11 +27,14 @@ _RECORD = re.compile(rb"(\d{1,20}) ([^=]{1,200})=")
 class Source(Protocol):
     """What is walked: a binary file; one that cannot seek is read through."""
 
-    def read(self, size: int, /) -> bytes: ...
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes; none at the end."""
 
-    def seekable(self) -> bool: ...
+    def seekable(self) -> bool:
+        """Whether :meth:`seek` can be used."""
 
-    def seek(self, offset: int, whence: int, /) -> int: ...
+    def seek(self, offset: int, whence: int, /) -> int:
+        """Go to a place, as :meth:`io.IOBase.seek`; returns it."""
 
 
 @dataclass(frozen=True)

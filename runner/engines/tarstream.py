@@ -90,9 +90,11 @@ class Chunks(io.RawIOBase):
         self.hash = hashlib.sha256()
 
     def readable(self) -> bool:
+        """Always true."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill ``buffer`` with the next bytes; returns how many, 0 at the end."""
         if not self._rest:
             self._rest = self.more()
         size = min(len(buffer), len(self._rest))

@@ -33,18 +33,22 @@ from schemas.details import Detail
 class Stop(Protocol):
     """Who may stop work: one run (``cancelled``), or everything (``stopping``)."""
 
-    def cancelled(self, run_id: str) -> bool: ...
+    def cancelled(self, run_id: str) -> bool:
+        """Whether the run was asked to stop, or everything was."""
 
-    def stopping(self) -> bool: ...
+    def stopping(self) -> bool:
+        """Whether everything was asked to stop."""
 
 
 class NotStoppable:
     """A run or command that nobody can stop."""
 
     def cancelled(self, run_id: str) -> bool:
+        """Always false."""
         return False
 
     def stopping(self) -> bool:
+        """Always false."""
         return False
 
 

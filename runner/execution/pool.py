@@ -43,9 +43,11 @@ class Control:
         return cls(config.home / "cancel")
 
     def stopping(self) -> bool:
+        """Whether everything was asked to stop."""
         return self.stop.is_set()
 
     def cancelled(self, run_id: str) -> bool:
+        """Whether the run was asked to stop, or everything was."""
         return self.stop.is_set() or (self.folder / run_id).exists()
 
     def request(self, run_id: str) -> None:

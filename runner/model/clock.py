@@ -20,6 +20,7 @@ class SystemClock:
     """The clock of this machine."""
 
     def now(self) -> datetime:
+        """The time now, in UTC."""
         return datetime.now(UTC)
 
 
@@ -30,6 +31,7 @@ class FixedClock:
         self.at = at.astimezone(UTC)
 
     def now(self) -> datetime:
+        """The time at which the clock stands, in UTC."""
         return self.at
 
 

@@ -21,6 +21,7 @@ class Hold:
 
     @property
     def tokens(self) -> int:
+        """Tokens of prompt and reply together."""
         return self.prompt + self.reply
 
 

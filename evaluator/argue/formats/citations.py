@@ -49,6 +49,7 @@ def _checked_id(value: str, what: str, say: Say) -> str | None:
 
 
 def named(metadata: Mapping[str, Any], key: str, say: Say) -> str | None:
+    """The id that the metadata hold under ``key``; None, with a finding, where there is none."""
     value = metadata.get(key)
     if isinstance(value, str) and value.strip():
         return _checked_id(value, key, say)
@@ -60,6 +61,7 @@ def named(metadata: Mapping[str, Any], key: str, say: Say) -> str | None:
 
 
 def references_of(data: Mapping[str, Any], say: Say) -> tuple[str, ...] | None:
+    """The list ``references`` of a report; None where it is not there, or, with a finding, is no list."""
     listed = data.get("references")
     if listed is None:
         return None
@@ -95,6 +97,7 @@ def documents_of(data: Mapping[str, Any], say: Say) -> dict[str, Document]:
 
 
 def sentence_of(row: Any, at: int, pairs: bool, reader: Citations, say: Say) -> Sentence | None:
+    """One sentence of a report, given as an object or (``pairs``) as text and citations; None, with a finding, if it is neither."""
     if pairs:
         legal = isinstance(row, list) and len(row) == 2
         row = {"text": row[0], "citations": row[1]} if legal else row
@@ -114,6 +117,7 @@ class Citations:
         self.styles: set[str] = set()
 
     def sentence(self, row: Mapping[str, Any], at: int) -> Sentence:
+        """The sentence of an object with ``text`` and ``citations``, in any of the styles of citing that are read."""
         if "citations" not in row:
             self.say("F307", f"sentence {at} has no citations")
         cited = row.get("citations", [])

@@ -115,6 +115,7 @@ class GroupMeter(Meter):
             self._last = (memory, cpu)
 
     def finish(self) -> Usage:
+        """What the group used, exactly; the last sample where the group is gone already."""
         memory, cpu = self._read()
         if memory is not None:
             return memory, cpu, "exact"
@@ -128,6 +129,7 @@ class GroupMeter(Meter):
         return _field(self._root / self._relative / "memory.events", "oom_kill") or 0
 
     def close(self) -> None:
+        """Remove the group."""
         _remove(self._directories())
 
     def _directories(self) -> list[Path]:
@@ -157,6 +159,7 @@ class StatsMeter(Meter):
         self._deadline: Any = None
 
     def started(self, container: str) -> None:
+        """Begin to sample the container, in a thread of its own."""
         self._thread = threading.Thread(target=self._sample, args=(container,), daemon=True)
         self._thread.start()
 
@@ -177,10 +180,12 @@ class StatsMeter(Meter):
                     return
 
     def finish(self) -> Usage:
+        """The highest samples so far."""
         self.close()
         return self._peak, self._cpu, "sampled" if self._peak is not None else "none"
 
     def close(self) -> None:
+        """Stop sampling."""
         self._stop.set()
         if self._thread is not None:
             if self._deadline is not None:

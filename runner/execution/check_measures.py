@@ -106,7 +106,7 @@ def _on_an_empty_run(evaluator: Evaluator, dataset: Dataset, engine: Engine) -> 
         return evaluate(
             evaluator,
             dataset,
-            task.usual_scenario().id,
+            task.default_scenario().id,
             RunFiles(run, task.output),
             engine,
             attempt_id=f"check.{task.id}.{secrets.token_hex(4)}",

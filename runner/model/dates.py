@@ -90,9 +90,9 @@ class ZonedTime:
 
     def local(self, zone: tzinfo | None = None) -> str:
         """The date in this machine's zone (or ``zone``), with its name."""
-        there = self.at.astimezone(zone)
-        name = there.tzname() or ""
-        return f"{self._in(there.tzinfo or UTC)} {name}".strip()
+        local = self.at.astimezone(zone)
+        name = local.tzname() or ""
+        return f"{self._in(local.tzinfo or UTC)} {name}".strip()
 
     def says(self, zone: tzinfo | None = None) -> str:
         """The date for people: in its own zone, in UTC and in local time, each where it differs."""

@@ -206,7 +206,7 @@ class Task:
         """Whether containers of the platform's own stand beside its software or evaluator."""
         return "interactive" in self.workflows or self.evaluation_gateway is not None
 
-    def usual_scenario(self) -> Scenario:
+    def default_scenario(self) -> Scenario:
         """The scenario called ``default``, or else the first."""
         return self.scenarios.get("default") or next(iter(self.scenarios.values()))
 

@@ -43,7 +43,7 @@ def _ask(
         raise no_such("file", file, fix="name a run file", limit=1000)
     if scenario is not None and scenario not in task.scenarios:
         raise no_such("scenario", scenario, of=task.id, why=f"It has {', '.join(task.scenarios)}.")
-    content = request(task, dataset, scenario or task.usual_scenario().id, file.name)
+    content = request(task, dataset, scenario or task.default_scenario().id, file.name)
     content["paths"] = {
         "run": str(file.absolute().parent),
         "inputs": str(dataset.inputs.absolute()),

@@ -57,7 +57,7 @@ def shown_scenario(task: Task) -> Scenario | None:
     Files whose fields are taken out exist in the data directory only, and this file has to work in a fresh clone.
     """
     dataset = task.public_dataset()
-    usual = task.usual_scenario()
+    usual = task.default_scenario()
     order = [usual, *(s for s in task.scenarios.values() if s.id != usual.id)]
     return next((s for s in order if dataset is None or s.whole_files(dataset.id)), None)
 
@@ -104,7 +104,7 @@ def _evaluator(task: Task, dataset: Dataset | None) -> dict[str, Any]:
     service = _sandbox(task.evaluator_limits, EVALUATOR_USER)
     service["environment"] = {"HOME": "/tmp"}  # noqa: S108
     if dataset is not None:
-        scenario = shown_scenario(task) or task.usual_scenario()
+        scenario = shown_scenario(task) or task.default_scenario()
         wanted = request(task, dataset, scenario.id, task.output)
         for key in ("services", "gateway"):
             del wanted["paths"][key]  # neither is there in Compose

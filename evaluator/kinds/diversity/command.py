@@ -147,8 +147,8 @@ def run(args: argparse.Namespace) -> int:
         args.data, query_file(queries_of, args.split), population, perspective=queries_of == "perspective"
     )
     if args.diversity and population.left_out:
-        told = Detail("same-value", names=", ".join(population.left_out))
-        print(f"{args.data}: {told}", file=sys.stderr)
+        left_out = Detail("same-value", names=", ".join(population.left_out))
+        print(f"{args.data}: {left_out}", file=sys.stderr)
     diversity = args.diversity and bool(population.properties)
     scorer = Scorer(population, CUTOFFS, twins=name == "implicit", diversity=diversity)
     rules = Rules(

@@ -204,7 +204,7 @@ def _run(
 
 
 def _facts(attempt: Mapping[str, Any], evaluations: list[Mapping[str, Any]]) -> AttemptFacts:
-    mine = sorted((e for e in evaluations if e["attempt"] == attempt["number"]), key=lambda e: e["number"])
+    own = sorted((e for e in evaluations if e["attempt"] == attempt["number"]), key=lambda e: e["number"])
     return AttemptFacts(
         attempt["number"],
         attempt["verdict"],
@@ -221,7 +221,7 @@ def _facts(attempt: Mapping[str, Any], evaluations: list[Mapping[str, Any]]) -> 
                 e["warnings"],
                 e["fault"],
             )
-            for e in mine
+            for e in own
         ),
     )
 

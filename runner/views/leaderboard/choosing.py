@@ -167,7 +167,7 @@ def _named(cells: Sequence[Cell]) -> str:
     return listed([cell_name(cell) for cell in cells], MOST_NAMES)
 
 
-def lacks(store: Store, table: Table, group: Group) -> Listed:
+def unjudged_row(store: Store, table: Table, group: Group) -> Listed:
     """A group that is scored everywhere but has no value on the ranking measure: not judged yet, or from before."""
     newest = max(group.entries, key=lambda e: e.age)
     for n, run in enumerate(group.chosen):

@@ -28,7 +28,7 @@ from runner.views.leaderboard.choosing import (
     age,
     choose,
     groups_of,
-    lacks,
+    unjudged_row,
     unranked,
 )
 from runner.views.leaderboard.comparing import compare
@@ -127,9 +127,12 @@ def _build(
     scored = [(g, [values[run.id] for run in g.runs]) for g in chosen]
     wanted = table.rank_by
     table, doubts = trusted(table, task, [(g.runs, cells) for g, cells in scored])
-    lacking = [g for g, cells in scored if any(table.rank_by not in cell for cell in cells)]
-    below += [lacks(store, table, g) if words else _unsaid(lacks(store, table, g), task) for g in lacking]
-    ranked = [(g, cells) for g, cells in scored if g not in lacking]
+    unjudged = [g for g, cells in scored if any(table.rank_by not in cell for cell in cells)]
+    below += [
+        unjudged_row(store, table, g) if words else _unsaid(unjudged_row(store, table, g), task)
+        for g in unjudged
+    ]
+    ranked = [(g, cells) for g, cells in scored if g not in unjudged]
     rows = _rank(table, task, [(_row(table, g, cells), g) for g, cells in ranked])
     if doubts and table.rank_by == wanted:
         rows = [(replace(row, rank=1), g) for row, g in rows]

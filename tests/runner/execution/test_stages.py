@@ -143,7 +143,7 @@ def test_inputs_are_made_from_all_scored_runs(place: Place) -> None:
 def test_nothing_tells_whose_a_debate_is(place: Place) -> None:
     place.build()
     dataset = place.task.datasets["debates"]
-    files = view_files(dataset, place.task.usual_scenario())
+    files = view_files(dataset, place.task.default_scenario())
     assert [str(name) for name, _ in files] == ["debates.jsonl"]
     for _, path in folder_files(dataset.inputs):
         text = path.read_text()

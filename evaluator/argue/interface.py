@@ -37,6 +37,9 @@ from evaluator.argue.models import (
 )
 from evaluator.argue.scoring.explaining import explain, explanation, run_explanation
 from evaluator.argue.scoring.measures import Options
+from evaluator.argue.scoring.nuggetizer import score_nuggetizer
 from evaluator.argue.scoring.output import leaderboard, scores_tsv, write_leaderboard, write_scores
 from evaluator.argue.scoring.runs import RunScores, score_run, score_runs
 from evaluator.argue.scoring.topic import TopicScores, score_topic
+
+__all__ = sorted(name for name in globals() if not name.startswith("_") and name != "annotations")

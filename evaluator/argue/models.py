@@ -189,42 +189,24 @@ class JudgmentType(StrEnum):
     SENTENCE_GIVES_WRONG_ANSWER = "SENTENCE_GIVES_WRONG_ANSWER"
 
 
-BY_DOCUMENT = frozenset(
-    {
-        JudgmentType.CITED_DOCUMENT_RELEVANCE,
-        JudgmentType.SENTENCE_ANSWERS_QUESTION,
-        JudgmentType.SENTENCE_ATTESTED,
-    }
-)
+T = JudgmentType
+BY_DOCUMENT = frozenset({T.CITED_DOCUMENT_RELEVANCE, T.SENTENCE_ANSWERS_QUESTION, T.SENTENCE_ATTESTED})
 MATCHING = frozenset(
-    {
-        JudgmentType.SENTENCE_ANSWERS_QUESTION,
-        JudgmentType.NEGATIVE_ASSERTION_CONFIRMED,
-        JudgmentType.SENTENCE_GIVES_WRONG_ANSWER,
-    }
+    {T.SENTENCE_ANSWERS_QUESTION, T.NEGATIVE_ASSERTION_CONFIRMED, T.SENTENCE_GIVES_WRONG_ANSWER}
 )
 # type -> the name of its yes or no; older files may call it otherwise, so any single boolean is read
 FIELDS: Mapping[JudgmentType, str] = MappingProxyType(
     {
-        JudgmentType.CITED_DOCUMENT_RELEVANCE: "is_relevant",
-        JudgmentType.SENTENCE_ATTESTED: "is_attested",
-        JudgmentType.REQUIRES_CITATION: "requires_citation",
-        JudgmentType.FIRST_INSTANCE: "is_first_instance",
-        JudgmentType.NEGATIVE_ASSERTION: "is_negative",
+        T.CITED_DOCUMENT_RELEVANCE: "is_relevant",
+        T.SENTENCE_ATTESTED: "is_attested",
+        T.REQUIRES_CITATION: "requires_citation",
+        T.FIRST_INSTANCE: "is_first_instance",
+        T.NEGATIVE_ASSERTION: "is_negative",
     }
 )
-# What counts where a reply cannot be read, or a judgment is missing and that is allowed.
+# What counts where a reply cannot be read, or a judgment is missing and that is allowed (Auto-ARGUE's README).
 DEFAULTS: Mapping[JudgmentType, bool] = MappingProxyType(
-    {
-        JudgmentType.CITED_DOCUMENT_RELEVANCE: False,
-        JudgmentType.SENTENCE_ANSWERS_QUESTION: False,
-        JudgmentType.SENTENCE_ATTESTED: False,
-        JudgmentType.REQUIRES_CITATION: True,
-        JudgmentType.FIRST_INSTANCE: True,
-        JudgmentType.NEGATIVE_ASSERTION: False,
-        JudgmentType.NEGATIVE_ASSERTION_CONFIRMED: False,
-        JudgmentType.SENTENCE_GIVES_WRONG_ANSWER: False,
-    }
+    {kind: kind in (T.REQUIRES_CITATION, T.FIRST_INSTANCE) for kind in T}
 )
 
 
@@ -261,7 +243,7 @@ class Judgment:
     def model_dump(self) -> dict[str, Any]:
         """JSON data, as it stands in a judgments file."""
         response: dict[str, Any] = {"judgment_type_id": self.type.value}
-        if self.type is JudgmentType.CITED_DOCUMENT_RELEVANCE:
+        if self.type is T.CITED_DOCUMENT_RELEVANCE:
             response["doc_id"] = self.doc_id
         if self.type in MATCHING:
             response["matched_nuggets"] = [

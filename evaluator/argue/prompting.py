@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import schemas
 from evaluator.argue.asking import Question
-from evaluator.argue.formats.lines import refused
+from evaluator.argue.formats.lines import Collector, refused
 from evaluator.argue.models import DEFAULTS, JudgmentType
 from schemas import Problem, render_pointer
 
@@ -105,15 +105,19 @@ class Prompts:
         )
 
 
+@cache
 def own_prompts() -> Prompts:
     """The prompts that come with the evaluator."""
-    return Prompts({key: _own(key) for key in VARIABLES})
-
-
-@cache
-def _own(key: str) -> Prompt:
-    system = f"{_read(f'{key}.system')}\n\n{_read('rules')}"
-    return Prompt(system, _read(f"{key}.user"), DEFAULTS[T(key.upper())])
+    return Prompts(
+        {
+            key: Prompt(
+                f"{_read(f'{key}.system')}\n\n{_read('rules')}",
+                _read(f"{key}.user"),
+                DEFAULTS[T(key.upper())],
+            )
+            for key in VARIABLES
+        }
+    )
 
 
 @cache
@@ -132,7 +136,7 @@ def read_prompts(path: Path | None = None) -> Prompts:
     if problems:
         raise refused(
             f"the prompt configuration {path.name} cannot be used",
-            [str(p) for p in problems],
+            problems,
             f"write an object with some of {', '.join(CONFIGURABLE)}, each with user_prompt and system_prompt",
         )
     return prompts
@@ -148,48 +152,41 @@ def configured(source: Path | Mapping[str, Any]) -> tuple[Prompts, list[Problem]
     if not isinstance(doc.data, dict):
         return own_prompts(), problems
     given = {k: v for k, v in doc.data.items() if k in CONFIGURABLE and isinstance(v, dict)}
+    collector = Collector(doc.name)
     for key, value in given.items():
-        problems += [
-            Problem(schemas.show(doc.name, 200), what, fix, render_pointer((key, field)))
-            for field, what, fix in _wrong(key, value)
-        ]
+        _check_variables(key, value, collector)
+    problems += collector.problems
     if problems:
         return own_prompts(), problems
     ours = own_prompts().by_key
-    made = {
-        key: replace(
-            ours[key],
-            system=value["system_prompt"],
-            user=value["user_prompt"],
-            default=_DEFAULTS.get(str(value.get("default_response")), ours[key].default),
+    configured = {
+        key: Prompt(
+            value["system_prompt"],
+            value["user_prompt"],
+            _DEFAULTS.get(str(value.get("default_response")), ours[key].default),
             quoted=False,
         )
         for key, value in given.items()
     }
-    return Prompts({**ours, **made}, tuple(made)), []
+    return Prompts({**ours, **configured}, tuple(configured)), []
 
 
-def _wrong(key: str, value: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """What the schema cannot see: (field, what is wrong, how to mend it)."""
-    found: list[tuple[str, str, str]] = []
-    user, system = value.get("user_prompt"), value.get("system_prompt")
+def _check_variables(key: str, value: Mapping[str, Any], collector: Collector) -> None:
+    """What the schema cannot see: a user prompt has all variables of its type and no others, a system prompt none."""
+    user, system = (value.get(name) for name in ("user_prompt", "system_prompt"))
     if isinstance(user, str):
-        there = set(_VARIABLE.findall(user))
-        found += [
-            ("user_prompt", f"lacks the variable {{{name}}}", f"write {{{name}}} where the text belongs")
-            for name in VARIABLES[key]
-            if name not in there
-        ]
-        found += [
-            ("user_prompt", f"has the variable {{{name}}}, which {key} does not have", "leave it out")
-            for name in sorted(there - set(VARIABLES[key]))
-        ]
-    if isinstance(system, str):
-        found += [
-            ("system_prompt", f"has the variable {{{name}}}; variables are for user_prompt", "move it there")
-            for name in sorted(set(_VARIABLE.findall(system)))
-        ]
-    return found
+        found, wanted, at = set(_VARIABLE.findall(user)), VARIABLES[key], render_pointer((key, "user_prompt"))
+        for name in wanted:
+            if name not in found:
+                collector.add(
+                    f"lacks the variable {{{name}}}", f"write {{{name}}} where the text belongs", at
+                )
+        for name in sorted(found - set(wanted)):
+            what = f"has the variable {{{name}}}, which {key} does not have"
+            collector.add(what, "leave it out", at)
+    for name in sorted(set(_VARIABLE.findall(system))) if isinstance(system, str) else ():
+        what = f"has the variable {{{name}}}; variables are for user_prompt"
+        collector.add(what, "move it there", render_pointer((key, "system_prompt")))
 
 
 def reading(reply: str) -> bool | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -101,11 +102,8 @@ class Checker:
 
     def _content(self, report: Report) -> bool:
         if all(blank(s.text) for s in report.sentences):
-            self._add(
-                "F314",
-                report,
-                "the report has no sentence" if not report.sentences else "all sentences are blank",
-            )
+            what = "all sentences are blank" if report.sentences else "the report has no sentence"
+            self._add("F314", report, what)
             return False
         empty = [i for i, s in enumerate(report.sentences, 1) if blank(s.text)]
         if empty:
@@ -125,7 +123,9 @@ class Checker:
         if missing:
             self.unknown += len(missing)
             named = ", ".join(show(d) for d in missing[:LISTED])
-            self._add("F313", report, f"{len(missing):,} cited document{_s(missing)} {_is(missing)} not in the collection: {named}{_and(len(missing) - LISTED)}")  # fmt: skip
+            cited = "1 cited document is" if len(missing) == 1 else f"{len(missing):,} cited documents are"
+            more = _and(len(missing) - LISTED)
+            self._add("F313", report, f"{cited} not in the collection: {named}{more}")
 
     def _length(self, report: Report) -> None:
         longest = max((longest_word(s.text) for s in report.sentences), default=0)
@@ -155,15 +155,11 @@ class _Tracked:
     def check(self, request: ReportRequest | None) -> None:
         track, report, say = self.track, self.report, self.say
         if report.key != track.sentences:
-            say(
-                "F337",
-                f"the sentences are under {report.key}, {track.title} has them under {track.sentences}",
-            )
+            where = f"{track.title} has them under {track.sentences}"
+            say("F337", f"the sentences are under {report.key}, {where}")
         if report.style not in ("none", "mixed", *track.citations):
-            say(
-                "F307",
-                f"citations are of the form {report.style}, {track.title} takes {' or '.join(track.citations)}",
-            )
+            taken = " or ".join(track.citations)
+            say("F307", f"citations are of the form {report.style}, {track.title} takes {taken}")
         self._metadata(request)
         self._citations()
         self._references()
@@ -183,18 +179,11 @@ class _Tracked:
 
     def _citations(self) -> None:
         track, report, say = self.track, self.report, self.say
-        if track.max_citations is not None:
-            many = [
-                (i, n)
-                for i, s in enumerate(report.sentences, 1)
-                if (n := len(s.citations)) > track.max_citations
-            ]
-            if many:
-                at, n = many[0]
-                say(
-                    "F316",
-                    f"sentence {at} has {n} citations, {track.max_citations} are allowed{_and(len(many) - 1)}",
-                )
+        most = track.max_citations
+        counts = [(i, len(s.citations)) for i, s in enumerate(report.sentences, 1)]
+        if many := [(i, n) for i, n in counts if most is not None and n > most]:
+            at, n = many[0]
+            say("F316", f"sentence {at} has {n} citations, {most} are allowed{_and(len(many) - 1)}")
         if track.document_pattern is not None:
             odd = [d for d in report.cited if not track.document_pattern.match(d)]
             if odd:
@@ -210,8 +199,7 @@ class _Tracked:
             return
         distinct, cited = set(listed), set(report.cited)
         if len(distinct) < len(listed):
-            seen: set[str] = set()
-            twice = next(d for d in listed if d in seen or seen.add(d))  # type: ignore[func-returns-value]
+            twice = next(d for d, times in Counter(listed).items() if times > 1)
             say("F320", f"references list {show(twice)} more than once")
         if absent := [d for d in report.cited if d not in distinct]:
             say("F321", f"{show(absent[0])} is cited, but not in references{_and(len(absent) - 1)}")
@@ -236,11 +224,3 @@ def load_reports(
 
 def _and(more: int) -> str:
     return f", and {more:,} more" if more > 0 else ""
-
-
-def _s(items: Iterable[object]) -> str:
-    return "" if len(list(items)) == 1 else "s"
-
-
-def _is(items: Iterable[object]) -> str:
-    return "is" if len(list(items)) == 1 else "are"

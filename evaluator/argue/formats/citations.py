@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -131,8 +132,7 @@ class Citations:
             ids = []
         distinct = tuple(dict.fromkeys(ids))
         if len(distinct) != len(ids):
-            seen: set[str] = set()
-            twice = next(d for d in ids if d in seen or seen.add(d))  # type: ignore[func-returns-value]
+            twice = next(d for d, times in Counter(ids).items() if times > 1)
             self.say("F327", f"sentence {at} cites {show(twice)} more than once")
         if len(distinct) > MAX_CITATIONS:
             self.say(

@@ -121,22 +121,20 @@ def open_collection(
         raise EvaluatorError(
             f"the collection {name} cannot be read", str(error), "correct the path where it was given"
         ) from None
-    beside = path.with_name(path.name + ENDING)
     digest: str | None = None
-    places = [beside, *([_cached(cache, path)] if cache is not None else [])]
+    places = [path.with_name(path.name + ENDING), *([] if cache is None else [_cached(cache, path)])]
     for index in places:
         known = _meta(index)
         if known is not None and known.get("stamp") != stamp:
             digest = digest or _digest(path)
-            if known.get("digest") != digest:
-                known = None
+            known = known if known.get("digest") == digest else None
         if known is not None:
             return Collection(path, name, index)
     for index in places if int(stamp.partition(":")[0]) > small else ():
-        try:
+        with contextlib.suppress(
+            OSError
+        ):  # a read-only file system, or not our folder: the next place may do
             return Collection(path, name, _build(path, name, stamp, index))
-        except OSError:
-            continue  # a read-only file system, or not our folder: the next place may do
     with tempfile.TemporaryDirectory(prefix="proctor-documents-") as private:
         try:
             # The file stays open, and vanishes with the process.
@@ -196,6 +194,7 @@ def _build(path: Path, name: str, stamp: str, index: Path) -> Path:
 
 
 def _fill(db: sqlite3.Connection, path: Path, name: str, stamp: str) -> None:
+    # The file is thrown away if anything goes wrong, so nothing has to be safe while it is filled.
     for pragma in (
         "journal_mode = OFF",
         "synchronous = OFF",
@@ -276,40 +275,31 @@ def _rows(
 
 def _document(number: int, raw: bytes) -> Document | str:
     try:
-        data = json.loads(
-            raw
-        )  # the quick way; what it lets through beyond strict JSON is looked at only if it fails
-        found = document_of(data)
+        # The quick way; what it lets through beyond strict JSON is looked at only if it fails.
+        found = document_of(json.loads(raw))
         if isinstance(found, Document):
             found.text.encode()
             found.id.encode()
-            return found
+        return found
     except (ValueError, RecursionError):
         parsed = parse(number, raw)
-        if parsed.code:
-            return parsed.reason
-        found = document_of(parsed.value)
-    return found
+        return parsed.reason if parsed.code else document_of(parsed.value)
 
 
 def document_of(data: Any) -> Document | str:
     """The document in one object, or what is wrong with it."""
     if not isinstance(data, dict):
         return f"there is {kind_of(data)}, not an object"
-    key = next((k for k in IDS if data.get(k) is not None), None)
+    key, text_key = (next((k for k in keys if data.get(k) is not None), None) for keys in (IDS, TEXTS))
     if key is None:
         return f"it has none of {', '.join(IDS)}"
-    name = data[key]
-    if isinstance(name, int) and not isinstance(name, bool):
-        name = str(name)
+    name = str(data[key]) if type(data[key]) is int else data[key]
     if not isinstance(name, str) or not name:
         return f"{key} is {'empty' if name == '' else kind_of(name)}"
-    text_key = next((k for k in TEXTS if data.get(k) is not None), None)
     if text_key is None:
         return f"the document {show(name)} has none of {', '.join(TEXTS)}"
-    if not isinstance(data[text_key], str):
-        return f"{text_key} of the document {show(name)} is {kind_of(data[text_key])}, not text"
-    title = data.get("title")
-    if title is not None and not isinstance(title, str):
-        return f"title of the document {show(name)} is {kind_of(title)}, not text"
-    return Document(name, data[text_key], title or "")
+    text, title = data[text_key], data.get("title")
+    for field, value in ((text_key, text), ("title", "" if title is None else title)):
+        if not isinstance(value, str):
+            return f"{field} of the document {show(name)} is {kind_of(value)}, not text"
+    return Document(name, text, title or "")

@@ -40,7 +40,6 @@ T = JudgmentType
 FLOW = "argue-flow 1"  # changes whenever other questions are asked
 REPORTS_AT_ONCE = 8
 MOST_REFUSED = 0.5  # of all questions: beyond, the endpoint or its parameters are wrong, not a few texts
-MAX_QUESTIONS = 20_000  # about one report
 MAX_READ = 10_000_000  # characters of one report in all questions about it: many times a long one
 Text = Callable[[str], str | None]  # the text of a document as a judge sees it, None for one that nobody has
 R = TypeVar("R")

@@ -16,7 +16,6 @@ COMPAT = "argue-compat 1"  # the definition of the measures; written into every 
 Aggregator = Literal["OR", "AND"]
 Importance = Literal["vital", "okay"]
 WEIGHTS: Mapping[Importance | None, float] = MappingProxyType({"vital": 2.0, "okay": 1.0, None: 1.0})
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 # --- documents -----------------------------------------------------------------------------------------------

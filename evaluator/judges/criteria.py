@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -215,39 +216,28 @@ def llm(chat: Chat, prompts: Prompts, answers: Sequence[Answer], criteria: Seque
 
     replies = asyncio.run(everything())
     facts = {"name": "llm", "model": plain(chat.model, 100), "prompts": f"sha256:{prompts.digest}"}
-    broken = [
-        r for r in replies if isinstance(r, BaseException) and not (isinstance(r, JudgeError) and r.refused)
-    ]
-    for error in broken:
+    failed = [r for r in replies if isinstance(r, BaseException)]
+    for error in failed:
         if not isinstance(error, JudgeError):
             raise error
-    if not broken:
-        filtered: list[BaseException] = [r for r in replies if isinstance(r, JudgeError)]
-        broken = filtered if len(filtered) > MOST_REFUSED * len(replies) else []
+    broken = [error for error in failed if not getattr(error, "refused", False)]
+    if not broken and len(failed) > MOST_REFUSED * len(replies):
+        broken = failed
     if broken:
-        what = str(broken[0])
-        reason = f"the judge could not be asked about {len(broken):,} of {len(replies):,} questions: {plain(what, 150)}"
+        reason = (
+            f"the judge could not be asked about {len(broken):,} of {len(replies):,} questions: "
+            f"{plain(str(broken[0]), 150)}"
+        )
         return Judgments({}, frozenset(), facts, dict.fromkeys(criteria, reason))
     values: dict[Place, dict[str, float]] = {}
     missing: list[tuple[Place, str]] = []
     refused: list[tuple[Place, str]] = []
-    said = iter(replies)
-    for answer in answers:
-        for criterion in criteria:
-            found = next(said)
-            if found is None:
-                missing.append((answer.place, criterion))
-            elif isinstance(found, BaseException):
-                refused.append((answer.place, criterion))
-            values.setdefault(answer.place, {})[criterion] = float(found is True)
-    return Judgments(
-        values,
-        frozenset(values),
-        facts,
-        missing=tuple(missing),
-        refused=tuple(refused),
-        asked=len(replies),
-    )
+    for (answer, criterion), found in zip(product(answers, criteria), replies, strict=True):
+        if not isinstance(found, bool):
+            (missing if found is None else refused).append((answer.place, criterion))
+        values.setdefault(answer.place, {})[criterion] = float(found is True)
+    looked = frozenset(values)
+    return Judgments(values, looked, facts, {}, tuple(missing), tuple(refused), len(replies))
 
 
 def reliability(judge: Judgments, people: Judgments) -> dict[str, float]:

@@ -212,9 +212,13 @@ class _Tracked:
 def load_reports(
     path: Path, log: Log, rules: Rules | None = None, *, max_bytes: int | None = None
 ) -> list[Report]:
-    """The reports of a file that may be scored: known topics, each once. Everything that is wrong goes to ``log``.
+    """The reports of a file that may be scored: known topics, each once.
 
-    For the severities of a track make the log with ``Log(name, track.severities())``.
+    Args:
+        path: reports as JSON Lines, plain or gzip.
+        log: takes everything that is wrong; for the severities of a track make it with ``Log(name, track.severities())``.
+        rules: what the reports are checked against.
+        max_bytes: the most that is read, unpacked; None is no limit.
     """
     checker = Checker(rules or Rules(), log)
     found = [report for report in read_reports(path, log, max_bytes=max_bytes) if checker.take(report)]

@@ -109,9 +109,16 @@ def open_collection(
 ) -> Collection:
     """Open a collection, building its index first if there is none or it belongs to other bytes.
 
-    ``cache`` is the folder for indexes that cannot be beside their collection; without one, such an index lives as long
-    as the collection is open. So does that of a collection of at most ``small`` bytes, which is indexed in a moment: no file
-    appears in somebody's data. Raises :class:`EvaluatorError` with every broken line.
+    Args:
+        path: JSON Lines, plain or gzip.
+        name: what messages call it; the file's name without.
+        cache: a folder for indexes that cannot be next to their collection; without one, such an index lives as long as
+            the collection is open.
+        small: bytes of a collection that is indexed in a moment: its index is not kept, so that no file appears in
+            somebody's data.
+
+    Raises:
+        EvaluatorError: the collection cannot be read or indexed; lists every broken line.
     """
     name = name or path.name
     try:

@@ -275,7 +275,12 @@ class _Reader(Lines):
 def validate_judgments(
     judged: JudgedReport, bank: Bank | None = None, *, name: str = "judgments"
 ) -> list[Problem]:
-    """Whether the judgments suffice for scoring, and name nothing that the bank lacks; every problem.
+    """What judgments lack for scoring, and what they name that the bank does not have; [] if they are complete.
+
+    Args:
+        judged: the report with its judgments.
+        bank: the nuggets of its topic; without them matches are not checked.
+        name: what the problems call the file.
 
     Every citation has one judgment of relevance and one of attestation, every sentence without citations one of
     whether it requires one (and then one of first instance); judgments are about cited documents; matched questions

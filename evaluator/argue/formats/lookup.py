@@ -94,9 +94,16 @@ def open_lookup(
 ) -> Lookup:
     """Open the collections of a folder, or the one file that ``place`` is.
 
-    Without ``collections`` those of the default that are there, else every file of the folder. Named ones that are
-    not there are in ``Lookup.missing``; they are an :class:`EvaluatorError` if ``strict``, or if none is there.
-    ``cache`` and ``small`` as for :func:`evaluator.argue.formats.documents.open_collection`.
+    Args:
+        place: a folder with one file per collection, or one file.
+        collections: names such as ``neuclir/1/ru``. Without them those of the default that are there, else every file of
+            the folder. Named ones that are not there are in ``Lookup.missing``.
+        cache: as for :func:`evaluator.argue.formats.documents.open_collection`.
+        strict: every named collection has to be there.
+        small: as for :func:`evaluator.argue.formats.documents.open_collection`.
+
+    Raises:
+        EvaluatorError: a collection that has to be there is not, or one cannot be read.
     """
     if not place.is_dir():
         return Lookup([open_collection(place, cache=cache, small=small)])

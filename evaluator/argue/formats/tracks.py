@@ -77,7 +77,14 @@ def names() -> list[str]:
 
 
 def track(name: str) -> Track:
-    """The track of that name, or of a JSON file of one track. Raises :class:`EvaluatorError`."""
+    """The rules of a track.
+
+    Args:
+        name: ``rag26``, ``ragtime25`` …, or a ``.json`` file with one track (``schemas/argue-track.schema.json``).
+
+    Raises:
+        EvaluatorError: there is no such track, or its file cannot be used.
+    """
     if name in _shipped():
         return _track(name, _shipped()[name])
     path = Path(name)

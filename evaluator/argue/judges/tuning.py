@@ -25,9 +25,8 @@ from schemas.files import file_sha256
 T = JudgmentType
 PAIRS = Path(__file__).parents[1] / "data" / "labelled-pairs.jsonl"
 RESULT = Path(__file__).with_name("data") / "lexical.json"
-STRENGTH = (
-    8.0  # of the prior; chosen like the features by leaving out one topic after the other of the half `tune`
-)
+# Of the prior; chosen like the features by leaving out one topic after the other of the half `tune`.
+STRENGTH = 8.0
 EXPECTED: Mapping[JudgmentType, tuple[float, tuple[float, ...]]] = {
     # type -> (constant, weights in the order of NAMES)
     T.SENTENCE_ATTESTED: (-3.5, (1.0, 1.5, -3.0, -1.0, -2.0, -2.0, 4.0)),
@@ -115,34 +114,26 @@ def tune(path: Path = PAIRS) -> dict[str, Any]:
         "about": "weights of the offline judge and its accuracy on pairs that it was not tuned on; "
         "made by python -m evaluator.argue.judges.tuning",
         "model": MODEL,
-        "pairs": {
-            "file": path.name,
-            "sha256": file_sha256(path),
-            "count": len(pairs),
-        },
+        "pairs": {"file": path.name, "sha256": file_sha256(path), "count": len(pairs)},
         "types": {},
     }
     for kind, names in NAMES.items():
-        mine = [(p, features(p.question, embedder())) for p in pairs if p.question.type is kind]
-        tuned = [(f, p.label) for p, f in mine if p.half == "tune"]
+        found = [(p, features(p.question, embedder())) for p in pairs if p.question.type is kind]
+        tuned = [(f, p.label) for p, f in found if p.half == "tune"]
         constant, weights = EXPECTED[kind][0], list(EXPECTED[kind][1])
         if tuned:
             constant, weights = fit([f for f, _ in tuned], [y for _, y in tuned], kind)
         row: dict[str, Any] = {"constant": constant, "weights": dict(zip(names, weights, strict=True))}
-        measured = [(p, decide(f, constant, weights)) for p, f in mine if p.half == "measure"]
+        measured = [(p, decide(f, constant, weights)) for p, f in found if p.half == "measure"]
         if measured:
             row["measured"] = figures([(p.label, said) for p, said in measured])
-            row["by_case"] = {
-                case: [
-                    sum(p.label == s for p, s in measured if p.case == case),
-                    sum(p.case == case for p, _ in measured),
-                ]
-                for case in sorted({p.case for p, _ in measured})
-            }
+            cases: dict[str, list[bool]] = {}
+            for p, said in measured:
+                cases.setdefault(p.case, []).append(p.label == said)
+            row["by_case"] = {case: [sum(right), len(right)] for case, right in sorted(cases.items())}
             row["tuned_on"] = len(tuned)
-            row["accuracy_on_tune"] = round(
-                sum(decide(f, constant, weights) == y for f, y in tuned) / len(tuned), 4
-            )
+            right = [decide(f, constant, weights) == y for f, y in tuned]
+            row["accuracy_on_tune"] = round(sum(right) / len(right), 4)
         out["types"][kind.value] = row
     return out
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from evaluator.argue.models import COMPAT, JudgedReport, Judgment
@@ -83,25 +84,19 @@ def run_explanation(scores: RunScores) -> dict[str, Any]:
 
 def policy(scores: RunScores) -> dict[str, Any]:
     """How judgments became scores: what to say beside every figure."""
-    o = scores.options
-    return {
-        "nugget_credit": o.credit,
-        "missing_topics": o.missing,
-        "incomplete_judgments": o.incomplete,
-        "strict": o.strict,
-        "negation": o.negation,
-    }
+    names = {"credit": "nugget_credit", "missing": "missing_topics", "incomplete": "incomplete_judgments"}
+    return {names.get(name, name): value for name, value in asdict(scores.options).items()}
 
 
 def _sentence_json(s: SentenceScore) -> dict[str, Any]:
     effects = []
     for e in s.effects:
-        one: dict[str, Any] = {"kind": e.kind, "code": e.code, "text": effect_text(e)}
+        row: dict[str, Any] = {"kind": e.kind, "code": e.code, "text": effect_text(e)}
         if e.doc_id is not None:
-            one["doc_id"] = e.doc_id
+            row["doc_id"] = e.doc_id
         if e.question is not None:
-            one |= {"question": e.question, "answers": list(e.answers)}
-        effects.append(one)
+            row |= {"question": e.question, "answers": list(e.answers)}
+        effects.append(row)
     return {"number": s.number, "text": s.text, "citations": list(s.citations), "effects": effects}
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from evaluator.argue.arguments import Parser, add_topics, topics
 from evaluator.argue.asking import Question
 from evaluator.argue.judges.human import HumanJudge, questions_of, read_reports
-from evaluator.argue.models import BY_DOCUMENT, MATCHING, Bank, JudgedReport, JudgmentType
+from evaluator.argue.models import BY_DOCUMENT, MATCHING, Bank, JudgedReport, JudgmentType, Segment
 from evaluator.argue.trust import figures
 from evaluator.columns import table
 from evaluator.measures import judging
@@ -90,18 +90,11 @@ def agreement(
 def _decided(reports: Sequence[JudgedReport]) -> list[JudgedReport]:
     """Without look-ups, unless a file names no judge at all."""
     named = any(j.evaluator != "null" for r in reports for s in r.segments for j in s.judgments)
-    if not named:
-        return list(reports)
-    return [
-        replace(
-            r,
-            segments=tuple(
-                replace(s, judgments=tuple(j for j in s.judgments if j.evaluator != "null"))
-                for s in r.segments
-            ),
-        )
-        for r in reports
-    ]
+
+    def without(segment: Segment) -> Segment:
+        return replace(segment, judgments=tuple(j for j in segment.judgments if j.evaluator != "null"))
+
+    return [replace(r, segments=tuple(map(without, r.segments))) for r in reports] if named else list(reports)
 
 
 def _candidates(reports: Iterable[JudgedReport], banks: Mapping[str, Bank]) -> Pairs:
@@ -133,14 +126,12 @@ def _of_bank(bank: Bank, kind: JudgmentType, doc_id: str) -> Iterable[tuple[str,
 def _figures(pairs: Sequence[tuple[bool | None, bool | None]]) -> dict[str, Any]:
     both = [(a, b) for a, b in pairs if a is not None and b is not None]
     counts = judging.count([int(a) for a, _ in both], [float(b) for _, b in both])
+    measures = ("accuracy", "precision", "recall", "f1")
     return {
         "judgments": len(both),
         "people_yes": counts.tp + counts.fn,
         "judge_yes": counts.tp + counts.fp,
-        "accuracy": judging.accuracy(counts) if both else None,
-        "precision": judging.precision(counts) if both else None,
-        "recall": judging.recall(counts) if both else None,
-        "f1": judging.f1(counts) if both else None,
+        **{name: getattr(judging, name)(counts) if both else None for name in measures},
         "kappa": kappa([a for a, _ in both], [b for _, b in both]).value,
         "only_people": sum(b is None and a is not None for a, b in pairs),
         "only_judge": sum(a is None and b is not None for a, b in pairs),

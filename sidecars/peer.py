@@ -94,11 +94,8 @@ class Peer:
                 said, _ = await _body(response, REFUSED_BODY)
                 raise Failure("status", _status(status, said), status=status, size=len(said))
             if (coding := response.headers.get("content-encoding", "identity").lower()) != "identity":
-                raise Failure(
-                    "not-json",
-                    f"the answer is encoded ({schemas.show(coding)}), which was not asked for",
-                    status=status,
-                )
+                detail = f"the answer is encoded ({schemas.show(coding)}), which was not asked for"
+                raise Failure("not-json", detail, status=status)
             body, more = await _body(response, max_bytes)
         finally:
             await response.aclose()

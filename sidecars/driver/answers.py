@@ -55,10 +55,8 @@ class Share:
     def take(self, size: int, answer: Answer | Judgment, what: str) -> None:
         """Count ``size`` bytes for an answer. Raises :class:`Failure` when they are too many; ``what`` names them all."""
         if size > self.left:
-            detail = (
-                f"the {what} of this debate together take more than their share of the output ({size} bytes)"
-            )
-            raise Failure("too-large", detail, status=200, size=answer.size)
+            detail = f"the {what} of this debate together take more than their share of the output"
+            raise Failure("too-large", f"{detail} ({size} bytes)", status=200, size=answer.size)
         self.left -= size
 
 

@@ -138,9 +138,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 if raw.strip():
                     doc = schemas.load_json(with_whole_pairs(raw), where, max_bytes=MAX_LINE)
                     if doc.problems or not isinstance(doc.data, dict):
-                        raise InputError(
-                            "; ".join(map(str, doc.problems)) or f"{where}: is not a JSON object"
-                        )
+                        problems = "; ".join(map(str, doc.problems))
+                        raise InputError(problems or f"{where}: is not a JSON object")
                     yield where, doc.data
     except OSError as error:
         raise InputError(f"{path.name} cannot be read: {error.strerror}") from None

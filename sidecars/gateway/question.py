@@ -101,9 +101,8 @@ def _messages(value: Any) -> tuple[dict[str, str], ...]:
         if not isinstance(message, dict) or set(message) != {"role", "content"}:
             raise HttpError(400, "invalid_messages", f"messages[{number}] must have role and content only")
         if message["role"] not in ROLES:
-            raise HttpError(
-                400, "invalid_messages", f"messages[{number}].role must be one of {', '.join(ROLES)}"
-            )
+            roles = ", ".join(ROLES)
+            raise HttpError(400, "invalid_messages", f"messages[{number}].role must be one of {roles}")
         if not isinstance(message["content"], str):
             # Lists may hold addresses of images, which the endpoint would fetch for whoever wrote them.
             raise HttpError(400, "invalid_messages", f"messages[{number}].content must be a text")

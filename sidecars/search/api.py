@@ -246,9 +246,8 @@ def _media(call: Call) -> str:
     for value, name in ((call.accept, "Accept"), (call.content_type if call.body else "", "Content-Type")):
         version = _COMPATIBLE.search(value)
         if version and version[1] not in ("8", "9"):
-            reason = (
-                f"Invalid media-type value on header [{name}]: only compatible-with=8 and 9 are understood"
-            )
+            reason = f"Invalid media-type value on header [{name}]"
+            reason += ": only compatible-with=8 and 9 are understood"
             raise SearchError(400, "media_type_header_exception", reason)
     if call.body and not _JSON.match(call.content_type):
         reason = f"Content-Type header [{quote(call.content_type)}] is not supported; send application/json"

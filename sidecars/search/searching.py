@@ -35,7 +35,7 @@ def search(collection: Collection, index: str, wanted: Search) -> dict[str, Any]
         found = found[wanted.start : wanted.start + wanted.size]
     hits: dict[str, Any] = {}
     if wanted.counted != 0:
-        hits["total"] = _total(total, wanted)
+        hits["total"] = total_of(total, wanted)
     hits["max_score"] = None if best is None else _single(best)
     documents = fetch(collection, [place for place, _ in found], wanted.source)
     hits["hits"] = []
@@ -143,7 +143,8 @@ def _with_query(
     return list(scores.items()), total + len(near) - common
 
 
-def _total(total: int, wanted: Search) -> Any:
+def total_of(total: int, wanted: Search) -> Any:
+    """``hits.total`` of an answer: how many match, counted as far as the request wants; a number, or with its relation."""
     value, relation = total, "eq"
     if wanted.counted is not None and total > wanted.counted:
         value, relation = wanted.counted, "gte"

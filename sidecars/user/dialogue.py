@@ -67,9 +67,8 @@ def read(body: bytes, models: Collection[str], max_bytes: int) -> Dialogue:
     if not isinstance(model, str):
         raise _malformed("model must be the name of a simulated user")
     if model not in models:
-        raise HttpError(
-            404, "not_found", f"there is no model {schemas.show(model)}; there are: {', '.join(models)}"
-        )
+        known = ", ".join(models)
+        raise HttpError(404, "not_found", f"there is no model {schemas.show(model)}; there are: {known}")
     messages = doc.data.get("messages")
     if messages is None or messages == []:
         return _opening(model, doc.data.get("options"))

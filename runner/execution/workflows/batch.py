@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from runner.engines.base import Cancelled, ContainerSpec, Engine, Mount, Session, Volume
+from runner.engines.base import Cancelled, ContainerSpec, Engine, Handle, Mount, Session, Volume
 from runner.execution.job import Executed, Job
 from runner.model.clock import SystemClock, stamp
-from runner.model.container import Collected, Exit
+from runner.model.container import Collected, Exit, ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.task import Model
 from runner.model.verdict import Facts, decide
@@ -31,7 +32,7 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     (staging / "output").mkdir()
     (staging / "logs").mkdir()
     try:
-        exit_, collected = _in_the_room(job, engine, attempt_id, staging, cancelled)
+        exit_, collected = _execute(job, engine, attempt_id, staging, cancelled)
     except Cancelled:
         exit_ = Exit(code=None, killed="cancel")
     except PlatformError as error:
@@ -50,7 +51,7 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     return Executed(verdict, exit_, collected, run_file, started, stamp(SystemClock().now()))
 
 
-def _in_the_room(
+def _execute(
     job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Callable[[], bool]
 ) -> tuple[Exit, Collected]:
     assert job.image is not None
@@ -60,16 +61,7 @@ def _in_the_room(
     visibility = job.dataset.visibility
     with engine.session(attempt_id, labels=labels, visibility=visibility, cancelled=cancelled) as session:
         out = session.output_volume("output", bytes=job.limits.output, inodes=job.limits.output_files)
-        spec = ContainerSpec(
-            role="software",
-            image=image,
-            command=job.command,
-            limits=job.limits,
-            mounts=(*mounts, Mount(out, OUTPUT, read_only=False)),
-            env=job.env,
-            exceptions=job.exceptions,
-        )
-        handle = session.start(spec)
+        handle = session.start(software_spec(job, image, (*mounts, Mount(out, OUTPUT, read_only=False))))
         exit_ = handle.wait(job.limits.wall_clock, cancelled)
         for stream in ("stdout", "stderr"):
             (staging / "logs" / f"{stream}.log").write_bytes(handle.logs(stream, job.limits.log))
@@ -77,18 +69,22 @@ def _in_the_room(
 
 
 def _collect(job: Job, session: Session, volume: Volume, staging: Path) -> Collected:
-    expected = {job.task.output, f"{job.task.output}.gz"}
+    expected, limits = {job.task.output, f"{job.task.output}.gz"}.__contains__, job.limits
     return session.copy_out(
-        volume,
-        staging / "output",
-        allowed=expected.__contains__,
-        max_bytes=job.limits.output,
-        max_files=job.limits.output_files,
+        volume, staging / "output", allowed=expected, max_bytes=limits.output, max_files=limits.output_files
     )
 
 
 def _run_file(collected: Collected, expected: str) -> str | None:
     return next((name for name in (expected, f"{expected}.gz") if name in collected.files), None)
+
+
+def software_spec(
+    job: Job, image: ImageRef, mounts: Sequence[Mount], join: Handle | None = None
+) -> ContainerSpec:
+    """The container of the software of ``job``, of whichever workflow."""
+    spec = ContainerSpec("software", image, job.command, job.limits, tuple(mounts), job.env, join=join)
+    return replace(spec, exceptions=job.exceptions)
 
 
 def inputs_volume(job: Job, engine: Engine) -> Volume:

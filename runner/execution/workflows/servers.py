@@ -14,7 +14,7 @@ from pathlib import Path
 
 from runner.engines.base import Cancelled, ContainerSpec, Engine, Handle, Mount, Session, Volume
 from runner.execution.job import Job
-from runner.execution.workflows.batch import inputs_volume, model_mounts
+from runner.execution.workflows.batch import inputs_volume, model_mounts, software_spec
 from runner.execution.workflows.gateway import GatewayRoom
 from runner.execution.workflows.starting import WORDS, last_words, unusable, wait_ready
 from runner.model.container import ImageRef
@@ -139,19 +139,9 @@ class Servers:
 
     def start_software(self, relay: Handle) -> Handle:
         """Start the software on the relay's loopback. It mounts nothing but the task's models."""
-        job = self.job
-        assert job.image is not None
-        spec = ContainerSpec(
-            role="software",
-            image=self.engine.resolve(job.image),
-            command=job.command,
-            limits=job.limits,
-            mounts=tuple(model_mounts(job, self.engine)),
-            env=job.env,
-            exceptions=job.exceptions,
-            join=relay,
-        )
-        return self.session.start(spec)
+        assert self.job.image is not None
+        image = self.engine.resolve(self.job.image)
+        return self.session.start(software_spec(self.job, image, model_mounts(self.job, self.engine), relay))
 
     def start_driver(self, seconds: float) -> Handle:
         """Start the driver, which has ``seconds`` for the whole run."""

@@ -145,11 +145,11 @@ def test_window_total_and_lowest_score(ask: Any) -> None:
 
 def test_the_total_is_counted_to_ten_thousand(tmp_path: Any) -> None:
     from sidecars.search.requests import Search
-    from sidecars.search.searching import _total
+    from sidecars.search.searching import total_of
 
-    assert _total(10_000, Search("match", None)) == {"value": 10_000, "relation": "eq"}
-    assert _total(10_001, Search("match", None)) == {"value": 10_000, "relation": "gte"}
-    assert _total(10_001, Search("match", None, counted=None)) == {"value": 10_001, "relation": "eq"}
+    assert total_of(10_000, Search("match", None)) == {"value": 10_000, "relation": "eq"}
+    assert total_of(10_001, Search("match", None)) == {"value": 10_000, "relation": "gte"}
+    assert total_of(10_001, Search("match", None, counted=None)) == {"value": 10_001, "relation": "eq"}
 
 
 def test_the_order_of_the_index(ask: Any) -> None:

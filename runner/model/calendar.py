@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import schemas
 from runner.model.dates import DateError, ZonedTime, parse
 from runner.model.errors import RunnerError, no_such
-from runner.model.mapping import rows
+from runner.model.mapping import from_mapping, rows
 from runner.model.problems import Problems
 
 if TYPE_CHECKING:
@@ -63,20 +63,14 @@ def calendar(task: Task) -> Calendar:
     everything = tuple(task.datasets)
     try:
         rounds = [
-            Round(
-                row["id"],
-                row.get("title", row["id"]),
-                parse(row["at"]),
-                tuple(row.get("datasets", everything)),
-            )
+            from_mapping(Round, {"title": row["id"], "datasets": everything, **row}, at=parse(row["at"]))
             for row in data.get("rounds", ())
         ]
         return Calendar(
-            opens=parse(data["opens"]) if "opens" in data else None,
-            closes=parse(data["closes"]) if "closes" in data else None,
-            rounds={r.id: r for r in rounds},
+            **{key: parse(data[key]) for key in ("opens", "closes") if key in data},
+            rounds={round_.id: round_ for round_ in rounds},
             extensions={team: parse(text) for team, text in data.get("extensions", {}).items()},
-            rule=data.get("round_rule", "latest-per-software"),
+            rule=data.get("round_rule", Calendar.rule),
         )
     except DateError as error:
         raise RunnerError(
@@ -116,16 +110,11 @@ def later(task: Task, text: str) -> ZonedTime:
         raise RunnerError("E101", f"{schemas.show(text, 60)}: {error.what}", fix=error.fix) from error
     closes = calendar(task).closes
     if closes is None:
-        raise RunnerError(
-            "E101", f"{task.id} has no deadline", why="Its task.yaml has no closes.", fix="add it first"
-        )
+        what, why = f"{task.id} has no deadline", "Its task.yaml has no closes."
+        raise RunnerError("E101", what, why=why, fix="add it first")
     if moment.end <= closes.end:
-        raise RunnerError(
-            "E101",
-            "that is no extension",
-            why=f"{task.id} closes at {closes.says()}.",
-            fix="name a later date",
-        )
+        why = f"{task.id} closes at {closes.says()}."
+        raise RunnerError("E101", "that is no extension", why=why, fix="name a later date")
     return moment
 
 

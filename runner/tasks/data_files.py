@@ -29,12 +29,10 @@ def folder_files(folder: Path) -> list[tuple[PurePosixPath, Path]]:
     Links and special files are refused, not skipped: a file that silently goes missing is worse.
     """
     if not folder.is_dir():
-        raise RunnerError(
-            "E402",
-            f"the folder {schemas.show(folder.name)} is missing",
-            why=f"{schemas.show(str(folder), 200)} does not exist.",
-            fix="fetch or make the data (see the task's README), or set RUNNER_TRUTHS",
-        )
+        what = f"the folder {schemas.show(folder.name)} is missing"
+        why = f"{schemas.show(str(folder), 200)} does not exist."
+        fix = "fetch or make the data (see the task's README), or set RUNNER_TRUTHS"
+        raise RunnerError("E402", what, why=why, fix=fix)
     return sorted(_walk(folder, PurePosixPath()), key=lambda pair: str(pair[0]))
 
 
@@ -47,12 +45,9 @@ def _walk(folder: Path, relative: PurePosixPath) -> Iterator[tuple[PurePosixPath
             elif stat.S_ISREG(mode):
                 yield relative / entry.name, folder / entry.name
             else:
-                raise RunnerError(
-                    "E402",
-                    f"{schemas.show(entry.name)} is not a regular file",
-                    why=f"{schemas.show(str(folder), 200)} holds a link or a special file.",
-                    fix="replace it by the file itself",
-                )
+                what = f"{schemas.show(entry.name)} is not a regular file"
+                why = f"{schemas.show(str(folder), 200)} holds a link or a special file."
+                raise RunnerError("E402", what, why=why, fix="replace it by the file itself")
 
 
 def files_digest(files: Sequence[tuple[PurePosixPath, Path]]) -> str:
@@ -65,16 +60,15 @@ def inside(base: Path, relative: str) -> Path | None:
     if relative.startswith(("/", "~")) or "\\" in relative or "\0" in relative:
         return None
     try:
-        target, root = (base / relative).resolve(), base.resolve()
+        stays = (base / relative).resolve().is_relative_to(base.resolve())
     except (OSError, RuntimeError, ValueError):  # link loops, names too long
         return None
-    return base / relative if target == root or root in target.parents else None
+    return base / relative if stays else None
 
 
 def within(path: Path, base: Path) -> bool:
     """Whether ``path`` is ``base`` or below it, links followed."""
     try:
-        resolved, root = path.resolve(), base.resolve()
+        return path.resolve().is_relative_to(base.resolve())
     except (OSError, RuntimeError):
         return False
-    return resolved == root or root in resolved.parents

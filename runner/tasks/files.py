@@ -46,13 +46,9 @@ def _files(dataset: Dataset, which: Literal["inputs", "truths"]) -> Files:
     """The files of one side of a dataset; never a part of them. Raises E402."""
     missing = missing_sources(dataset, which)
     if missing:
-        names = ", ".join(s.name for s in missing)
-        raise RunnerError(
-            "E402",
-            f'files of the dataset "{dataset.id}" have not been fetched',
-            why=f"Missing: {schemas.show(names, 300)}.",
-            fix=how_to_get(missing[0], dataset.id),
-        )
+        what = f'files of the dataset "{dataset.id}" have not been fetched'
+        why = f"Missing: {schemas.show(', '.join(s.name for s in missing), 300)}."
+        raise RunnerError("E402", what, why=why, fix=how_to_get(missing[0], dataset.id))
     return folder_files(dataset.inputs if which == "inputs" else dataset.truths)
 
 

@@ -1,8 +1,9 @@
 """What tests leave on the engine: looked at when all have ended. A pytest plugin.
 
 Images that tests build and the data volumes of their tasks stay for the tests that come after, and are removed at the end
-of the session; a container, a network or anything else of ours that is new then fails the session. It is only looked at
-where ``DOCKER_HOST`` names an engine (``make test`` sets it), and no other session of tests used that engine meanwhile.
+of the session; a container, a network or anything else that is new then fails the session, but for what the set-up makes.
+It is only looked at where ``DOCKER_HOST`` names an engine (``make test`` sets it), and no other session of tests used that
+engine meanwhile.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ import pytest
 from runner.engines.docker.client import ignoring
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.owner import default_locks, private_folder
+from runner.engines.docker.volumes import BASES
 from runner.model.errors import RunnerError
+from runner.provision.images import IMAGES, tag
 
 KEPT = {"proctor.test": "yes"}  # the label of images that tests build, and so of those built on them
-NAMES = ("proctor/test-", "proctor-test/")  # of images that tests build
+# Images that tests build, those of softwares that tests register, and images without a name (by their identity).
+NAMES = ("proctor/test-", "proctor-test/", "proctor-submissions/", "sha256:")
 # Data, what says that they are complete, and what says that a blinded run came last (the lock folder knows it, too).
 VOLUMES = {"proctor.data", "proctor.ready", "proctor.mark"}
 
@@ -60,7 +64,7 @@ def things(api: Any) -> dict[str, Mapping[str, str]]:
     found |= {f"volume {v['Name']}": v["Labels"] or {} for v in api.volumes()["Volumes"] or []}
     found |= {f"network {n['Name']}": n["Labels"] or {} for n in api.networks()}
     for image in api.images(all=True):
-        for name in [tag for tag in image["RepoTags"] or [] if tag != "<none>:<none>"] or [image["Id"]]:
+        for name in [n for n in image["RepoTags"] or [] if n != "<none>:<none>"] or [image["Id"]]:
             found[f"image {name}"] = image["Labels"] or {}
     return found
 
@@ -95,7 +99,7 @@ class Leftovers:
                 return None
             api = self._engine.clients.get()
             for _ in range(3):  # an image that another one was built on goes after it
-                for what, labels in self._new(api):
+                for what, labels in list(self._new(api)):
                     if kept_for_later(what, labels):
                         remove(api, what)
             return sorted(what for what, _ in self._new(api))
@@ -104,7 +108,10 @@ class Leftovers:
             self._engine.close()
 
     def _new(self, api: Any) -> Iterator[tuple[str, Mapping[str, str]]]:
-        yield from [(what, labels) for what, labels in things(api).items() if what not in self._before]
+        made = {f"image {name}" for name in (*BASES, *(tag(image) for image in IMAGES))}
+        for what, labels in things(api).items():
+            if what not in self._before and what not in made:
+                yield what, labels
 
 
 _found = pytest.StashKey[Leftovers]()

@@ -14,13 +14,17 @@ import os
 import re
 import stat
 import tarfile
+import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
+from runner.model.errors import Problem, RunnerError
 from schemas import show
+from schemas.files import put_in_place, scratch_folder
 
 MAX_FILES = 10_000
 MAX_FILE = 1 << 30  # bytes of one file, unpacked
@@ -181,3 +185,41 @@ def _copied(members: Iterator[_Member], scratch: Path) -> dict[str, Path]:
         left -= size
         found[str(path)] = copy
     return found
+
+
+Write = Callable[[Path, Path], Sequence[Problem]]  # into the folders of inputs and truths
+
+
+def imported(
+    source: Path, target: Path, truths: Path | None, read: Callable[[Path], Sequence[Problem] | Write]
+) -> list[Problem]:
+    """Make ``target/inputs`` and ``truths`` (None: ``target/truths``), both or neither.
+
+    ``read(scratch)`` reads the release and returns what writes the two folders, or what is wrong. Returns every problem;
+    when there is one, nothing was written: a folder that holds something already, what the functions return, and what
+    they raise as :class:`Wrong` or as an error of the readers. Raises OSError.
+    """
+    finals = (target / "inputs", truths or target / "truths")
+    taken = [p for p in finals if os.path.lexists(p) and not (p.is_dir() and not any(p.iterdir()))]
+    if taken:
+        return [Problem(show(str(p), 200), "is there already", "move it away first") for p in taken]
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="release-")))
+        try:
+            write = read(scratch)
+            if not callable(write):
+                return list(write)
+            folders = []
+            for final in finals:
+                final.parent.mkdir(parents=True, exist_ok=True)
+                folders.append(stack.enter_context(scratch_folder(final.parent, final.name)))
+            problems = list(write(*folders))
+        except Wrong as error:
+            return [Problem(show(source.name, 200), error.what, error.fix)]
+        except RunnerError as error:  # every problem of a reader has its place
+            return list(error.problems) or [Problem(show(source.name, 200), error.what, error.fix)]
+        if not problems:
+            for final, folder in zip(finals, folders, strict=True):
+                folder.chmod(0o755)
+                put_in_place(folder, final)
+    return problems

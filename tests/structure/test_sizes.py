@@ -13,9 +13,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("runner", "evaluator", "sidecars", "schemas")
 MODULE, FUNCTION = 400, 60
 
-LONG_MODULES = {
-    "runner/kinds/diversity/importer.py": "one release with all its files",
-}
+LONG_MODULES = {}
 LONG_FUNCTIONS = {
     "evaluator/formats/blocks.py:cut": "masks over one block of bytes: no step makes sense alone",
     "evaluator/formats/blocks.py:regroup": "masks over one block of bytes: no step makes sense alone",

@@ -15,20 +15,17 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
 import re
-import shutil
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from runner.annotation.files import positional, write_rows
 from runner.kinds import Say, quiet, release
 from runner.kinds.release import Wrong as _Wrong
-from runner.model.errors import Problem, RunnerError
+from runner.model.errors import Problem
 from runner.tasks.transcripts import Transcripts, json_lines
 from schemas import show
 from schemas.debates import Debate, parse, transcript_digest
@@ -65,42 +62,15 @@ Maker = Callable[[Mapping[Sort, Path], Path, Path], list[Problem]]
 def _import(
     source: Path, target: Path, split: str, truths: Path | None, make: Maker, say: Say
 ) -> list[Problem]:
-    inputs, truths = target / "inputs", truths or target / "truths"
-    taken = [p for p in (inputs, truths) if os.path.lexists(p) and not (p.is_dir() and not any(p.iterdir()))]
-    if taken:
-        return [Problem(show(str(p), 200), "is there already", "move it away first") for p in taken]
-    with ExitStack() as stack:
-        try:
-            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="release-")))
-            files = release.files_of(source, scratch)
-            chosen = _choose(files, split)
-            used = [name for name, path in files.items() if path in chosen.values()]
-            for remark in release.passed_over(files, used):
-                say(remark)
-        except _Wrong as error:
-            return [Problem(show(source.name, 200), error.what, error.fix)]
-        staged = {final: _beside(final) for final in (inputs, truths)}
-        try:
-            try:
-                problems = make(chosen, staged[inputs], staged[truths])
-            except RunnerError as error:  # of the readers; every problem has its place
-                problems = list(error.problems) or [Problem(show(source.name, 200), error.what, error.fix)]
-            if not problems:
-                for final, made in staged.items():
-                    if final.is_dir():
-                        final.rmdir()
-                    made.rename(final)
-        finally:
-            for made in staged.values():
-                shutil.rmtree(made, ignore_errors=True)
-    return problems
+    def read(scratch: Path) -> release.Write:
+        files = release.files_of(source, scratch)
+        chosen = _choose(files, split)
+        used = [name for name, path in files.items() if path in chosen.values()]
+        for remark in release.passed_over(files, used):
+            say(remark)
+        return partial(make, chosen)
 
-
-def _beside(final: Path) -> Path:
-    final.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{final.name}-", dir=final.parent))
-    made.chmod(0o755)
-    return made
+    return release.imported(source, target, truths, read)
 
 
 # --- what is there -----------------------------------------------------------------------------------------

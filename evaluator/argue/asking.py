@@ -43,7 +43,7 @@ class Unjudged(EvaluatorError):
 class Judge(Protocol):
     """Whoever answers questions.
 
-    ``name`` stands beside every judgment. ``width`` is how many questions may usefully be open at a time.
+    ``name`` stands next to every judgment. ``width`` is how many questions may usefully be open at a time.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Judge(Protocol):
         ...
 
     def facts(self) -> dict[str, Any]:
-        """What stands beside every score: ``judge`` of ``result.json``."""
+        """What stands next to every score: ``judge`` of ``result.json``."""
         ...
 
     async def close(self) -> None:

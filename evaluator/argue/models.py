@@ -223,7 +223,7 @@ class Judgment:
     """One judgment on one sentence.
 
     ``value`` is the yes or no, None for the types that match nuggets; those have ``matches`` (empty is "none").
-    ``evaluator`` names who decided; ``"null"`` is a look-up. ``extra`` is written beside the documented keys.
+    ``evaluator`` names who decided; ``"null"`` is a look-up. ``extra`` is written next to the documented keys.
     """
 
     type: JudgmentType

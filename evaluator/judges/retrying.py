@@ -38,8 +38,8 @@ class Patience:
         now = time.monotonic()
         if now - self._told >= TOLD_EVERY:
             self._told = now
-            told = f"{self.who}: {plain(why, 120)}; asking again in {seconds:.1f} s ({tried} of {most} tries)"
-            print(told, file=sys.stderr, flush=True)
+            line = f"{self.who}: {plain(why, 120)}; asking again in {seconds:.1f} s ({tried} of {most} tries)"
+            print(line, file=sys.stderr, flush=True)
         return seconds
 
 

@@ -19,7 +19,7 @@ Say = Callable[[str, str], None]  # (finding code, message)
 def topic_id(metadata: Mapping[str, Any], say: Say) -> str | None:
     """The topic of a report: ``topic_id``, ``narrative_id`` or ``request_id``; the first two have to agree.
 
-    None where there is none, or it is wrong, which ``say`` was told.
+    None where there is none, or it is wrong, which was reported to ``say``.
     """
     found: dict[str, str] = {}
     for key in ("topic_id", "narrative_id", "request_id"):

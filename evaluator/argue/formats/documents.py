@@ -1,6 +1,6 @@
 """Documents from JSON Lines, through an index that is built once and looked up lazily.
 
-The index is an SQLite file beside the collection (``docs.jsonl.index``), or in a cache folder where that cannot be
+The index is an SQLite file next to the collection (``docs.jsonl.index``), or in a cache folder where that cannot be
 written. A plain collection is indexed by offsets; of a gzip file the index holds the documents themselves,
 compressed. Builders write a file of their own and rename it, so that any number of processes may build at a time.
 An index belongs to the exact bytes of its collection: if size or time have changed, the digest decides.

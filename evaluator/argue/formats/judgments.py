@@ -1,7 +1,7 @@
 """Judgments as JSON Lines, one report a line: read in all three spellings, written in the first.
 
-The list of sentences is called ``segments`` (beside ``request_id``, ``run_id``, ``collection_ids``), or ``judgments`` or
-``sentence_judgments`` (beside the whole ``report``).
+The list of sentences is called ``segments`` (next to ``request_id``, ``run_id``, ``collection_ids``), or ``judgments`` or
+``sentence_judgments`` (next to the whole ``report``).
 """
 
 from __future__ import annotations

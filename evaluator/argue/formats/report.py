@@ -6,7 +6,7 @@ form                 shape
 current              ``metadata``, ``responses`` of ``text`` and ``citations`` (ids, or an object id -> number)
 TREC RAG             ``answer`` for ``responses``, ``narrative_id`` for ``topic_id``, citations as positions (from
                      0) in ``references``
-TREC RAG 2024        the same with ``run_id`` and ``topic_id`` beside ``answer``, without ``metadata``
+TREC RAG 2024        the same with ``run_id`` and ``topic_id`` next to ``answer``, without ``metadata``
 old                  ``request_id``, ``run_id``, ``sentences``
 reference reports    ``request_id`` and ``report``, a list of ``[text, [ids]]`` pairs
 ===================  ===========================================================================================
@@ -152,7 +152,7 @@ def _note(log: Log, line: int, data: Any, code: str, message: str) -> None:
 
 
 def parse_report(data: Any, say: Say, line: int | None = None) -> Report | None:
-    """The report in one JSON value, having told ``say`` what is wrong; None without a topic, run or sentences."""
+    """The report in one JSON value, having reported to ``say`` what is wrong; None without a topic, run or sentences."""
     if not isinstance(data, dict):
         say("F302", f"there is {kind_of(data)}")
         return None

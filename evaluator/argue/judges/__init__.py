@@ -1,1 +1,1 @@
-"""Who can be asked about reports beside a model: people's files, and the offline judge that needs neither key nor network."""
+"""Who can be asked about reports apart from a model: people's files, and the offline judge that needs neither key nor network."""

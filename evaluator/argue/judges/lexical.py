@@ -1,6 +1,6 @@
 """The offline judge: words in common, numbers, denials and the meaning of sentences. No model is asked, no key is needed.
 
-It is weak, and says how weak: its accuracy on labelled pairs that it was not tuned on stands beside every score. It cannot be
+It is weak, and says how weak: its accuracy on labelled pairs that it was not tuned on stands next to every score. It cannot be
 talked into anything, since it reads no instructions. English only.
 """
 

@@ -91,7 +91,7 @@ class ModelJudge:
         }
 
     def facts(self) -> dict[str, Any]:
-        """What stands beside every score."""
+        """What stands next to every score."""
         return {
             "name": "llm",
             "model": plain(self.chat.model, 100),

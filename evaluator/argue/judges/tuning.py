@@ -1,7 +1,7 @@
 """How the offline judge got its weights, and how good it is: ``python -m evaluator.argue.judges.tuning``.
 
 For each judgment type a logistic regression over the numbers of :mod:`evaluator.argue.judges.features`, fitted on the half ``tune`` of
-the labelled pairs; the accuracy that stands beside every score is that on the other half, ``measure``. With so few pairs the
+the labelled pairs; the accuracy that stands next to every score is that on the other half, ``measure``. With so few pairs the
 weights are held near what we expect of them beforehand (a normal prior around :data:`EXPECTED`, Gelman et al., Bayesian Data
 Analysis, ch. 16), so that a word that occurs in no pair keeps its meaning. The result is committed: ``data/lexical.json``.
 """

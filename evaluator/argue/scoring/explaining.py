@@ -22,7 +22,7 @@ from evaluator.findings import plain
 TEXT = 4_000  # characters that are kept of a sentence
 CITED = 100  # citations, and judgments about them
 SENTENCES = 500
-ROOM = 800_000  # bytes of a line, nuggets included; the rest of the sentences is left out
+MOST_BYTES = 800_000  # bytes of a line, nuggets included; the rest of the sentences is left out
 SHOWN = 2000  # characters of a text
 _SIGNS = {"reward": "+", "penalty": "-", "none": " "}
 # code -> what it means; {doc}, {question} and {answers} are filled in
@@ -83,7 +83,7 @@ def run_explanation(scores: RunScores) -> dict[str, Any]:
 
 
 def policy(scores: RunScores) -> dict[str, Any]:
-    """How judgments became scores: what to say beside every figure."""
+    """How judgments became scores: what to say next to every figure."""
     names = {"credit": "nugget_credit", "missing": "missing_topics", "incomplete": "incomplete_judgments"}
     return {names.get(name, name): value for name, value in asdict(scores.options).items()}
 
@@ -151,12 +151,12 @@ def _quoted(text: str) -> str:
 def detail(scores: TopicScores, judged: JudgedReport | None, *, cut: int = 0) -> dict[str, Any]:
     """The line of one topic; ``cut`` is how many sentences were beyond the limit. Bounded, whatever was written.
 
-    ``left_out`` is how many sentences were judged for which there is no room here.
+    ``left_out`` is how many sentences were judged for which there is no space here.
     """
-    told = explanation(scores)
+    whole = explanation(scores)
     rows: list[dict[str, Any]] = []
-    room = ROOM - _size(told["nuggets"])
-    for i, sentence in enumerate(told["sentences"][:SENTENCES]):
+    free = MOST_BYTES - _size(whole["nuggets"])
+    for i, sentence in enumerate(whole["sentences"][:SENTENCES]):
         judgments = judged.segments[i].judgments if judged is not None else ()
         row = {
             **sentence,
@@ -165,8 +165,8 @@ def detail(scores: TopicScores, judged: JudgedReport | None, *, cut: int = 0) ->
             "judgments": [_judgment(j) for j in judgments[: 4 * CITED]],
             "effects": sentence["effects"][: 4 * CITED],
         }
-        room -= _size(row)
-        if room < 0:
+        free -= _size(row)
+        if free < 0:
             break
         rows.append(row)
     return {
@@ -175,8 +175,8 @@ def detail(scores: TopicScores, judged: JudgedReport | None, *, cut: int = 0) ->
         "answered": scores.answered,
         "line": None if judged is None else judged.line,
         "cut": cut,
-        "left_out": len(told["sentences"]) - len(rows),
-        **{k: v for k, v in told.items() if k not in ("topic", "answered", "sentences")},
+        "left_out": len(whole["sentences"]) - len(rows),
+        **{k: v for k, v in whole.items() if k not in ("topic", "answered", "sentences")},
         "sentences": rows,
     }
 

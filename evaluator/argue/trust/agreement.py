@@ -155,7 +155,7 @@ def _common(judged: Sequence[JudgedReport]) -> dict[str, Any]:
 
 
 def reliability(result: Mapping[str, Any]) -> dict[str, float]:
-    """The figures that stand beside scores: accuracy over everything, kappa by type, and how many judgments."""
+    """The figures that stand next to scores: accuracy over everything, kappa by type, and how many judgments."""
     out = {"judgments compared": float(result["types"]["all"]["judgments"])}
     for kind, row in result["types"].items():
         if row["judgments"] and kind == "all":

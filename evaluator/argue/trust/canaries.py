@@ -175,7 +175,7 @@ def _share(values: Sequence[bool]) -> float | None:
 
 
 def reliability(result: Mapping[str, Any]) -> dict[str, float]:
-    """The figures that stand beside scores: how many canaries work, how many harmless sentences do, and by type."""
+    """The figures that stand next to scores: how many canaries work, how many harmless sentences do, and by type."""
     out: dict[str, float] = {}
     for kind, row in result["types"].items():
         if row["rate"] is None:

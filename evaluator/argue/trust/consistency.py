@@ -102,7 +102,7 @@ def _figures(rows: Sequence[Sequence[str]]) -> dict[str, Any]:
 
 
 def reliability(result: Mapping[str, Any]) -> dict[str, float]:
-    """The figure that stands beside scores."""
+    """The figure that stands next to scores."""
     same = result["types"]["all"]["same"]
     return {} if same is None else {"same reply again": same}
 

@@ -79,7 +79,7 @@ def _checked(
 ) -> tuple[bool, dict[str, Any], dict[str, Any] | None]:
     """Check a submission on public data: whether it is good, what was seen, and what a bundle keeps of it."""
     from runner.cli import render
-    from runner.execution.trial import check_submission
+    from runner.execution.trials.software import check_submission
 
     if submission.run:
         good, found = checked_uploads(machine, submission, task, show=show)
@@ -109,7 +109,7 @@ def checked_uploads(
 ) -> tuple[bool, dict[str, Any]]:
     """Check run files; whether all are good, and what was seen. ``show`` prints it now."""
     from runner.cli import render
-    from runner.execution.trial_uploads import check_uploads
+    from runner.execution.trials.uploads import check_uploads
 
     name = f"{submission.team}/{submission.software}"
     results = []

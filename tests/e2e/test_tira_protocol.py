@@ -11,7 +11,7 @@ import pytest
 
 from runner.engines.docker.engine import DockerEngine
 from runner.execution.machine import Machine
-from runner.execution.trial import check_submission
+from runner.execution.trials.software import check_submission
 from runner.model.container import ImageRef
 from runner.submissions.load import load_submission
 from runner.tasks.data_files import files_digest, folder_files

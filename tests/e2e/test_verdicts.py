@@ -19,7 +19,7 @@ from runner.engines.base import BuildSpec
 from runner.engines.docker.engine import DockerEngine
 from runner.engines.docker.owner import default_locks, private_folder
 from runner.execution.machine import Machine
-from runner.execution.trial import Checked, check
+from runner.execution.trials.software import Checked, check
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError

@@ -96,7 +96,7 @@ def check(
     as_json: options.JsonOption = False,
 ) -> None:
     """Check a run file with the evaluator's checker; no container. Every problem with its line; 1 when invalid."""
-    from runner.execution.trial import public_dataset
+    from runner.execution.trials.software import public_dataset
     from runner.submissions.check_file import check_file
 
     where = context.config()

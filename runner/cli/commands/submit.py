@@ -157,7 +157,7 @@ def _tried(
     ``inner`` chooses what of its inside is shown, and the page to write it to.
     """
     from runner.cli import render
-    from runner.execution import trial
+    from runner.execution.trials import software as trial
     from runner.tasks.check_data import check_task
     from runner.views.show.contents import inside
 

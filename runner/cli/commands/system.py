@@ -148,7 +148,7 @@ def _old_folders(where: Config, dry_run: bool) -> list[str]:
     """Scratch folders of local checks whose process was killed: a day old or more. Without ``dry_run`` they are removed."""
     import time
 
-    from runner.execution.trial import remove_scratch
+    from runner.execution.trials.software import remove_scratch
     from runner.records.archive import RunArchive
 
     old = [p for p in where.home.glob("check-*") if p.is_dir() and time.time() - p.stat().st_mtime > 86400]

@@ -92,7 +92,7 @@ def check(
         _show_sights(sights)
     results: list[dict[str, Any]] = []
     if run:
-        from runner.execution.prove import prove
+        from runner.execution.trials.prove import prove
 
         results = prove(context.machine(where), task, output.say)
         if not as_json:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.execution import trial_uploads as uploads
+from runner.execution.trials import uploads
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.task import Task

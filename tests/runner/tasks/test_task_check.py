@@ -10,7 +10,7 @@ import typer
 
 from runner.cli import context
 from runner.cli.commands import task
-from runner.execution import prove
+from runner.execution.trials import prove
 from runner.tasks import scaffold
 from tests.worlds.definitions import project
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from runner.execution.job import Job
-from runner.execution.trial import command_line
+from runner.execution.trials.software import command_line
 from runner.model.task import Model
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER

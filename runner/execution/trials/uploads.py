@@ -90,7 +90,7 @@ def _scored(
     scenario: str,
     file: str,
 ) -> UploadCheck:
-    from runner.execution.trial import check_submission
+    from runner.execution.trials.software import check_submission
     from runner.views.audience import Audience
 
     with check_submission(machine, submission, None, task, dataset, scenario) as checked:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runner.execution.machine import Machine
-from runner.execution.trials import software
+from runner.execution.trials.software import check_submission
 from runner.model.errors import RunnerError
 from runner.model.task import Task
 from runner.submissions.load import load_submission
@@ -54,7 +54,7 @@ def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict
                 continue
             for scenario in submission.scenarios:
                 say(f"running {name} on {dataset.id} …")
-                with software.check_submission(machine, submission, image, task, dataset, scenario) as checked:
+                with check_submission(machine, submission, image, task, dataset, scenario) as checked:
                     scores = checked.summary()["scores"]
                     rows.append(
                         {

@@ -6,6 +6,7 @@ import re
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,9 @@ class DockerImages(DockerFacts):
         """An image of one layer from a tar archive of a root file system. Raises E303."""
         repository, tag = _split_tag(name)
         with archive.open("rb") as stream, self.clients.streaming("importing an image", TRANSFER) as (api, _):
-            said = api.import_image_from_stream(stream, repository=repository, tag=tag, changes=list(changes))
+            # The client announces chunks, which requests sends of an iterator only: a file it would send whole.
+            chunks = iter(partial(stream.read, 1 << 20), b"")
+            said = api.import_image_from_stream(chunks, repository=repository, tag=tag, changes=list(changes))
         if '"error"' in said:
             raise PlatformError("the container engine could not import an image", why=printable(said, 500))
         return self.resolve(name)

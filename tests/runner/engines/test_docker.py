@@ -8,6 +8,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -113,6 +114,23 @@ def test_a_build_that_takes_too_long(engine: DockerEngine, base_image: ImageRef,
         engine.build(BuildSpec(tmp_path, timeout=2))
     assert caught.value.code == "E203" and "2 s" in caught.value.why
     assert time.monotonic() - begun < 15
+
+
+@pytest.mark.engine
+def test_a_root_file_system_becomes_an_image(engine: DockerEngine, tmp_path: Path) -> None:
+    tmp_path.joinpath("hello").write_bytes(os.urandom(5 << 20))  # more than one piece of what is sent
+    with tarfile.open(tmp_path / "root.tar", "w") as archive:
+        archive.add(tmp_path / "hello", "hello")
+    name = f"proctor/test-root:{secrets.token_hex(4)}"
+    image = engine.import_root(tmp_path / "root.tar", name, ["LABEL proctor.test=yes", "ENV WHO=us"])
+    try:
+        with engine.clients.calling("looking at an image") as api:
+            assert api.inspect_image(name)["Id"] == image.id
+            assert "WHO=us" in api.inspect_image(name)["Config"]["Env"]
+            assert api.inspect_image(name)["Size"] == 5 << 20
+    finally:
+        with engine.clients.calling("removing an image") as api:
+            api.remove_image(name)
 
 
 @pytest.mark.engine

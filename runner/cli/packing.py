@@ -51,12 +51,14 @@ def pack_one(
     submission: SubmissionFile,
     target: Path | None,
     check: bool,
+    refusal: str = "",
     failures: list[dict[str, Any]] | None = None,
 ) -> Bundle | None:
-    """Build, check and pack one submission; None when the check failed.
+    """Build, check and pack one submission; None when the check failed: then ``refusal`` is said.
 
-    What the check saw is printed; with ``failures`` (for JSON) nothing is, and a failed one is put there.
+    What the check saw is printed, a hint last of all; with ``failures`` (for JSON) nothing is, and a failed one is put there.
     """
+    from runner.cli import render
     from runner.submissions import pack as packing
 
     task, machine = context.load_task(where, submission.task), context.machine(where)
@@ -69,6 +71,9 @@ def pack_one(
             if failures is not None:
                 name = f"{submission.team}/{submission.software}"
                 failures.append({"software": name, "submission": None, "check": seen})
+            output.say(refusal)
+            if failures is None:
+                render.hint(str(seen.get("hint", "")))
             return None
     to = target or where.home / "bundles" / f"{submission.team}.{submission.software}"
     return packing.write(submission, image, to, engine=engine, check=summary, with_archive=target is not None)
@@ -80,6 +85,7 @@ def _checked(
     """Check a submission on public data: whether it is good, what was seen, and what a bundle keeps of it."""
     from runner.cli import render
     from runner.execution.trials.software import check_submission
+    from runner.views.hints import hint
 
     if submission.run:
         good, found = checked_uploads(machine, submission, task, show=show)
@@ -95,7 +101,7 @@ def _checked(
         if not checked.good and checked.our_failure:
             output.say(f"our side failed: {checked.our_failure}")
             output.say("this says nothing about the software; --no-check packs it as it is")
-        return checked.good, dict(view), checked.summary()
+        return checked.good, {**view, "hint": hint(view, task)}, checked.summary()
 
 
 def checked_uploads(

@@ -49,6 +49,15 @@ def show(view: RunView) -> None:
         output.data(f"\nnot shown to {view.audience}: {run.hidden}")
 
 
+def hint(text: str) -> None:
+    """Print a hint, last of all; nothing for an empty one."""
+    from runner.views.text import wrapped
+
+    if text:
+        output.data("")
+        _lines("", wrapped(text, "hint: "))
+
+
 def _lines(head: str, lines: Iterable[str]) -> None:
     for line in lines:
         output.data(f"{head}{line}")

@@ -13,9 +13,11 @@ from typing import Any
 from runner.engines.base import BuildSpec, Engine
 from runner.model.config import Config
 from runner.model.container import ImageRef
+from runner.model.errors import RunnerError
 from runner.model.limits import GIB
 from runner.submissions.bundle import IMAGE, Bundle, describe, write_bundle
 from runner.submissions.definition import Build, SubmissionFile
+from runner.submissions.hints import of_build
 from runner.submissions.origins import origins
 
 BUILD_SECONDS = 1800.0
@@ -39,7 +41,8 @@ def image_of(
         return None
     allowed = origins(config, engine, submission.team)
     if submission.image is not None:
-        return allowed.image(submission.image)
+        with _helping(network=False, carried=False):
+            return allowed.image(submission.image)
     from runner.provision.base import base_image, carries_wheels
 
     build = submission.build
@@ -60,7 +63,20 @@ def image_of(
             memory=BUILD_MEMORY,
             timeout=BUILD_SECONDS,
         )
-        return engine.build(spec, on_line)
+        with _helping(network=build.network, carried=carries_wheels(config)):
+            return engine.build(spec, on_line)
+
+
+@contextmanager
+def _helping(*, network: bool, carried: bool) -> Iterator[None]:
+    """Errors about an image come out with the hint for them, where there is one, as what to do."""
+    try:
+        yield
+    except RunnerError as error:
+        helps = of_build(error.why, network=network, carried=carried)
+        if error.code not in ("E203", "E204") or not helps:
+            raise
+        raise RunnerError(error.code, error.what, why=error.why, fix=helps) from error
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from runner.submissions.bundle import provisional
 from runner.submissions.load import load_submission
 from runner.tasks.load import load_task
 from runner.views.audience import Audience, may_export
+from runner.views.hints import hint
 from runner.views.logs import log_lines
 from runner.views.redact import redact_run
 from tests.leftovers import KEPT
@@ -88,6 +89,8 @@ def test_what_becomes_of_it(
         told = capsys.readouterr().out + _told(view)
         for text in case.text:
             assert text in told
+        helps = hint(view, checked.job.task)
+        assert case.hint in helps and bool(case.hint) == bool(helps), helps
         assert set(case.codes) <= view["findings"]["codes"].keys()
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", told)
         assert outcome.name == "scored" or outcome.next
@@ -118,6 +121,7 @@ def _nothing_on_a_blinded_dataset(checked: Checked) -> None:
     hidden = replace(checked.job.dataset, visibility="blinded", scores="organiser")
     view = redact_run(checked.detail, TEAM, hidden)
     assert view["outcome"]["verdict"] == checked.detail.run.outcome.verdict
+    assert hint(view, checked.job.task) == ""
     assert view["log"] == {} and view["scores"] == {} and view["topic_scores"] == {}
     assert view["run_tag"] is None and view["findings"]["lines"] == []
     told = _told(

@@ -12,7 +12,7 @@ import yaml
 
 HERE = Path(__file__).resolve().parent
 TASK, DATASET, TEAM = "verdicts", "tiny", "misbehaving"
-KEYS = {"says", "verdict", "outcome", "blame", "text", "codes"}
+KEYS = {"says", "verdict", "outcome", "blame", "text", "codes", "hint"}
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Case:
     ``verdict`` is how the attempt ends, ``outcome`` what the leaderboard makes of it, ``blame`` whose fault the
     outcome is (``participant``, ``platform`` or ``none``). ``text`` are pieces of what the team is shown (verdict,
     warnings, findings or log, control characters escaped); ``codes`` are findings that must be among the run's.
+    ``hint`` is a piece of the hint; empty where there must be none.
     ``command`` is what submission.yaml says: a list, a string, never None.
     """
 
@@ -33,6 +34,7 @@ class Case:
     blame: str
     text: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
+    hint: str = ""
 
 
 def load_case(folder: Path) -> Case:
@@ -49,6 +51,7 @@ def load_case(folder: Path) -> Case:
         blame=expected["blame"],
         text=tuple(expected.get("text", ())),
         codes=tuple(expected.get("codes", ())),
+        hint=expected.get("hint", ""),
     )
 
 

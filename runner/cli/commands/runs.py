@@ -122,6 +122,7 @@ def show(
 ) -> None:
     """Show one run: outcome, why, whose fault, what next, findings, resources, files; its debates or reports."""
     from runner.cli import render
+    from runner.views.hints import hint
     from runner.views.redact import redact_run
     from runner.views.show.contents import inside
 
@@ -130,15 +131,17 @@ def show(
         found, dataset, task = _detail(where, store, run, audience)
         view = redact_run(found, audience, dataset)
         within = inside(found, task, audience, dataset).choose(debate, topic)
+        helps = hint(view, task)
     if page is not None:
         within.write_page(page, view)
         output.say(f"{page} has the run as {audience} may see it")
     if as_json:
-        output.as_json({**view, **within.data()})
+        output.as_json({**view, **within.data(), "hint": helps})
     elif page is None:
         render.show(view)
         for line in within.lines():
             output.data(line)
+        render.hint(helps)
 
 
 @app.command(

@@ -38,9 +38,9 @@ def pack(
     def one(submission: SubmissionFile) -> int:
         name = f"{submission.team}/{submission.software}"
         target = to if to is None or len(found) == 1 else to / submission.software
-        bundle = pack_one(where, submission, target, check, results if as_json else None)
+        no = f"{name} was not packed: correct it and pack again"
+        bundle = pack_one(where, submission, target, check, no, results if as_json else None)
         if bundle is None:
-            output.say(f"{name} was not packed: correct it and pack again")
             return FAILED
         output.say(f"packed {bundle.submission_id}: {bundle.folder}")
         packed = {"software": name, "submission": bundle.submission_id, "bundle": str(bundle.folder)}
@@ -94,9 +94,9 @@ def submit(
 
     def one(submission: SubmissionFile) -> int:
         name = f"{submission.team}/{submission.software}"
-        bundle = pack_one(where, submission, None, check, receipts if as_json else None)
+        no = f"{name} was not submitted: correct it and submit again"
+        bundle = pack_one(where, submission, None, check, no, receipts if as_json else None)
         if bundle is None:
-            output.say(f"{name} was not submitted: correct it and submit again")
             return FAILED
         if dry_run:
             output.say(f"{name} is fine; --dry-run: not registered")
@@ -123,6 +123,9 @@ def try_(
     page: Annotated[
         Path | None, typer.Option("--html", help="Write it as one page: all, or what was chosen.")
     ] = None,
+    command_line: Annotated[
+        bool, typer.Option("--command-line", help="Print the docker run line that comes closest, too.")
+    ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Run a software once, here, in the graded sandbox; nothing is recorded. Exit code 1 when it would not be scored."""
@@ -134,7 +137,9 @@ def try_(
         raise RunnerError("E101", "a page shows one software", fix="choose one with --software")
 
     def one(submission: SubmissionFile) -> int:
-        good, view = _tried(where, submission, dataset, scenario, (debate, page), show=not as_json)
+        good, view = _tried(
+            where, submission, dataset, scenario, (debate, page, command_line), show=not as_json
+        )
         views.append(view)
         return FINE if good else FAILED
 
@@ -148,17 +153,18 @@ def _tried(
     submission: SubmissionFile,
     dataset: str | None,
     scenario: str | None,
-    inner: tuple[str | None, Path | None],
+    inner: tuple[str | None, Path | None, bool],
     *,
     show: bool,
 ) -> tuple[bool, dict[str, Any]]:
     """Run one submission once; whether it would be scored, and what ``--json`` prints. ``show`` prints it now.
 
-    ``inner`` chooses what of its inside is shown, and the page to write it to.
+    ``inner`` chooses what of its inside is shown, the page to write it to, and whether the command line is printed.
     """
     from runner.cli import render
     from runner.execution.trials import software as trial
     from runner.tasks.check_data import check_task
+    from runner.views.hints import hint
     from runner.views.show.contents import inside
 
     task, machine = context.load_task(where, submission.task), context.machine(where)
@@ -179,7 +185,7 @@ def _tried(
         view = checked.view(audience)
         if checked.our_failure:
             output.say(f"our side failed: {checked.our_failure}")
-        line = trial.command_line(checked.job)
+        line, helps = trial.command_line(checked.job), hint(view, task)
         # Here or never: nothing of this run is kept for `runner show`.
         within = inside(checked.detail, task, audience, chosen).choose(inner[0], None)
         if inner[1] is not None:
@@ -189,10 +195,11 @@ def _tried(
             render.show(view)
             for text in within.lines():
                 output.data(text)
-            if line:
+            if line and inner[2]:
                 unlike = "without quotas, time limit and seccomp profile"
                 output.data(f"\nequivalent command line ({unlike}):\n  {line}")
-        return checked.good, {**view, **within.data(), "command_line": line}
+            render.hint(helps)
+        return checked.good, {**view, **within.data(), "command_line": line, "hint": helps}
 
 
 @app.command(

@@ -1,0 +1,120 @@
+"""What helps when a software or its build failed: one table from what logs say to what to do.
+
+Logs are hostile: a pattern only chooses one of our own sentences, and no word of a log is ever in a hint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MAX_LINE = 2000  # characters of a line that are looked at
+
+_NO_NETWORK = "there is no network here: put what the software fetches (packages, models, data) into its image, in the Dockerfile"
+_NO_BUILD_NETWORK = (
+    "builds have no network unless submission.yaml asks for one: write `network: true` below `build:`"
+)
+_WRITABLE = (
+    "only $outputDir, /tmp and /dev/shm can be written: write the run to $outputDir. The software is not root: what it "
+    "reads of its image has to be readable for everybody"
+)
+_REGISTRY = "that registry does not answer: correct the image's name, or look whether this machine reaches the registry"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: what a line of a log says, and the hint for a ``run`` and for a ``build`` (empty: none).
+
+    ``inputs``: what the inputs hold is added to the hint for a run.
+    """
+
+    says: re.Pattern[str]
+    run: str
+    build: str
+    inputs: bool = False
+
+
+def _row(says: str, run: str, build: str, *, inputs: bool = False) -> Row:
+    return Row(re.compile(says, re.IGNORECASE), run, build, inputs)
+
+
+# The first row that fits a line decides.
+TABLE: tuple[Row, ...] = (
+    _row(r'Get "?https?://[^/\s]+/v[12]/', "", _REGISTRY),
+    _row(
+        r"name resolution|failure resolving|could ?n[o']t (?:be )?resolve|failed to resolve|service not known|UnknownHost|"
+        r"bad (?:hostname|address)|no such host|network is unreachable|network unreachable|getaddrinfo|"
+        r"no matching distribution found|unable to locate package|connect to 'https?://|NewConnectionError",
+        _NO_NETWORK,
+        _NO_BUILD_NETWORK,
+    ),
+    _row(r"read-only file ?system|EROFS", _WRITABLE, ""),
+    _row(r"permission ?(?:denied|error)|AccessDenied|EACCES", _WRITABLE, ""),
+    _row(r"ModuleNotFoundError|No module named", "a package is not in the image: install it in the Dockerfile", ""),
+    _row(
+        r"FileNotFound|NoSuchFile|no such file or directory",
+        "a file is not there: the software reads $inputDataset and what is in its image",
+        "a file is not in the build's folder: COPY takes what lies beside the Dockerfile only",
+        inputs=True,
+    ),
+    _row(r"\bKeyError\b", "a field or name is not there", "", inputs=True),
+)  # fmt: skip
+
+
+def of_log(lines: Iterable[str], inputs: str = "") -> str:
+    """The hint for a software that failed with this log: that of the last line which any row of the table fits.
+
+    Args:
+        lines: The end of its log.
+        inputs: What the inputs hold, from the public description, for rows that add it.
+
+    Returns:
+        One sentence, or nothing when no row fits.
+    """
+    for line in reversed(list(lines)):
+        for row in TABLE:
+            if row.run and row.says.search(line[:MAX_LINE]):
+                return f"{row.run}. {inputs}".rstrip(". ") if row.inputs and inputs else row.run
+    return ""
+
+
+def of_build(text: str, *, network: bool, carried: bool) -> str:
+    """The hint for a build that failed with this ``text`` of the engine; empty when no row of the table fits.
+
+    Args:
+        text: What the engine said, with the last lines.
+        network: Whether submission.yaml asks for a network.
+        carried: Whether builds on this machine have no network, whatever they ask for (packages are carried in).
+    """
+    for line in reversed(text.splitlines()):
+        for row in TABLE:
+            if row.build and row.says.search(line[:MAX_LINE]):
+                return (
+                    _with_network(carried)
+                    if row.build == _NO_BUILD_NETWORK and (network or carried)
+                    else row.build
+                )
+    return ""
+
+
+def _with_network(carried: bool) -> str:
+    if carried:
+        return (
+            "builds on this machine have no network: name packages in requirements.txt beside the Dockerfile, whose "
+            "wheels are carried in as wheels/, or put wheels/ there"
+        )
+    return "the build has a network, but the name was not found there: correct it, or look at this machine's network"
+
+
+def of_time(cpu_seconds: float | None, wall_seconds: float | None) -> str:
+    """The hint for a software that was killed at the wall clock: that it hardly worked, where that is so.
+
+    It is empty when it used a quarter of that time on a processor or more, and when nobody measured it.
+    """
+    if cpu_seconds is None or wall_seconds is None or cpu_seconds >= wall_seconds / 4:
+        return ""
+    return (
+        f"it used {cpu_seconds:.1f} s of processor time in {wall_seconds:.1f} s: either this machine was busy (try it "
+        "again when it is idle), or the software waited for something that does not come, such as a network"
+    )

@@ -1,0 +1,80 @@
+"""The hint on a failed run: what its team can do, in one sentence, made of what the audience sees already.
+
+It is chosen by the log, the verdict and the figures of a view that was redacted before, and of the public description of
+the inputs. Where an audience sees no log there is no hint: which sentence it is would carry bits of hidden inputs out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from runner.views.audience import escape
+from runner.views.text import listed
+
+if TYPE_CHECKING:
+    from runner.model.task import Dataset, Scenario, Task
+    from runner.tasks.views import Shown
+
+FAILED = ("run-error", "no-output", "unhealthy", "signal", "output-limit")
+MOST = 6  # files and fields that are named
+
+
+def hint(view: Mapping[str, Any], task: Task | None) -> str:
+    """What helps, for a view of a run that :func:`runner.views.redact.redact_run` made; empty when nothing is known.
+
+    ``task`` is its task, while there is one.
+    """
+    from runner.submissions.hints import of_log, of_time
+
+    verdict = (view["verdict"] or {}).get("name")
+    if verdict == "time-limit":
+        return of_time(view["resources"]["cpu_seconds"], view["resources"]["wall_seconds"])
+    if verdict not in FAILED:
+        return ""
+    lines = [*view["log"].get("stdout", ()), *view["log"].get("stderr", ())]
+    return of_log(
+        lines, "" if task is None or not lines else inputs_hold(task, view["dataset"], view["scenario"])
+    )
+
+
+def inputs_hold(task: Task, dataset: str, scenario: str) -> str:
+    """What the inputs hold in a scenario, from public data: files, and the fields of their first lines.
+
+    Of a hidden dataset nothing is said but what the task's public one holds; empty where there is none, or it is not here.
+    """
+    wanted = task.datasets.get(dataset)
+    shown = wanted if wanted is not None and wanted.visibility == "public" else task.public_dataset()
+    if shown is None:
+        return ""
+    names = list(_described(shown, task.scenarios.get(scenario)))
+    which = "The inputs hold" if shown is wanted else f"The inputs are like those of {shown.id}, which hold"
+    return f"{which} {escape(listed(names, MOST), 600)}" if names else ""
+
+
+def _described(dataset: Dataset, scenario: Scenario | None) -> Iterator[str]:
+    from runner.model.errors import RunnerError
+    from runner.tasks.files import view
+    from runner.tasks.views import is_lines
+
+    try:
+        found = view(dataset, scenario)
+    except (RunnerError, OSError):
+        return
+    for shown in found:
+        fields = _fields(shown) if is_lines(str(shown.name)) else []
+        yield f"{shown.name} ({listed(fields, MOST)})" if fields else str(shown.name)
+
+
+def _fields(shown: Shown) -> list[str]:
+    """The keys of the first object that are in the view; none where the file cannot be read so."""
+    from runner.model.errors import RunnerError
+    from runner.tasks.views import objects
+
+    try:
+        first = next(islice(filter(None, objects(shown.path, str(shown.name))), 1), {})
+    except (RunnerError, OSError, json.JSONDecodeError):
+        return []
+    return [key for key in first if shown.fields is None or key in shown.fields]

@@ -39,9 +39,16 @@ class DockerImages(DockerFacts):
         a local image of ours, and a stranger may hold that name in a public registry. Raises E204.
         """
         if not IMAGE_NAME.fullmatch(image):
-            raise _missing_image(image, "That is not an image's name.")
-        with self.clients.calling("looking for an image") as api, ignoring(404):
-            return reference(api.inspect_image(image), image)
+            raise _missing_image(image, "That is not an image's name.", _NAME)
+        try:
+            with self.clients.calling("looking for an image") as api, ignoring(404):
+                return reference(api.inspect_image(image), image)
+        except PlatformError as error:
+            if (
+                "invalid reference format" in error.why
+            ):  # the engine knows names better than a pattern of ours
+                raise _missing_image(image, f"The engine says: {error.why}.", _NAME) from error
+            raise
         first = image.partition("/")[0] if "/" in image else ""
         if "@sha256:" not in image and not ("." in first or ":" in first or first == "localhost"):
             raise _missing_image(image, "The engine has no image of that name.")
@@ -232,10 +239,9 @@ def _split_tag(name: str) -> tuple[str, str]:
     return f"{head}{slash}{base}", tag or "latest"
 
 
-def _missing_image(image: str, why: str) -> RunnerError:
-    return RunnerError(
-        "E204",
-        f"the image {printable(image)} is missing",
-        why=why,
-        fix="build it or pull it on this machine first, or name it with its digest (repository@sha256:…)",
-    )
+_NAME = "correct the image's name: repository:tag in lower case, or repository@sha256:…"
+_GET_IT = "build it or pull it on this machine first, or name it with its digest (repository@sha256:…)"
+
+
+def _missing_image(image: str, why: str, fix: str = _GET_IT) -> RunnerError:
+    return RunnerError("E204", f"the image {printable(image)} is missing", why=why, fix=fix)

@@ -180,6 +180,17 @@ def test_names_that_are_no_images(engine: DockerEngine, name: str) -> None:
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize(
+    "name", ["Python:3", "foo::bar", "foo/Bar", "reg.invalid/UP:1", "reg.invalid/x@sha256:abc", "foo@bar"]
+)
+def test_a_wrong_reference_is_the_teams_error(engine: DockerEngine, name: str) -> None:
+    with pytest.raises(RunnerError) as caught:
+        engine.resolve(name)
+    assert (caught.value.code, caught.value.exit_code) == ("E204", 2)
+    assert "invalid reference format" in caught.value.why and "correct the image's name" in caught.value.fix
+
+
+@pytest.mark.engine
 def test_our_own_image_is_missing(engine: DockerEngine, attempt: str) -> None:
     other = DockerEngine(
         engine.clients.host, keeper_image="proctor/never-built", engine_for="both-without-eviction"

@@ -57,6 +57,8 @@ class Outcome:
     participant or of the evaluator (escape it, and mind the audience). ``todo`` is what the platform does
     next by itself. ``attempt`` and ``evaluation`` are the numbers of those that decided.
 
+    ``next`` is what to do for those who may not read the software's log, ``with_log`` for those who may (empty: the same).
+
     ``fault`` is of the attempt's last evaluation, if that failed: ``organiser`` (the task's files are to be corrected) or
     ``platform``. ``old`` says that the scores are those of an evaluation before it.
     """
@@ -75,6 +77,7 @@ class Outcome:
     verdict: str | None = None
     fault: str = ""
     old: bool = False
+    with_log: str = ""
 
 
 def derive(
@@ -99,6 +102,7 @@ def derive(
             says="The submission was withdrawn.",
             reason=f"withdrawn on {withdrawn}",
             next="",
+            with_log="",
             blame="none",
             ranked=False,
             costs_quota=outcome.costs_quota and not uncharged,
@@ -110,12 +114,29 @@ def derive(
             "running",
             "The run is being executed.",
             "being executed now",
-            "Wait for it; runner logs --follow shows how far it is.",
+            "Wait for it.",
+            with_log="Wait for it; runner logs --follow shows how far it is.",
             attempt=outcome.attempt,
             evaluation=outcome.evaluation,
             verdict=outcome.verdict,
         )
     return outcome
+
+
+def once(outcome: Outcome) -> Outcome:
+    """The outcome as it is for somebody who ran a software once, where nothing is recorded: nobody tries it again by itself."""
+    if outcome.name not in ("pending", "held"):
+        return outcome
+    return replace(
+        outcome,
+        says=_ONCE,
+        reason="",
+        next="Correct what failed here, then try again: nothing was recorded, and nothing is tried again by itself.",
+        todo="nothing",
+    )
+
+
+_ONCE = "It could not be executed or evaluated here."
 
 
 def _of(name: Name, says: str, reason: str, next: str, last: AttemptFacts | None, **more: Any) -> Outcome:
@@ -159,9 +180,8 @@ def _settled(attempt: AttemptFacts) -> Outcome:
     if attempt.verdict != "ok":
         costs = row.blame == "participant"
         reason = f"{attempt.verdict}: {attempt.why}" if attempt.why else attempt.verdict
-        return _of(
-            "failed", row.says, reason, row.next, attempt, blame=row.blame, costs_quota=costs, listed=True
-        )
+        more: dict[str, Any] = {"blame": row.blame, "costs_quota": costs, "with_log": row.with_log}
+        return _of("failed", row.says, reason, row.next, attempt, listed=True, **more)
     if not attempt.evaluations:
         says = "The run has been executed and waits for its evaluation."
         return _of("pending", says, "not evaluated yet", _WAIT, attempt, todo="evaluate")

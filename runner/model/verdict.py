@@ -16,18 +16,22 @@ Blame = Literal["participant", "platform", "none"]
 
 @dataclass(frozen=True)
 class VerdictKind:
-    """A row of the verdict table: who is to blame, one sentence, and what to do next."""
+    """A row of the verdict table: who is to blame, one sentence, and what to do next.
+
+    ``with_log`` is what to do next for those who may read the software's log, where that is something else.
+    """
 
     blame: Blame
     says: str
     next: str
+    with_log: str = ""
 
 
 TABLE: dict[str, VerdictKind] = {
     "platform-error": VerdictKind(
         "platform",
         "Our side failed; the software is not to blame.",
-        "Nothing to do: it is run again, and then held for the organiser.",
+        "Nothing to do: registered runs are tried again, and then held for the organiser.",
     ),
     "cancelled": VerdictKind(
         "none", "A person stopped the run.", "Start it again with runner evaluate --run RUN --force."
@@ -68,6 +72,7 @@ TABLE: dict[str, VerdictKind] = {
     "run-error": VerdictKind(
         "participant",
         "The software ended with an error.",
+        "Try it on public data with runner try, which shows its log.",
         "Read the last log lines, and try it locally with runner try.",
     ),
     "no-output": VerdictKind(

@@ -151,7 +151,7 @@ def _row(run: Run, may: Permissions) -> dict[str, Any]:
             "says": outcome.says,
             "reason": escape(outcome.reason) if may.free_text or may.platform else "",
             "blame": outcome.blame,
-            "next": outcome.next,
+            "next": (may.free_text and outcome.with_log) or outcome.next,
             "ranked": outcome.ranked,
             "costs_quota": outcome.costs_quota,
             "verdict": outcome.verdict,
@@ -236,7 +236,7 @@ def _verdict(record: Mapping[str, Any], may: Permissions) -> dict[str, Any] | No
         "says": row.says,
         "detail": escape("".join(map(str, detail))),
         "blame": row.blame,
-        "next": row.next,
+        "next": (may.free_text and row.with_log) or row.next,
         "warnings": [escape(one) for one in visible(verdict.warnings, free_text=may.free_text)],
     }
 

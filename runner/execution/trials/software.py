@@ -23,6 +23,7 @@ from runner.execution.replies import replies_of
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError, no_such
+from runner.model.outcome import once
 from runner.model.task import Dataset, Task
 from runner.records.store.run_detail import RunDetail
 from runner.submissions.bundle import Bundle, provisional
@@ -74,7 +75,8 @@ class Checked:
 
     def view(self, audience: Audience) -> RunView:
         """The run as ``audience`` may see it."""
-        return redact_run(self.detail, audience, self.job.dataset)
+        run = replace(self.detail.run, outcome=once(self.detail.run.outcome))
+        return redact_run(replace(self.detail, run=run), audience, self.job.dataset)
 
     def summary(self) -> dict[str, Any]:
         """What a bundle keeps of the check."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from runner.model.config import Config
 from runner.model.errors import PlatformError
 from runner.records.events import Position
+from schemas import show
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -62,10 +63,17 @@ def read_recorded(config: Config) -> Recorded:
 
 
 def make_engine(url: str) -> Engine:
-    """The SQLAlchemy engine of a database, with the settings that SQLite needs."""
-    from sqlalchemy import create_engine, event
+    """The SQLAlchemy engine of a database, with the settings that SQLite needs.
 
-    engine = create_engine(url)
+    Raises E306 for an address that SQLAlchemy does not read or whose driver is not installed.
+    """
+    from sqlalchemy import create_engine, event
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        engine = create_engine(url)
+    except (ArgumentError, ModuleNotFoundError, ValueError) as error:
+        raise _no_driver(url, error) from error
     if engine.dialect.name == "sqlite":
 
         @event.listens_for(engine, "connect")
@@ -86,6 +94,26 @@ def make_engine(url: str) -> Engine:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _no_driver(url: str, error: Exception) -> PlatformError:
+    """The error for an address that leads to no database. The address may hold a password: only its scheme is named."""
+    scheme = show(url.partition(":")[0], 40) if "://" in url else ""
+    if isinstance(error, ModuleNotFoundError):
+        why = f"{scheme} needs the Python package {show(error.name or '', 40)}, which is not installed."
+        fix = f"install it where runner is installed: pip install {show(error.name or '', 40)}"
+    else:
+        why = (
+            f"SQLAlchemy cannot use this address of {scheme}."
+            if scheme
+            else "It is no address of SQLAlchemy."
+        )
+        fix = (
+            "write RUNNER_DATABASE as sqlite:////folder/file or postgresql+psycopg://user:password@host/name"
+        )
+    return PlatformError(
+        "the database that RUNNER_DATABASE names cannot be used", why=why, fix=fix, code="E306"
+    )
 
 
 def make_tables(connection: Connection) -> None:

@@ -74,6 +74,7 @@ def test_a_failure_of_ours_always_has_a_reason(
     assert end.value.exit_code == FAILED
     assert f"our side failed: {said}" in text.err
     assert ("The disk is full" in text.out) is (dataset == "dev")
+    assert "nothing is tried again by itself" in text.out and "it is run again" not in text.out
     engine.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from runner.model.errors import RunnerError
 from runner.model.task import Dataset
+from runner.model.outcome import derive
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience, escape, may_export, permissions_for
 from runner.views.logs import log_lines
@@ -113,6 +114,18 @@ def test_a_failed_run_on_a_blinded_dataset_tells_what_happened_in_our_words(tmp_
     assert view["verdict"]["detail"] == "" and view["verdict"]["name"] == "no-output"
     assert view["outcome"]["next"].startswith("Write the run file")
     assert view["outcome"]["blame"] == "participant"
+
+
+def test_reading_the_log_is_advised_only_to_those_who_may(tmp_path: Path) -> None:
+    datasets = records.task().datasets
+    for dataset, who, told in (("dev", ALPHA, True), ("test", ALPHA, False), ("test", ORGANISER, True)):
+        detail = canary_run(World.make(tmp_path / f"{dataset}-{who.kind}"), dataset, verdict="run-error")
+        view = redact_run(detail, who, datasets[dataset])
+        for advice in (view["outcome"]["next"], view["verdict"]["next"]):
+            assert ("Read the last log lines" in advice) is told and "runner try" in advice
+        running = replace(detail, run=replace(detail.run, outcome=derive([], running=True)))
+        advice = redact_run(running, who, datasets[dataset])["outcome"]["next"]
+        assert ("runner logs --follow" in advice) is told and advice
 
 
 def test_scores_of_a_blinded_dataset_are_hidden_until_they_are_published(tmp_path: Path) -> None:

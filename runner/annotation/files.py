@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import schemas
-from runner.model.errors import Problem, RunnerError
+from runner.model.errors import Problem, RunnerError, disk_error
 from runner.model.kinds import kind_spec
 from runner.tasks.data_files import file_digest
 from runner.tasks.transcripts import Transcripts, json_lines, refuse
@@ -95,12 +95,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         with atomic_file(path) as file:
             file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        raise RunnerError(
-            "E306",
-            f"{path.name} cannot be written",
-            why=f"{path.parent}: {error.strerror}.",
-            fix="look at the disk's space and the folder's permissions",
-        ) from None
+        raise disk_error(f"{path.name} cannot be written", error, path.parent) from error
 
 
 def positional(path: Path, debates: Transcripts, annotator: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import sys
 
 from runner.cli import output
 from runner.cli.app import app
-from runner.model.errors import INTERRUPTED, RunnerError
+from runner.model.errors import INTERRUPTED, RunnerError, disk_error
 
 
 def load_commands() -> None:
@@ -57,13 +57,7 @@ def _as_error(error: Exception) -> RunnerError:
     if isinstance(error, RunnerError):
         return error
     if isinstance(error, OSError):
-        name = f"{error.filename}: " if error.filename else ""
-        return RunnerError(
-            "E306",
-            "a file cannot be read or written",
-            why=f"{name}{error.strerror or error}.",
-            fix="look at the disk's space and the folder's permissions",
-        )
+        return disk_error("a file cannot be read or written", error)
     return RunnerError(
         "E308",
         "this is a defect of runner itself",

@@ -7,6 +7,7 @@ registered here.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -224,3 +225,29 @@ class PlatformError(RunnerError):
 
     def __init__(self, what: str, *, why: str = "", fix: str = "", code: str = "E303") -> None:
         super().__init__(code, what, why=why, fix=fix)
+
+
+_FULL, _NOT_YOURS = (errno.ENOSPC, errno.EDQUOT), (errno.EACCES, errno.EPERM)
+
+
+def disk_error(what: str, error: OSError, place: object = "the data directory") -> PlatformError:
+    """The error (E306) for a file or folder that the system refused: ``what`` could not be done, and what helps.
+
+    ``place`` is where it was, for an ``error`` that does not name it.
+    """
+    where = error.filename or place
+    if error.errno in _FULL:
+        why = f"The disk of {where} is full."
+        fix = (
+            "free space on that disk and run the command again; runner gc removes what no task needs any more"
+        )
+    elif error.errno == errno.EROFS:
+        why = f"{where} is on a file system that can only be read."
+        fix = "set RUNNER_HOME to a folder on a disk that can be written, or mount this one so"
+    elif error.errno in _NOT_YOURS:
+        why = f"This user may not write or read {where}."
+        fix = "have its owner give it to you (chown), or set RUNNER_HOME to a folder of yours"
+    else:
+        why = f"{where}: {error.strerror or error}."
+        fix = "check the space and the permissions of the data directory"
+    return PlatformError(what, why=why, fix=fix, code="E306")

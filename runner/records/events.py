@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.clock import Clock, SystemClock, stamp
-from runner.model.errors import PlatformError, Problem
+from runner.model.errors import PlatformError, disk_error, Problem
 from schemas.files import sync_folder
 
 if TYPE_CHECKING:
@@ -116,12 +116,7 @@ class EventLog:
                 code="E306",
             ) from error
         except OSError as error:
-            raise PlatformError(
-                "the event log cannot be written",
-                why=f"{self.path}: {error.strerror or error}",
-                fix="check the space and the permissions of the data directory",
-                code="E306",
-            ) from error
+            raise disk_error("the event log cannot be written", error, self.path) from error
 
     def _append(self, type: str, data: Mapping[str, Any], actor: str) -> Event:
         descriptor = os.open(

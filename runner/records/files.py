@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.model.errors import PlatformError
+from runner.model.errors import PlatformError, disk_error
 from schemas import jsonl
 from schemas.files import file_sha256 as sha256_of
 
@@ -124,9 +124,4 @@ def on_disk(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise PlatformError(
-            what,
-            why=f"{error.filename or 'the data directory'}: {error.strerror or error}.",
-            fix="check the space and the permissions of the data directory",
-            code="E306",
-        ) from error
+        raise disk_error(what, error) from error

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import schemas
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, disk_error
 from runner.model.view import Rule
 from runner.tasks.data_files import file_digest
 from schemas import jsonl
@@ -116,9 +116,7 @@ def _writing(home: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = f"{home}: {error.strerror or error}."
-        fix = "look at the disk's space and the permissions of RUNNER_HOME"
-        raise RunnerError("E306", "a view of the data could not be written", why=why, fix=fix) from error
+        raise disk_error("a view of the data could not be written", error, home) from error
 
 
 def _filter(shown: Shown, fields: tuple[str, ...], target: Path) -> None:

@@ -157,14 +157,14 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A connection that sees one unchanging state of the store."""
-        with errors(), self.engine.connect() as connection, connection.begin():
+        with errors(self.engine), self.engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A connection in a transaction that took the write lock at its start."""
         with (
-            errors(),
+            errors(self.engine),
             self.engine.connect().execution_options(write=True) as connection,
             connection.begin(),
         ):
@@ -276,7 +276,7 @@ def _swap(fresh: Path, target: Path) -> None:
             old.close()
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
-            raise unusable(error) from error
+            raise unusable(error, target) from error
         _unlink(target)
         fresh.replace(target)
 

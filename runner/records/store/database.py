@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from runner.model.config import Config
-from runner.model.errors import PlatformError
+from runner.model.errors import PlatformError, disk_error
 from runner.records.events import Position
 from schemas import show
 
@@ -50,7 +52,7 @@ def read_recorded(config: Config) -> Recorded:
         return Recorded("none")
     engine = make_engine(url)
     try:
-        with errors(), engine.connect() as connection, connection.begin():
+        with errors(engine), engine.connect() as connection, connection.begin():
             rules = rules_of(connection)
             if rules is None:
                 return Recorded("none")
@@ -166,8 +168,11 @@ def remember(connection: Connection, position: Position, prefix: str) -> None:
 
 
 @contextmanager
-def errors() -> Iterator[None]:
-    """Errors of the database as E306; a violated key stays what it is (it is handled where it can happen)."""
+def errors(engine: Engine | None = None) -> Iterator[None]:
+    """Errors of the database as E306; a violated key stays what it is (it is handled where it can happen).
+
+    ``engine``: whose; where its file lies says what is wrong.
+    """
     from sqlalchemy.exc import DatabaseError, IntegrityError
 
     try:
@@ -175,14 +180,53 @@ def errors() -> Iterator[None]:
     except IntegrityError:
         raise
     except DatabaseError as error:
-        raise unusable(error.orig or error) from error
+        local = engine is not None and engine.dialect.name == "sqlite" and engine.url.database
+        raise unusable(error.orig or error, Path(str(local)) if local else None) from error
 
 
-def unusable(error: BaseException) -> PlatformError:
-    """The error (E306) for a database that cannot be used."""
-    return PlatformError(
-        "the store cannot be used",
-        why=f"{error}.",
-        fix="check the space and permissions of the data directory; runner store rebuild makes the store again",
-        code="E306",
+def unusable(error: BaseException, database: Path | None = None) -> PlatformError:
+    """The error (E306) for a database that cannot be used; ``database`` is the file of one of SQLite.
+
+    SQLite says "disk I/O error" of a full disk and "unable to open database file" of a folder that cannot be written: what is
+    so is looked up.
+    """
+    what = "the store cannot be used"
+    if isinstance(error, OSError):
+        return disk_error(what, error)
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if database is not None and code in _OF_THE_DISK:
+        found = errno.ENOSPC if code == sqlite3.SQLITE_FULL else _refusal(database)
+        if found:
+            return disk_error(what, OSError(found, str(error)), database.parent)
+    why, fix = (
+        f"{error}.",
+        "runner doctor looks at the data directory; runner store rebuild makes the store again",
     )
+    return PlatformError(what, why=why, fix=fix, code="E306")
+
+
+_OF_THE_DISK = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+)
+_LEAST = 256 * 1024  # bytes that SQLite needs beside a small database
+
+
+def _refusal(database: Path) -> int:
+    """Why a file cannot be written, as an ``errno``; 0 when it seems that it can."""
+    folder = next(path for path in database.parents if path.exists())
+    try:
+        disk = os.statvfs(folder)
+    except OSError as error:
+        return error.errno or 0
+    if disk.f_flag & os.ST_RDONLY:
+        return errno.EROFS
+    files = [path for path in database.parent.glob(f"{database.name}*") if path.is_file()]
+    if not os.access(folder, os.W_OK | os.X_OK) or not all(os.access(path, os.W_OK) for path in files):
+        return errno.EACCES
+    if disk.f_bavail * disk.f_frsize < _LEAST or (disk.f_files and not disk.f_favail):
+        return errno.ENOSPC
+    return 0

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from runner.model.errors import disk_error
 from tests.worlds.mini import Project, Said
 
 
@@ -25,3 +31,66 @@ def test_an_address_without_its_driver(
     said = runner_cli("runs", env={"RUNNER_DATABASE": url}, expect=3)
     assert "E306" in said.err and why in said.err and fix in said.err
     assert "secret" not in said.all and "defect" not in said.all
+
+
+FULL = 'mount -t tmpfs -o size=4m,mode=755 none "$HOME_OF_IT"; cp -r "$ASIDE/." "$HOME_OF_IT"; cat /dev/zero > "$HOME_OF_IT/fill" 2> /dev/null'
+READ_ONLY = 'mount --bind -o ro "$HOME_OF_IT" "$HOME_OF_IT"; mount -o remount,bind,ro "$HOME_OF_IT"'
+
+
+def on(project: Project, prepare: str, *arguments: str, aside: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``runner`` where its data directory was mounted by ``prepare``; the mount is this process's own."""
+    unshare = ["unshare", "--mount"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
+    program = [
+        *unshare,
+        "sh",
+        "-c",
+        f'{prepare}; exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        "runner",
+        *arguments,
+    ]
+    env = project.environment(HOME_OF_IT=str(project.home), ASIDE=str(aside))
+    return subprocess.run(program, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["new", "used"])
+@pytest.mark.parametrize(
+    ("prepare", "why", "fix"),
+    [
+        (FULL, "is full", "free space on that disk"),
+        (READ_ONLY, "can only be read", "set RUNNER_HOME to a folder on a disk that can be written"),
+    ],
+    ids=["full", "read-only"],
+)
+def test_a_disk_that_is_full_or_can_only_be_read(
+    project: Project,
+    runner_cli: Callable[..., Said],
+    tmp_path: Path,
+    prepare: str,
+    why: str,
+    fix: str,
+    used: bool,
+) -> None:
+    aside = tmp_path / "aside"
+    project.home.mkdir(exist_ok=True)
+    aside.mkdir()
+    if used:
+        runner_cli("runs")
+        subprocess.run(["cp", "-r", f"{project.home}/.", str(aside)], check=True)
+    extend = ("extend", "mini", "alpha", "--submissions", "1")
+    for arguments in (("runs",), extend) if not used else (extend,):
+        said = on(project, prepare, *arguments, aside=aside)
+        assert said.returncode == 3, said.stdout + said.stderr
+        assert "E306" in said.stderr and why in said.stderr and fix in said.stderr, said.stderr
+        assert "store rebuild" not in said.stderr and "Traceback" not in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [(errno.EACCES, "may not write"), (errno.EDQUOT, "is full"), (errno.EIO, "output error")],
+)
+def test_what_the_system_refuses(number: int, why: str) -> None:
+    error = disk_error("a file cannot be written", OSError(number, os.strerror(number), "/data/x"))
+    assert error.code == "E306" and why in error.why and "/data/x" in error.why and error.fix

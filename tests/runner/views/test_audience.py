@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from runner.model.errors import RunnerError
-from runner.model.task import Dataset
 from runner.model.outcome import derive
+from runner.model.task import Dataset
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience, escape, may_export, permissions_for
 from runner.views.logs import log_lines

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.clock import Clock, SystemClock, stamp
-from runner.model.errors import PlatformError, disk_error, Problem
+from runner.model.errors import PlatformError, Problem, disk_error
 from schemas.files import sync_folder
 
 if TYPE_CHECKING:

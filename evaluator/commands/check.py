@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from evaluator import registry
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
+from evaluator.printing import print_json
 from evaluator.request import Request, load
 
 
@@ -22,7 +22,7 @@ def check(args: argparse.Namespace) -> int:
     log = Log(str(args.run), request.severities, kept=request.max_findings)
     checker(find(request.kind)).check(args.run, request.inputs, request, log)
     if args.json:
-        print(json.dumps(_report(log), indent=2, ensure_ascii=False))
+        print_json(_report(log))
     else:
         print("\n".join([*log.lines_of(None), f"{log.file}: {log.summary()}"]))
     return 1 if log.invalid else 0

@@ -5,16 +5,16 @@ JSON lines (``docno``, ``doc_id``, ``docid``, ``id`` or ``_id``), TREC's ``<DOCN
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
-from evaluator.formats.blocks import BOM
-from evaluator.formats.files import Damaged, Source, Unreadable
+from evaluator.formats.files import Source, organisers
+from evaluator.formats.lines import id_of_object
 
 KEYS = ("docno", "doc_id", "docid", "id", "_id")
+_FIX = 'give every document a "docno"'
 _FIRST = re.compile(rb'\{"(docno|doc_id|docid|id|_id)": ?"([^"\\]*)"')
 _DOCNO = re.compile(rb"<DOCNO>\s*([^<]*?)\s*</DOCNO>", re.IGNORECASE)
 
@@ -45,27 +45,22 @@ def read_corpus(path: Path, name: str | None = None) -> DocumentIds:
     name = name or path.name
     form = ""
     ids: set[bytes] = set()
-    try:
-        for number, line in enumerate(_lines(path), 1):
+    wrong = f"the corpus {name} is not JSON lines", f"the corpus {name} lacks an id", _FIX
+    with organisers(f"the corpus {name}"), Source(path, follow=True) as source:
+        for number, line in enumerate(source.lines(), 1):
             form = form or _form(line, name)
             if form == "json":
                 match = _FIRST.match(line)
                 if match is not None:
                     ids.add(match[2])
                 elif line.strip():
-                    ids.add(_json_id(line, name, number))
+                    ids.add(id_of_object(line, f"{name}:{number}", KEYS, wrong))
             elif form == "trec":
                 ids.update(_DOCNO.findall(line))
             elif words := line.split(None, 1):
                 ids.add(words[0])
-    except (Unreadable, Damaged) as error:
-        raise EvaluatorError(
-            f"the corpus {name} cannot be read",
-            str(error),
-            "correct the path where it was given: task.yaml or the command line",
-        ) from None
     if not ids:
-        raise EvaluatorError(f"the corpus {name} holds no document ids", fix='give every document a "docno"')
+        raise EvaluatorError(f"the corpus {name} holds no document ids", fix=_FIX)
     return DocumentIds(ids)
 
 
@@ -77,31 +72,3 @@ def _form(line: bytes, name: str) -> str:
     if first == b"<" or (first and stem.endswith((".trec", ".sgml", ".xml"))):
         return "trec"
     return "plain" if first else ""
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    with Source(path, follow=True) as source:
-        rest = b""
-        first = True
-        while piece := source.read(1 << 22):
-            lines = (rest + (piece.removeprefix(BOM) if first else piece)).split(b"\n")
-            first = False
-            rest = lines.pop()
-            yield from lines
-        if rest:
-            yield rest
-
-
-def _json_id(line: bytes, name: str, number: int) -> bytes:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        raise EvaluatorError(f"the corpus {name} is not JSON lines", f"{name}:{number}: not JSON") from None
-    key = next((k for k in KEYS if isinstance(record, dict) and isinstance(record.get(k), str | int)), None)
-    if key is None:
-        raise EvaluatorError(
-            f"the corpus {name} lacks an id",
-            f"{name}:{number}: none of {', '.join(KEYS)}",
-            'give every document a "docno"',
-        )
-    return str(record[key]).encode()

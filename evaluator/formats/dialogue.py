@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, show
-from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
-from evaluator.formats.lines import numbered
+from evaluator.formats.files import Damaged, Source, Unreadable, plain_or_gzip
+from evaluator.formats.lines import BROKEN, numbered, parse_or_report, reporting
 from evaluator.formats.lines import parse as parse_json
 from schemas.debates import Debate, Fault, clean, parse
 
@@ -75,35 +75,22 @@ class Served(NamedTuple):
 
 def read_debates(path: str | Path, log: Log, *, max_bytes: int | None = None) -> list[Read]:
     """The debates of a file, in its order; everything that is wrong with the file's form goes to ``log``."""
-    found: list[Read] = []
-    try:
-        with Source(path, max_bytes) as source:
-            lines = numbered(source.read, log, MAX_LINE, too_long="F215", gaps=True)
-            # A line that cannot be read keeps its place: those behind it are still about their own claims.
-            for at, (number, line) in enumerate(lines, 1):
-                one = _debate(line, number, at, log) if line else None
-                if one is not None:
-                    found.append(one)
-    except Unreadable as error:
-        log.add("F002", None, str(error))
-        return []
-    except TooLarge:
-        log.add("F004", None, f"the file holds more than {max_bytes:,} bytes (unpacked)")
-    except Damaged as error:
-        log.add("F003", None, f"the gzip data is damaged or ends too early ({show(str(error))})")
-    if not found and not log.invalid:
+    reads: list[Read] = []
+    with reporting(log, max_bytes), Source(path, max_bytes) as source:
+        lines = numbered(source.read, log, MAX_LINE, too_long="F215", gaps=True)
+        # A line that cannot be read keeps its place: those behind it are still about their own claims.
+        for at, (number, line) in enumerate(lines, 1):
+            read = _debate(line, number, at, log) if line else None
+            if read is not None:
+                reads.append(read)
+    if not reads and not log.invalid and "F002" not in log.counts:
         log.add("F001", None, "the file holds no debate")
-    return found
+    return reads
 
 
 def _debate(line: bytes, number: int, place: int, log: Log) -> Read | None:
-    try:
-        data = parse_json(line)
-    except UnicodeDecodeError:
-        log.add("F005", number, f"the line is not UTF-8: {show(line)}")
-        return None
-    except ValueError:
-        log.add("F101", number, f"the line is not JSON: {show(line)}")
+    data = parse_or_report(line, number, log)
+    if data is BROKEN:
         return None
     debate, faults = parse(data)
     if debate is None:
@@ -179,7 +166,8 @@ def place(reads: Sequence[Read], claims: Sequence[Claim], log: Log) -> list[Held
         if fitting is None:
             log.add("F204", read.line, f"there is no claim {show(debate.id or debate.claim)}")
             continue
-        slot = here if here in fitting and slots[here] is None else _free(fitting, slots)
+        free = [n for n in fitting if slots[n] is None]
+        slot = here if here in free else next(iter(free), None)
         if slot is None:
             log.add(
                 "F205", read.line, f"{show(debate.id or debate.claim)} has been debated in an earlier line"
@@ -213,18 +201,13 @@ def unplaced(reads: Sequence[Read]) -> list[Held]:
     ]
 
 
-def _free(fitting: Sequence[int], slots: Sequence[Read | None]) -> int | None:
-    return next((n for n in fitting if slots[n] is None), None)
-
-
 def _folded(text: str) -> str:
     return " ".join(text.split())
 
 
 def _objects(path: Path, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a JSON Lines file of the organiser (or ``.gz``). Raises :class:`EvaluatorError`."""
-    if not path.exists() and path.with_name(f"{path.name}.gz").exists():
-        path = path.with_name(f"{path.name}.gz")
+    path = plain_or_gzip(path)
     for number, line in organisers_lines(path, f"the {what}"):
         yield number, organisers_object(path, number, line)
 
@@ -275,9 +258,7 @@ def read_turns(path: Path, log: Log) -> dict[tuple[int, int], TurnRecord]:
             data.get("outcome") == "answered",
             _short(failure.get("class")),
             _short(failure.get("detail")),
-            float(ms)
-            if isinstance(ms, int | float) and not isinstance(ms, bool) and 0 <= ms < 1e12
-            else None,
+            float(ms) if isinstance(ms, int | float) and type(ms) is not bool and 0 <= ms < 1e12 else None,
             target if type(target) is int else None,
         )
     return found
@@ -325,10 +306,8 @@ def read_served(path: Path) -> Served | None:
 
 def index_file(folder: Path) -> Path | None:
     """``arguments.jsonl`` or ``arguments.jsonl.gz`` of a folder, or None."""
-    for name in ("arguments.jsonl", "arguments.jsonl.gz"):
-        if (folder / name).is_file():
-            return folder / name
-    return None
+    path = plain_or_gzip(folder / "arguments.jsonl")
+    return path if path.is_file() else None
 
 
 def read_index(path: Path, wanted: Collection[str]) -> dict[str, str]:

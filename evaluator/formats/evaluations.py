@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain, show
-from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable
-from evaluator.formats.lines import numbered, parse, reporting
+from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable, organisers
+from evaluator.formats.lines import BROKEN, numbered, parse, parse_or_report, reporting
 from schemas import debates
 from schemas.debates import CRITERIA
 from schemas.jsonl import Twice, kind_of
@@ -68,18 +68,15 @@ def read_shape(path: Path, name: str) -> Shape:
     """Read the debates that were judged (any form of :mod:`schemas.debates`). Raises :class:`EvaluatorError`."""
     log = Log(name)
     found: list[debates.Debate] = []
-    try:
-        with Source(path, follow=True) as source:
-            for number, line in numbered(source.read, log, MAX_DEBATE, too_long="F241"):
-                try:
-                    debate, faults = debates.parse(parse(line))
-                except ValueError:
-                    raise _organiser(name, number, "the line is not JSON") from None
-                if debate is None:
-                    raise _organiser(name, number, faults[0].what)
-                found.append(debate)
-    except (Unreadable, Damaged) as error:
-        raise EvaluatorError(f"the organiser's file {plain(name, 200)} cannot be read", str(error)) from None
+    with organisers(f"the organiser's file {plain(name, 200)}", ""), Source(path, follow=True) as source:
+        for number, line in numbered(source.read, log, MAX_DEBATE, too_long="F241"):
+            try:
+                debate, faults = debates.parse(parse(line))
+            except ValueError:
+                raise _organiser(name, number, "the line is not JSON") from None
+            if debate is None:
+                raise _organiser(name, number, faults[0].what)
+            found.append(debate)
     if log.invalid or not found:
         raise _organiser(name, None, "it holds a line that is too long" if log.invalid else "it is empty")
     words = [_words(debate) for debate in found]
@@ -128,9 +125,8 @@ class _Reader:
         self, shape: Shape, log: Log, reading: Reading, failures: Mapping[tuple[int, int, str], str]
     ) -> None:
         self.shape, self.log, self.reading, self.failures = shape, log, reading, failures
-        self.scores: list[list[list[float | None]]] = [
-            [[None] * len(CRITERIA) for _ in range(turns)] for turns in shape.turns
-        ]
+        self.scores: list[list[list[float | None]]]
+        self.scores = [[[None] * len(CRITERIA) for _ in range(turns)] for turns in shape.turns]
         self.lines: list[int | None] = [None] * len(shape.turns)  # where each debate's judgments are
         self.explained: set[tuple[int, int | None]] = set()  # debates and turns whose lack was said already
         self.part = {criterion for _, _, criterion in failures}
@@ -147,13 +143,8 @@ class _Reader:
 
     def _read(self, line: bytes, place: int, number: int) -> bool:
         """Take in one debate's judgments; False, having said why, if there are none to be had."""
-        try:
-            data = parse(line)
-        except ValueError:
-            code = "F101" if _utf8(line) else "F005"
-            self.log.add(
-                code, number, f"the line is not {'JSON' if code == 'F101' else 'UTF-8'}: {show(line)}"
-            )
+        data = parse_or_report(line, number, self.log)
+        if data is BROKEN:
             return False
         if not isinstance(data, dict):
             self.log.add("F231", number, f"there is {kind_of(data)}")
@@ -326,14 +317,6 @@ def _failure(data: Any, shape: Shape) -> tuple[tuple[int, int, str], str] | None
 
 def _topic(place: int, turn: int | None = None) -> bytes:
     return f"{place + 1}".encode() if turn is None else f"{place + 1}.{turn + 1}".encode()
-
-
-def _utf8(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _shown(value: Any) -> str:

@@ -6,10 +6,14 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from evaluator.errors import EvaluatorError
+
+BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
 MAX_MEMBERS = 100_000  # files of bgzip have one for every 64 KiB
 _STEP = 1 << 16
@@ -126,6 +130,16 @@ class Source:
                 raise TooLarge
         return data
 
+    def lines(self) -> Iterator[bytes]:
+        """Every line without its line end; a byte order mark is dropped. Raises as :meth:`read`."""
+        rest, mark = b"", BOM
+        while piece := self.read(1 << 22):
+            lines = (rest + piece.removeprefix(mark)).split(b"\n")
+            rest, mark = lines.pop(), b""
+            yield from lines
+        if rest:
+            yield rest
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -135,6 +149,23 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def plain_or_gzip(path: Path) -> Path:
+    """``path``, or the same with ``.gz`` where only that exists."""
+    packed = path.with_name(f"{path.name}.gz")
+    return packed if not path.exists() and packed.exists() else path
+
+
+@contextmanager
+def organisers(
+    what: str, fix: str = "correct the path where it was given: task.yaml or the command line"
+) -> Iterator[None]:
+    """Raise :class:`EvaluatorError` about ``what`` where the block finds that a file cannot be read or is damaged."""
+    try:
+        yield
+    except (Unreadable, Damaged) as error:
+        raise EvaluatorError(f"{what} cannot be read", str(error), fix) from None
 
 
 def files_in(folder: Path, endings: tuple[str, ...]) -> list[Path]:
@@ -162,7 +193,4 @@ def files_in(folder: Path, endings: tuple[str, ...]) -> list[Path]:
 def read_all(path: str | Path, max_bytes: int | None = None, *, follow: bool = False) -> bytes:
     """Return all bytes of a plain or gzip file. Raises :class:`Unreadable`, :class:`TooLarge`, :class:`Damaged`."""
     with Source(path, max_bytes, follow=follow) as source:
-        parts = []
-        while part := source.read(1 << 22):
-            parts.append(part)
-        return b"".join(parts)
+        return b"".join(iter(lambda: source.read(1 << 22), b""))

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, show
 from evaluator.formats.files import Source
-from evaluator.formats.lines import numbered, parse, reporting
+from evaluator.formats.lines import BROKEN, numbered, parse_or_report, reporting
 from schemas.jsonl import kind_of
 
 ALL = "all"
@@ -179,13 +179,13 @@ def _own_name(rows: list[Row], path: Path) -> str:
 
 
 def _row(line: bytes, number: int, form: str, log: Log) -> Row | None:
+    if form == "jsonl":
+        return _object(line, number, log)
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
         log.add("F005", number, f"the line is not UTF-8: {show(line)}")
         return None
-    if form == "jsonl":
-        return _object(line, number, log)
     parts = [p.strip() for p in text.split("\t")] if "\t" in text.strip() else text.split()
     width, places = _COLUMNS[form]
     if len(parts) != width:
@@ -199,10 +199,8 @@ def _row(line: bytes, number: int, form: str, log: Log) -> Row | None:
 
 
 def _object(line: bytes, number: int, log: Log) -> Row | None:
-    try:
-        data = parse(line)
-    except ValueError:
-        log.add("F101", number, f"the line is not JSON: {show(line)}")
+    data = parse_or_report(line, number, log)
+    if data is BROKEN:
         return None
     if not isinstance(data, dict):
         log.add("F242", number, f"there is {kind_of(data)} instead of an object")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, show
-from evaluator.formats.files import Damaged, TooLarge, Unreadable
+from evaluator.formats.files import BOM, Damaged, TooLarge, Unreadable
 from schemas.jsonl import Rules, decoder, split
 
-_AROUND = len(codecs.BOM_UTF8 + b"\r")  # what does not count towards the length of a line
+_AROUND = len(BOM + b"\r")  # what does not count towards the length of a line
 
 
 @contextmanager
@@ -39,7 +40,7 @@ def numbered(
     for number, _, raw in split(read, most + _AROUND):
         log.lines = number
         line = b"" if raw is None else raw
-        if number == 1 and line.startswith(codecs.BOM_UTF8):
+        if number == 1 and line.startswith(BOM):
             log.add("F118", 1, "the file begins with a byte order mark")
             line = line[3:]
         line = line.removesuffix(b"\r")
@@ -53,6 +54,42 @@ def numbered(
 
 # NaN and Infinity become floats, so that one bad number is one finding and not the loss of a whole line.
 _decode = decoder(Rules(duplicates="mark", constants=True, bounded=False)).decode
+
+
+def id_of_object(line: bytes, place: str, keys: Sequence[str], wrong: tuple[str, str, str]) -> bytes:
+    """The id in a JSON object of the organiser.
+
+    Args:
+        line: The object.
+        place: File and line, for messages.
+        keys: Under which an id may be; the first that holds text or a whole number counts.
+        wrong: What to say of a line that is not JSON, what of one without an id, and how that is corrected.
+
+    Raises:
+        EvaluatorError: The line is not JSON, or has no id.
+    """
+    try:
+        record = json.loads(line)
+    except ValueError:
+        raise EvaluatorError(wrong[0], f"{place}: not JSON") from None
+    for key in keys if isinstance(record, dict) else ():
+        if isinstance(record.get(key), str | int):
+            return str(record[key]).encode()
+    raise EvaluatorError(wrong[1], f"{place}: none of {', '.join(keys)}", wrong[2])
+
+
+BROKEN = object()  # instead of the value of a line that has none
+
+
+def parse_or_report(line: bytes, number: int, log: Log) -> Any:
+    """The JSON value of a line; :data:`BROKEN`, having told ``log`` why, for a line that has none."""
+    try:
+        return parse(line)
+    except UnicodeDecodeError:
+        log.add("F005", number, f"the line is not UTF-8: {show(line)}")
+    except ValueError:
+        log.add("F101", number, f"the line is not JSON: {show(line)}")
+    return BROKEN
 
 
 def parse(line: bytes) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
-from evaluator.formats.files import Damaged, Source, Unreadable
+from evaluator.formats.files import Source, organisers, plain_or_gzip
 
 # As labelled in profiles, with the English names that result files use. Order: of the result files.
 ISSUES = {
@@ -48,12 +48,8 @@ class _Reader:
     """The objects of a JSON Lines file of the organiser, one by one, and errors that name the line."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.name = name
-        self.line = 0
-        path = folder / name
-        if not path.exists() and (folder / f"{name}.gz").exists():
-            path = folder / f"{name}.gz"
-        self._path = path
+        self.name, self.line = name, 0
+        self._path = plain_or_gzip(folder / name)
 
     def wrong(self, what: str, fix: str = "") -> NoReturn:
         raise EvaluatorError(
@@ -63,21 +59,17 @@ class _Reader:
         )
 
     def objects(self) -> Iterator[dict[str, Any]]:
-        try:
-            for line in _lines(self._path):
+        fix = "give a folder with corpus.jsonl, baseline-queries/ and perspective-queries/"
+        what = f"the organiser's file {plain(self.name, 200)}"
+        with organisers(what, fix), Source(self._path, follow=True) as source:
+            for line in source.lines():
                 self.line += 1
                 if line.strip():
                     yield self._object(line)
-        except (Unreadable, Damaged) as error:
-            raise EvaluatorError(
-                f"the organiser's file {plain(self.name, 200)} cannot be read",
-                str(error),
-                "give a folder with corpus.jsonl, baseline-queries/ and perspective-queries/",
-            ) from None
 
     def _object(self, line: bytes) -> dict[str, Any]:
         try:
-            data = json.loads(line.decode("utf-8-sig" if self.line == 1 else "utf-8"))
+            data = json.loads(line.decode("utf-8"))
         except UnicodeDecodeError:
             self.wrong("not UTF-8")
         except (ValueError, RecursionError):
@@ -92,17 +84,6 @@ class _Reader:
         if not isinstance(value, int) or isinstance(value, bool):
             self.wrong(f"{key} is missing or not an integer")
         return value
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    with Source(path, follow=True) as source:
-        rest = b""
-        while piece := source.read(1 << 22):
-            lines = (rest + piece).split(b"\n")
-            rest = lines.pop()
-            yield from lines
-        if rest:
-            yield rest
 
 
 def read_corpus(folder: Path, name: str = "corpus.jsonl") -> Population:

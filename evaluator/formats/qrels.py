@@ -9,8 +9,7 @@ import re
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
-from evaluator.formats.blocks import BOM
-from evaluator.formats.files import Damaged, Unreadable, read_all
+from evaluator.formats.files import BOM, organisers, read_all
 
 _GRADE = re.compile(rb"([+-]?[0-9]{1,18})(?:\.0*)?")
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -35,11 +34,8 @@ class Qrels:
     def add(self, topic: bytes, subtopic: bytes, doc: bytes, grade: int) -> None:
         """Add one judgement."""
         docs = self.grades.setdefault(topic, {})
-        if doc in docs:
-            self.repeated = True
-            docs[doc] = max(docs[doc], grade)
-        else:
-            docs[doc] = grade
+        self.repeated = self.repeated or doc in docs
+        docs[doc] = max(docs.get(doc, grade), grade)
         self.rows.append((topic, subtopic, doc, grade))
 
 
@@ -52,15 +48,10 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
     """
     name = name or path.name
     qrels = Qrels(path, name)
-    try:
-        data = read_all(path, follow=True)
-    except (Unreadable, Damaged) as error:
-        raise EvaluatorError(
-            f"the truths {name} cannot be read",
-            str(error),
-            "correct the path where it was given: task.yaml or the command line",
-        ) from None
-    data = data.removeprefix(BOM)  # some editors write one; no topic begins with it
+    with organisers(f"the truths {name}"):
+        data = read_all(path, follow=True).removeprefix(
+            BOM
+        )  # some editors write one; no topic begins with it
     for number, line in enumerate(data.split(b"\n"), 1):
         words = line.split()
         if not words or words[0] == b"#":
@@ -75,7 +66,7 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
         if match is None:
             if comment:
                 continue
-            raise _no_grade(name, number, text)
+            raise _broken(name, number, _no_grade(text))
         qrels.add(topic, iteration, doc, int(match[1]))
     if not qrels.grades:
         raise EvaluatorError(f"the truths {name} are empty", fix="put one judgement in every line")
@@ -94,13 +85,12 @@ def _line_of(data: bytes, topic: bytes, iteration: bytes, doc: bytes) -> int:
     return lines[1]
 
 
-def _no_grade(name: str, number: int, text: bytes) -> EvaluatorError:
+def _no_grade(text: bytes) -> str:
     if _DECIMAL.fullmatch(text) is None:
-        return _broken(name, number, "the grade in the fourth column is not an integer")
-    what = (
+        return "the grade in the fourth column is not an integer"
+    return (
         "the grade in the fourth column is not whole: trec_eval would silently cut what is behind its point"
     )
-    return _broken(name, number, what)
 
 
 def _broken(name: str, number: int, what: str) -> EvaluatorError:

@@ -6,14 +6,15 @@ JSON lines (``qid``, ``query_id``, ``id``, ``number`` or ``_id``), XML (``<topic
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
-from evaluator.formats.files import Damaged, Unreadable, read_all
+from evaluator.formats.files import BOM, organisers, read_all
+from evaluator.formats.lines import id_of_object
 
 KEYS = ("qid", "query_id", "id", "number", "_id")
+_FIX = 'give every topic a "qid"'
 _ATTRIBUTE = re.compile(
     rb"<(?:topic|query)\b[^>]*?\s(?:number|id|num)\s*=\s*[\"']([^\"']*)[\"']", re.IGNORECASE
 )
@@ -30,53 +31,22 @@ def read_topics(path: Path, name: str | None = None) -> list[bytes]:
     twice.
     """
     name = name or path.name
-    try:
-        data = read_all(path, follow=True)
-    except (Unreadable, Damaged) as error:
-        raise EvaluatorError(
-            f"the topics {name} cannot be read",
-            str(error),
-            "correct the path where it was given: task.yaml or the command line",
-        ) from None
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    with organisers(f"the topics {name}"):
+        data = read_all(path, follow=True).removeprefix(BOM)
     # What a file holds says what it is, not how somebody has called it (topics.jsonl.gzip, topics.txt).
     if data.lstrip()[:1] == b"{" or name.endswith((".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")):
-        ids = _from_json_lines(data, name)
+        wrong = f"the topics {name} are not JSON lines", f"the topics {name} lack an id", _FIX
+        lines = enumerate(data.split(b"\n"), 1)
+        ids = [id_of_object(line, f"{name}:{n}", KEYS, wrong).strip() for n, line in lines if line.strip()]
     elif data.lstrip()[:1] == b"<":
         ids = _ATTRIBUTE.findall(data) or _ELEMENT.findall(data) or _TREC.findall(data)
         ids = [i.strip() for i in ids]
     else:
-        lines = (line for line in data.splitlines() if line.strip())
-        ids = [
-            (line.split(b"\t", 1)[0] if b"\t" in line else line.split(None, 1)[0]).strip() for line in lines
-        ]
+        texts = (line for line in data.splitlines() if line.strip())
+        ids = [line.split(b"\t" if b"\t" in line else None, 1)[0].strip() for line in texts]
     if not ids:
-        raise EvaluatorError(f"the topics {name} hold no topic ids", fix='give every topic a "qid"')
+        raise EvaluatorError(f"the topics {name} hold no topic ids", fix=_FIX)
     if len(set(ids)) != len(ids):
         twice = next(i for n, i in enumerate(ids) if i in ids[:n])
         raise EvaluatorError(f"the topics {name} hold topic {twice.decode('utf-8', 'replace')} twice")
-    return ids
-
-
-def _from_json_lines(data: bytes, name: str) -> list[bytes]:
-    ids = []
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError:
-            raise EvaluatorError(
-                f"the topics {name} are not JSON lines", f"{name}:{number}: not JSON"
-            ) from None
-        key = next(
-            (k for k in KEYS if isinstance(record, dict) and isinstance(record.get(k), str | int)), None
-        )
-        if key is None:
-            raise EvaluatorError(
-                f"the topics {name} lack an id",
-                f"{name}:{number}: none of {', '.join(KEYS)}",
-                'give every topic a "qid"',
-            )
-        ids.append(str(record[key]).strip().encode())
     return ids

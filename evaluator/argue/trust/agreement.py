@@ -18,9 +18,9 @@ from evaluator.argue.asking import Question
 from evaluator.argue.judges.human import HumanJudge, questions_of, read_reports
 from evaluator.argue.models import BY_DOCUMENT, MATCHING, Bank, JudgedReport, JudgmentType, Segment
 from evaluator.argue.trust import figures
-from evaluator.columns import table
 from evaluator.measures import judging
 from evaluator.measures.agreement import alpha, kappa
+from evaluator.printing import number, table
 
 T = JudgmentType
 Pairs = dict[tuple[JudgmentType, str, str], dict[tuple[str, str], None]]
@@ -175,7 +175,7 @@ def lines(result: Mapping[str, Any]) -> list[str]:
             [
                 figures.titled(kind),
                 *(f"{row[name]:,}" for name in ("judgments", "people_yes", "judge_yes")),
-                *(figures.number(row[name]) for name in ("accuracy", "precision", "recall", "f1", "kappa")),
+                *(number(row[name]) for name in ("accuracy", "precision", "recall", "f1", "kappa")),
                 *(f"{row[name]:,}" for name in ("only_people", "only_judge")),
             ]
         )
@@ -186,7 +186,7 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     for kind, row in result["people"].items():
         judged = f"{row['judgments']:,} judgments"
         out.append(
-            f"people among themselves, {figures.titled(kind)}: alpha {figures.number(row['alpha'])} ({judged})"
+            f"people among themselves, {figures.titled(kind)}: alpha {number(row['alpha'])} ({judged})"
         )
     if not result["types"]["all"]["judgments"]:
         out.append("nothing was judged by both: check that topics, sentences and document ids are the same")

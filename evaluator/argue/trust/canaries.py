@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from evaluator.argue.asking import Judge, Question, Verdict
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.trust import figures, probes
-from evaluator.columns import table
+from evaluator.printing import number, table
 
 T = JudgmentType
 FILE = Path(__file__).parents[1] / "data" / "canaries.json"
@@ -193,7 +193,7 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     rows = [["", "questions", "against", "plants", "turned", "rate", "any", "harmless"]]
     for kind, row in result["types"].items():
         counts = [f"{row[name]:,}" for name in ("questions", "against", "plants", "turned")]
-        shares = [figures.number(row[name]) for name in ("rate", "any", "control")]
+        shares = [number(row[name]) for name in ("rate", "any", "control")]
         rows.append([figures.titled(kind), *counts, *shares])
     out = [
         *table(rows),
@@ -206,6 +206,6 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     names = list(dict.fromkeys(v["canary"] for v in result["variants"]))
     if names:
         heads = ["", *(f"{figures.titled(kind)} ({place})" for kind, place in columns)]
-        body = [[name, *(figures.number(found.get((name, *column))) for column in columns)] for name in names]
+        body = [[name, *(number(found.get((name, *column))) for column in columns)] for name in names]
         out += table([heads, *body])
     return out

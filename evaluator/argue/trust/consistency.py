@@ -17,9 +17,9 @@ from evaluator.argue.asking import Judge, Question, Verdict
 from evaluator.argue.judges.model import ModelJudge
 from evaluator.argue.models import JudgmentType
 from evaluator.argue.trust import figures, probes
-from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 from evaluator.measures.agreement import kappa
+from evaluator.printing import number, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,6 +111,6 @@ def lines(result: Mapping[str, Any]) -> list[str]:
     """The result for people."""
     rows = [["", "questions", "same", "equal", "kappa", "unreadable"]]
     for kind, row in result["types"].items():
-        shares = [figures.number(row[name]) for name in ("same", "equal", "kappa")]
+        shares = [number(row[name]) for name in ("same", "equal", "kappa")]
         rows.append([figures.titled(kind), f"{row['questions']:,}", *shares, f"{row['unreadable']:,}"])
     return [*table(rows), f"each question was asked {result['repetitions']:,} times"]

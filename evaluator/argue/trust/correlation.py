@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from evaluator.argue.arguments import Parser
 from evaluator.argue.trust import figures
-from evaluator.columns import table
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
+from evaluator.printing import number, table
 
 if TYPE_CHECKING:
     from evaluator.formats.leaderboards import Board
@@ -59,10 +59,7 @@ def run(words: Sequence[str]) -> int:
         args.on_missing,
     )
     names = list(args.coefficients)
-    body = [
-        [plain(row["measure"], 60), f"{row['runs']:,}", *(figures.number(row[n]) for n in names)]
-        for row in rows
-    ]
+    body = [[plain(row["measure"], 60), f"{row['runs']:,}", *(number(row[n]) for n in names)] for row in rows]
     figures.show({"correlations": rows}, table([["measure", "runs", *names], *body]), as_json=args.json)
     return 0
 

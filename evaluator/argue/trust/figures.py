@@ -7,16 +7,15 @@ one set of prompts. Figures of several commands add up in it, as long as they ar
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import schemas
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
+from evaluator.printing import pretty, writing
 from schemas.files import atomic_file
 
 if TYPE_CHECKING:
@@ -50,12 +49,7 @@ def publish(
 
 def show(data: Mapping[str, Any], lines: Sequence[str], *, as_json: bool) -> None:
     """Print the one or the other."""
-    print(json.dumps(data, indent=2, ensure_ascii=False) if as_json else "\n".join(lines))
-
-
-def number(value: float | None) -> str:
-    """Four digits, a dash for what is not defined."""
-    return "–" if value is None else f"{value:.4f}"
+    print(pretty(data) if as_json else "\n".join(lines))
 
 
 def titled(kind: str) -> str:
@@ -88,15 +82,8 @@ def put_reliability(path: Path, identity: Mapping[str, Any], figures: Mapping[st
         raise EvaluatorError(
             f"{path.name} would hold {len(merged)} figures", f"{MAX_FIGURES} fit beside a score"
         )
-    text = json.dumps({"judge": judge, "figures": merged}, indent=2, ensure_ascii=False) + "\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path, mode=0o644) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise EvaluatorError(
-            f"{path} cannot be written", (error.strerror or "").lower(), usage=True
-        ) from None
+    with writing(path), atomic_file(path, mode=0o644) as file:
+        file.write((pretty({"judge": judge, "figures": merged}) + "\n").encode())
 
 
 def read_reliability(path: Path, identity: Mapping[str, Any]) -> dict[str, float]:
@@ -136,9 +123,4 @@ def read_reliability(path: Path, identity: Mapping[str, Any]) -> dict[str, float
 
 
 def _is_number(value: object) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) < 1e12
-        and isfinite(value)
-    )
+    return type(value) in (int, float) and abs(value) < 1e12  # type: ignore[arg-type]  # False for NaN

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
+from evaluator.printing import print_json
 from schemas.details import Detail
 
 if TYPE_CHECKING:
@@ -110,10 +111,8 @@ def _cross_checked(
 
 
 def _print_results(results: list[dict[str, Any]], form: str) -> None:
-    import json
-
     if form == "json":
-        print(json.dumps(results, indent=2, ensure_ascii=False))
+        print_json(results)
     elif form == "trec_eval":
         print("".join(line + "\n" for result in results for line in _trec_eval(result)), end="")
     elif results:

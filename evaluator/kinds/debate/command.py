@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaluator.errors import EvaluatorError
+from evaluator.printing import number, print_json
+
 if TYPE_CHECKING:  # other commands build these parsers too, and need none of these
     from collections.abc import Mapping, Sequence
 
@@ -101,7 +104,15 @@ def debate(args: argparse.Namespace) -> int:
     values = _values(held, examined, rules.word_limit, args.index is not None)
     judged = _shares(judged_by, examined)
     if args.json:
-        _print_json(log, rules.turns, values, judged)
+        data = {
+            "schema_version": 1,
+            "status": log.status,
+            "turns": rules.turns,
+            "measures": {name: {"value": v, "by_debate": rows} for name, (v, rows) in values.items()},
+            "criteria": judged,
+            "findings": log.with_kept(),
+        }
+        print_json(data)
     else:
         if args.transcript:
             from evaluator.kinds.debate.transcript import lines
@@ -115,8 +126,6 @@ def debate(args: argparse.Namespace) -> int:
 
 def _there(path: Path | None) -> Path | None:
     """A file that was named on the command line has to be there."""
-    from evaluator.errors import EvaluatorError
-
     if path is not None and not path.is_file():
         raise EvaluatorError(f"there is no file {path}", usage=True)
     return path
@@ -194,31 +203,13 @@ def _print_table(
 
 
 def _figure(name: str, value: float | None) -> str:
-    if value is None:
-        return "–"
-    if name.startswith("latency"):
+    if value is not None and name.startswith("latency"):
         return f"{value:,.0f} ms"
-    return f"{value:.1f}" if name in ("words", "readability") else f"{value:.4f}"
-
-
-def _print_json(log: Log, turns: int, values: Values, judged: dict[str, dict[str, float | None]]) -> None:
-    import json
-
-    data = {
-        "schema_version": 1,
-        "status": log.status,
-        "turns": turns,
-        "measures": {name: {"value": v, "by_debate": rows} for name, (v, rows) in values.items()},
-        "criteria": judged,
-        "findings": log.with_kept(),
-    }
-    print(json.dumps(data, indent=2, ensure_ascii=False))
+    return number(value, 1 if name in ("words", "readability") else 4)
 
 
 def agreement(args: argparse.Namespace) -> int:
     """Print how far annotators agree."""
-    import json
-
     from evaluator.findings import plain
     from evaluator.formats.labels import read_labels
     from evaluator.measures.agreement import agreement as compare
@@ -235,14 +226,14 @@ def agreement(args: argparse.Namespace) -> int:
                 items.setdefault((debate, label.turn), {})[label.annotator] = label.values[criterion]
         found[criterion] = compare(items)
     if args.json:
-        print(json.dumps({"schema_version": 1, "criteria": found}, indent=2, ensure_ascii=False))
+        print_json({"schema_version": 1, "criteria": found})
         return 0
     for criterion, one in found.items():
-        alpha = "–" if one["alpha"] is None else f"{one['alpha']:.3f}"
+        alpha = number(one["alpha"], 3)
         print(f"{criterion}: Krippendorff's alpha {alpha} ({one['doubled']:,} answers judged by two or more)")
         for pair in one["pairs"]:
             first, second = (plain(name, 30) for name in pair["annotators"])
-            value = "–" if pair["kappa"] is None else f"{pair['kappa']:.3f}"
+            value = number(pair["kappa"], 3)
             print(f"  {first}, {second}: kappa {value}, {pair['equal']:.0%} of {pair['items']:,} equal")
         for name, counts in one["annotators"].items():
             if counts["judged"]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
+from evaluator.printing import print_json
 from schemas.details import Detail
 
 if TYPE_CHECKING:  # other commands build this parser too, and need none of these
@@ -255,8 +256,6 @@ def _print_table(result: Means, name: str, split: str, count: int, folder: Path)
 def _print_json(
     args: argparse.Namespace, name: str, log: Log, result: Means | None, folder: Path | None
 ) -> None:
-    import json
-
     data: dict[str, Any] = {
         "schema_version": 1,
         "status": log.status,
@@ -265,16 +264,15 @@ def _print_json(
         "findings": log.with_kept(),
     }
     if result is not None:
-        heads = ("ndcg@k", "precision@k"), ("alpha_ndcg@k", "kl_divergence@k")
-        data["relevance"] = [{"k": k, **_named(heads[0], two)} for k, two in result.relevance.items()]
-        data["diversity"] = [{"k": k, **_named(heads[1], two)} for k, two in result.diversity.items()]
+        data["relevance"] = [
+            {"k": k, "ndcg@k": a, "precision@k": b} for k, (a, b) in result.relevance.items()
+        ]
+        data["diversity"] = [
+            {"k": k, "alpha_ndcg@k": a, "kl_divergence@k": b} for k, (a, b) in result.diversity.items()
+        ]
         data["diversity_per_variable"] = [
-            {"k": k, "socio_var": name, **_named(heads[1], two)}
-            for (k, name), two in result.variables.items()
+            {"k": k, "socio_var": name, "alpha_ndcg@k": a, "kl_divergence@k": b}
+            for (k, name), (a, b) in result.variables.items()
         ]
         data["output"] = str(folder)
-    print(json.dumps(data, indent=2, ensure_ascii=False))
-
-
-def _named(names: tuple[str, str], values: tuple[float, float]) -> dict[str, float]:
-    return dict(zip(names, values, strict=True))
+    print_json(data)

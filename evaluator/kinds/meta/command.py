@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluator.columns import table
 from evaluator.errors import EvaluatorError
+from evaluator.printing import number, pretty, print_json, table, writing
 
 if TYPE_CHECKING:  # other commands build this parser too, and need none of these
     from evaluator.measures.judging import Counts
@@ -120,7 +120,7 @@ def run_judges(args: argparse.Namespace) -> int:
     print(log.printed(PRINTED), end="", file=sys.stderr)
     if log.invalid:
         if args.json:
-            _print_json({"status": "invalid", "findings": [f.as_json() for f in log.sorted()]})
+            print_json({"status": "invalid", "findings": [f.as_json() for f in log.sorted()]})
         return 1
     debates = counted(labels, judged)
     counts = {c: total([debate[c] for debate in debates]) for c in CRITERIA}
@@ -143,7 +143,7 @@ def run_judges(args: argparse.Namespace) -> int:
     if args.output:
         _write_evaluation(args.output, values["official"], result)
     if args.json:
-        _print_json(result)
+        print_json(result)
     else:
         _print_judge(values, pending, counts)
     return 0
@@ -160,40 +160,24 @@ def _print_judge(
     rows = [heads]
     for criterion, c in counts.items():
         n = sum(c)
-        row = [criterion]
-        for name in BESIDE:
-            value = values["beside"].get(f"{criterion} {name}")
-            row.append("–" if value is None else f"{value:.4f}")
-        rows.append([*row, f"{(c.tp + c.fn) / n:.4f}" if n else "–", f"{n:,}"])
-    means = [values["beside"].get(name) for name in BESIDE]
-    rows.append(["mean", *("–" if v is None else f"{v:.4f}" for v in means), "", ""])
+        figures = (number(values["beside"].get(f"{criterion} {name}")) for name in BESIDE)
+        rows.append([criterion, *figures, number((c.tp + c.fn) / n if n else None), f"{n:,}"])
+    rows.append(["mean", *(number(values["beside"].get(name)) for name in BESIDE), "", ""])
     lines += ["", *table(rows)]
     print("\n".join(lines))
 
 
 def _write_evaluation(folder: Path, official: Mapping[str, float], result: Mapping[str, Any]) -> None:
     """``evaluation.prototext`` as the official evaluator writes it: numbers in full (``1.0``), nothing as ``0``."""
-    import json
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        text = "".join(
-            f'measure{{\n  key: "{name}"\n  value: "{_official(value)}"\n}}\n'
-            for name, value in official.items()
-        )
+    # A figure is as that evaluator's own arithmetic leaves it: a float, but the whole number 0 without a true positive.
+    text = "".join(
+        f'measure{{\n  key: "{name}"\n  value: "{repr(value) if value else "0"}"\n}}\n'
+        for name, value in official.items()
+    )
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
         (folder / "evaluation.prototext").write_text(text, encoding="utf-8")
-        (folder / "evaluation.json").write_text(
-            json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
-    except OSError as error:
-        raise EvaluatorError(
-            f"{folder} cannot be written", (error.strerror or "").lower(), usage=True
-        ) from None
-
-
-def _official(value: float) -> str:
-    """A figure as that evaluator's own arithmetic leaves it: a float, but the whole number 0 without a true positive."""
-    return repr(value) if value else "0"
+        (folder / "evaluation.json").write_text(pretty(result) + "\n", encoding="utf-8")
 
 
 # --- leaderboards ------------------------------------------------------------------------------------------
@@ -218,29 +202,22 @@ def run_leaderboards(args: argparse.Namespace) -> int:
         judge_measures=args.judge_measures,
         recompute=args.recompute,
         on_missing=args.on_missing,
-        warn=_warn,
+        warn=lambda text: print(text, file=sys.stderr),
     )
     if args.json or args.output:
         import json
 
         _put(args.output, [json.dumps(row, ensure_ascii=False) for row in rows])
     else:
-        from evaluator.findings import plain
-
         heads = list(dict.fromkeys(key for row in rows for key in row))
-        body = [[_cell(row.get(key), plain) for key in heads] for row in rows]
-        print("\n".join(table([heads, *body])))
+        print("\n".join(table([heads, *([_cell(row.get(key)) for key in heads] for row in rows)])))
     return 0
 
 
-def _warn(text: str) -> None:
-    print(text, file=sys.stderr)
+def _cell(value: Any) -> str:
+    from evaluator.findings import plain
 
-
-def _cell(value: Any, plain: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4f}" if isinstance(value, float) else plain(str(value), 40)
+    return number(value) if isinstance(value, float | None) else plain(str(value), 40)
 
 
 def _put(path: Path | None, lines: Sequence[str]) -> None:
@@ -248,19 +225,5 @@ def _put(path: Path | None, lines: Sequence[str]) -> None:
     if path is None:
         sys.stdout.write(text)
         return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise EvaluatorError(
-            f"{path} cannot be written", (error.strerror or "").lower(), usage=True
-        ) from None
-
-
-# --- both --------------------------------------------------------------------------------------------------
-
-
-def _print_json(data: Any) -> None:
-    import json
-
-    print(json.dumps(data, indent=2, ensure_ascii=False))

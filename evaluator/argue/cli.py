@@ -64,7 +64,7 @@ def call(words: Sequence[str]) -> int:
 def run(args: argparse.Namespace) -> int:
     """Annotate, score, or both. Returns 1 if the reports are invalid."""
     from evaluator.argue.formats.nugget_formats import load_nuggets
-    from evaluator.argue.scoring.output import FORMATS
+    from evaluator.formats.leaderboards import FORMATS
 
     for form in args.leaderboard:
         if form not in FORMATS:

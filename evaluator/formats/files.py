@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from evaluator.errors import EvaluatorError
 
@@ -96,7 +96,20 @@ class _Gunzip:
         return True
 
 
-class Source:
+class Closing:
+    """A base for what is closed at the end of a ``with``."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Source(Closing):
     """The bytes of one file, decompressed if it starts like gzip, never more than ``max_bytes``.
 
     ``size`` is the size on disk; ``read(n)`` returns up to ``n`` bytes, and b"" at the end.
@@ -143,12 +156,6 @@ class Source:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self) -> Source:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def plain_or_gzip(path: Path) -> Path:

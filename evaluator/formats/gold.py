@@ -33,7 +33,11 @@ def read_gold(path: Path, shape: Shape | None = None, *, reading: Reading = "str
         raise EvaluatorError(f"the organiser's file {plain(path.name, 200)} is empty")
     if not isinstance(first[1], list):
         return _attributed(path, shape)
-    gold = _Positional(path, reading).read()
+    gold: Gold = []
+    for line, data in objects(path):
+        if not isinstance(data, list):
+            raise wrong(path, line, f"there is {kind_of(data)} instead of a list of turns")
+        gold.append([_turn(turn, path, line, n, reading) for n, turn in enumerate(data, 1)])
     if shape is not None:
         _compare(path, gold, shape)
     return gold
@@ -82,37 +86,21 @@ def _compare(path: Path, gold: Gold, shape: Shape) -> None:
             raise EvaluatorError(f"{name}: debate {n} has {expected} turns, and labels of {len(turns)}")
 
 
-class _Positional:
-    """A file of the shared task's own form."""
-
-    def __init__(self, path: Path, reading: Reading) -> None:
-        self.path, self.reading = path, reading
-
-    def read(self) -> Gold:
-        gold: Gold = []
-        for line, data in objects(self.path):
-            if not isinstance(data, list):
-                raise wrong(self.path, line, f"there is {kind_of(data)} instead of a list of turns")
-            gold.append([self.one(turn, line, n) for n, turn in enumerate(data, 1)])
-        return gold
-
-    def one(self, data: Any, line: int, turn: int) -> tuple[int | None, ...]:
-        if not isinstance(data, dict):
-            raise wrong(self.path, line, f"turn {turn} is {kind_of(data)} instead of an object")
-        return tuple(self.label(data.get(c), line, f"{c} of turn {turn}") for c in CRITERIA)
-
-    def label(self, value: Any, line: int, where: str) -> int | None:
-        if value is None:
-            return None
-        if isinstance(value, bool):
-            legal = self.reading == "official"
-        elif isinstance(value, str):
-            legal = self.reading == "official" and value in ("0", "1")
+def _turn(data: Any, path: Path, line: int, turn: int, reading: Reading) -> tuple[int | None, ...]:
+    """The labels of one turn of a file of the shared task's own form."""
+    if not isinstance(data, dict):
+        raise wrong(path, line, f"turn {turn} is {kind_of(data)} instead of an object")
+    labels: list[int | None] = []
+    for criterion in CRITERIA:
+        value = data.get(criterion)
+        if isinstance(value, bool | str):
+            legal = reading == "official" and value in (True, False, "0", "1")
         else:
-            legal = isinstance(value, int | float) and value in (0, 1)
+            legal = value is None or (isinstance(value, int | float) and value in (0, 1))
         if not legal:
-            raise wrong(self.path, line, f"{where} is neither 0, 1 nor null")
-        return int(value)
+            raise wrong(path, line, f"{criterion} of turn {turn} is neither 0, 1 nor null")
+        labels.append(None if value is None else int(value))
+    return tuple(labels)
 
 
 def _majority(votes: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...]:

@@ -32,22 +32,14 @@ MAX_LINE = 1 << 16
 MAX_ROWS = 1_000_000
 MAX_NAME = 500
 LARGEST = 1e100  # nothing that is measured is larger, and sums stay finite
-# Places of run, topic, measure and value among the columns.
-_COLUMNS: dict[str, tuple[int, tuple[int | None, int, int, int]]] = {
-    "ir_measures": (4, (0, 1, 2, 3)),
-    "tot": (4, (0, 2, 1, 3)),
-    "trec_eval": (3, (None, 1, 0, 2)),
-    "rag4reports": (4, (1, 0, 2, 3)),
-    "ranking": (6, (2, 0, 5, 4)),
-}
-FORMATS = (*_COLUMNS, "jsonl")
-_ORDER = {
+ORDER = {  # format -> its columns
     "ir_measures": "run topic measure value",
     "tot": "run measure topic value",
     "trec_eval": "measure topic value",
     "rag4reports": "topic run measure value",
     "ranking": "topic Q0 run rank value measure",
 }
+FORMATS = (*ORDER, "jsonl")
 
 
 class Row(NamedTuple):
@@ -163,7 +155,7 @@ def read_boards(paths: Sequence[Path], form: str) -> Board:
             raise EvaluatorError(
                 f"the leaderboard {first.file} cannot be used",
                 f"{place}: {first.message}",
-                f"write it as {form}: {_ORDER.get(form, 'one object a line')}",
+                f"write it as {form}: {ORDER.get(form, 'one object a line')}",
             )
     if not board.runs:
         raise EvaluatorError("there is no leaderboard", "no file was found", usage=True)
@@ -187,14 +179,15 @@ def _row(line: bytes, number: int, form: str, log: Log) -> Row | None:
         log.add("F005", number, f"the line is not UTF-8: {show(line)}")
         return None
     parts = [p.strip() for p in text.split("\t")] if "\t" in text.strip() else text.split()
-    width, places = _COLUMNS[form]
-    if len(parts) != width:
+    names = ORDER[form].split()
+    if len(parts) != len(names):
         count = "one column" if len(parts) == 1 else f"{len(parts)} columns"
-        log.add("F242", number, f"the line has {count} instead of {_ORDER[form]}")
+        log.add("F242", number, f"the line has {count} instead of {ORDER[form]}")
         return None
-    run, topic, measure, value = ("" if p is None else parts[p] for p in places)
-    if number == 1 and value == "value":
+    columns = {"run": "", **dict(zip(names, parts, strict=True))}
+    if number == 1 and columns["value"] == "value":
         return None  # the header
+    run, topic, measure, value = (columns[name] for name in Row._fields)
     return _checked(run, topic, measure, value, number, form, log)
 
 
@@ -262,25 +255,22 @@ def write_board(board: Board, form: str) -> Iterator[str]:
     ranks = _ranks(board) if form == "ranking" else {}
     for row in board.rows():
         if form == "jsonl":
-            yield json.dumps(
-                {"run_id": row.run, "topic_id": row.topic, "measure": row.measure, "value": row.value},
-                ensure_ascii=False,
-            )
+            yield json.dumps(as_object(*row), ensure_ascii=False)
             continue
         if isinstance(row.value, str) and form != "trec_eval":
             continue
-        width, places = _COLUMNS[form]
-        columns = [""] * width
-        value = row.value if isinstance(row.value, str) else repr(row.value)
-        for place, text in zip(places, (row.run, row.topic, row.measure, value), strict=True):
-            if place is not None:
-                columns[place] = text
-        if form == "ranking":
-            columns[1], columns[3] = "Q0", str(ranks[row.measure, row.topic, row.run])
+        fields = row._asdict() | {"value": row.value if isinstance(row.value, str) else repr(row.value)}
+        fields |= {"Q0": "Q0", "rank": str(ranks.get((row.measure, row.topic, row.run)))}
+        columns = [fields[name] for name in ORDER[form].split()]
         blank = any(not c or len(c.split()) > 1 or c != c.strip() for c in columns)
         if any("\t" in c or "\n" in c or "\r" in c for c in columns):
             raise EvaluatorError("a name holds a tab or a line end", "no format with columns can hold it")
         yield ("\t" if blank or form == "trec_eval" else " ").join(columns)
+
+
+def as_object(run: str, topic: str, measure: str, value: float | str) -> dict[str, float | str]:
+    """A value as an object of the format ``jsonl``."""
+    return {"run_id": run, "topic_id": topic, "measure": measure, "value": value}
 
 
 def _ranks(board: Board) -> dict[tuple[str, str, str], int]:

@@ -81,10 +81,10 @@ def id_of_object(line: bytes, place: str, keys: Sequence[str], wrong: tuple[str,
 BROKEN = object()  # instead of the value of a line that has none
 
 
-def parse_or_report(line: bytes, number: int, log: Log) -> Any:
-    """The JSON value of a line; :data:`BROKEN`, having told ``log`` why, for a line that has none."""
+def parse_or_report(line: bytes, number: int, log: Log, decode: Callable[[str], Any] | None = None) -> Any:
+    """The JSON value of a line; :data:`BROKEN`, having reported to ``log`` why, for a line that has none."""
     try:
-        return parse(line)
+        return parse(line, decode)
     except UnicodeDecodeError:
         log.add("F005", number, f"the line is not UTF-8: {show(line)}")
     except ValueError:
@@ -92,9 +92,9 @@ def parse_or_report(line: bytes, number: int, log: Log) -> Any:
     return BROKEN
 
 
-def parse(line: bytes) -> Any:
+def parse(line: bytes, decode: Callable[[str], Any] | None = None) -> Any:
     """The JSON value of a line. Raises ValueError (also for what is not UTF-8 or nested too deeply)."""
     try:
-        return _decode(line.decode("utf-8").strip())
+        return (decode or _decode)(line.decode("utf-8").strip())
     except RecursionError:
         raise ValueError("nested too deeply") from None

@@ -10,12 +10,14 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.findings import Log, nearest, show
 from evaluator.formats.files import Source
-from evaluator.formats.lines import reporting
+from evaluator.formats.lines import BROKEN, numbered, parse_or_report, reporting
 from schemas.jsonl import Rules as Strictness
 from schemas.jsonl import Twice, decoder, kind_of
 
@@ -95,47 +97,16 @@ class _Predictions:
             self._lines(head, read)
 
     def _lines(self, head: bytes, read: Callable[[int], bytes]) -> None:
-        number, rest, skipping = 0, b"", False
-        piece = head
-        while piece:
-            lines = (rest + piece).split(b"\n")
-            rest = lines.pop()
-            for line in lines:
-                number += 1
-                if skipping:
-                    skipping = False
-                else:
-                    self._line(line, number)
-            if skipping:
-                rest = b""
-            elif len(rest) > MAX_LINE:
-                self._too_long(number + 1)
-                rest, skipping = b"", True
-            piece = read(CHUNK)
-        if rest:
-            number += 1
-            self._line(rest, number)
-        elif skipping:
-            number += 1
-        self.log.lines = number
-
-    def _too_long(self, number: int) -> None:
-        self.objects += 1
-        self.log.add("F117", number, f"it is longer than {MAX_LINE:,} bytes")
-
-    def _line(self, line: bytes, number: int) -> None:
-        if not line.strip():
-            return
-        if len(line) > MAX_LINE:
-            self._too_long(number)
-            return
-        self.objects += 1
-        try:
-            self.one(_decoder.decode(line.decode("utf-8")), number)
-        except UnicodeDecodeError:
-            self.log.add("F005", number, f"the line is not UTF-8: {show(line)}")
-        except (ValueError, RecursionError):
-            self.log.add("F101", number, f"the line is not JSON: {show(line)}")
+        pieces = chain((head,), iter(partial(read, CHUNK), b""))
+        for number, line in numbered(
+            lambda _: next(pieces, b""), self.log, MAX_LINE, too_long="F117", gaps=True
+        ):
+            self.objects += 1
+            if not line:
+                continue  # it was too long
+            data = parse_or_report(line, number, self.log, _decoder.decode)
+            if data is not BROKEN:
+                self.one(data, number)
 
     def _array(self, head: bytes, read: Callable[[int], bytes]) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 
@@ -29,6 +30,7 @@ class Ranked(NamedTuple):
     first: tuple[bytes, ...] = ()
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Rules:
     """What a run is checked against. None switches a check off.
 
@@ -38,26 +40,13 @@ class Rules:
     ``suggest``: name the id that was probably meant (public data only).
     """
 
-    __slots__ = ("documents", "double", "first", "judged", "max_documents", "suggest", "topics")
-
-    def __init__(
-        self,
-        *,
-        topics: frozenset[bytes] | None = None,
-        documents: KnownDocuments | None = None,
-        max_documents: int | None = None,
-        judged: Mapping[bytes, Collection[bytes]] | None = None,
-        first: int = 0,
-        double: bool = False,
-        suggest: bool = False,
-    ) -> None:
-        self.topics = topics
-        self.documents = documents
-        self.max_documents = max_documents
-        self.judged = judged or {}
-        self.first = first
-        self.double = double
-        self.suggest = suggest
+    topics: frozenset[bytes] | None = None
+    documents: KnownDocuments | None = None
+    max_documents: int | None = None
+    judged: Mapping[bytes, Collection[bytes]] = field(default_factory=dict)
+    first: int = 0
+    double: bool = False
+    suggest: bool = False
 
 
 class Scan(NamedTuple):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from math import inf, isnan
 from operator import lt
+from typing import TypeVar
 
 from evaluator.findings import Log, nearest, show
 from evaluator.formats.ranked import Ranked, Rules, trec_rank
 
+V = TypeVar("V")
 RANK = re.compile(rb"[+-]?[0-9]{1,18}")
 
 
@@ -56,28 +58,19 @@ class TopicReader:
             docs, scores, lines = self._by_rank(topic, docs, ranks, scores, lines)
             order = sorted(range(n), key=scores.__getitem__, reverse=True)  # stable: by score, then by rank
             if order != list(range(n)):
-                docs, scores, lines = (
-                    [docs[i] for i in order],
-                    [scores[i] for i in order],
-                    [lines[i] for i in order],
-                )
+                docs, scores, lines = _picked(docs, order), _picked(scores, order), _picked(lines, order)
             index = dict(zip(docs, range(n), strict=True))
         keys = scores if rules.double else array("f", scores).tolist()
         self._ties(docs, scores, keys, lines)
-        judged = rules.judged.get(topic, ())
-        found = {}
-        for doc in judged:
-            i = index.get(doc)
-            if i is not None:
-                found[doc] = trec_rank(i, docs, keys)
-        self.keep(topic, n, found, first)
+        judged = (doc for doc in rules.judged.get(topic, ()) if doc in index)
+        self.keep(topic, n, {doc: trec_rank(index[doc], docs, keys) for doc in judged}, first)
 
     def _first(self, docs: list[bytes], ranks: list[bytes]) -> tuple[bytes, ...]:
         """The first documents by the rank column; equal ranks stay in the order of the file."""
         k = self.rules.first
         if ranks != self._counted(ranks[0], len(ranks)):
             numbers = _rank_numbers(ranks)
-            docs = [docs[i] for i in sorted(range(len(docs)), key=numbers.__getitem__)[:k]]
+            docs = _picked(docs, sorted(range(len(docs)), key=numbers.__getitem__)[:k])
         return tuple(docs[:k])
 
     def keep(
@@ -95,11 +88,7 @@ class TopicReader:
         self.strange = True
         hint = ""
         if self.rules.suggest and self.rules.topics is not None and self.log.wants("F017"):
-            close = nearest(
-                topic[:200].decode("utf-8", "replace"),
-                (t.decode("utf-8", "replace") for t in self.rules.topics),
-            )
-            hint = f" (did you mean {show(close)}?)" if close else ""
+            hint = _hint(topic, (t.decode("utf-8", "replace") for t in self.rules.topics))
         self.log.add("F017", line, f"the dataset has no topic {show(topic)}{hint}", topic)
 
     def _unknown_document(self, topic: bytes, doc: bytes, line: int) -> None:
@@ -109,8 +98,7 @@ class TopicReader:
         if self.rules.suggest and documents is not None and self.log.counts.get("F019", 0) < 5:
             if self._known_ids is None:
                 self._known_ids = [i.decode("utf-8", "replace") for i in islice(documents.ids(), 1_000_000)]
-            close = nearest(doc[:200].decode("utf-8", "replace"), self._known_ids)
-            hint = f" (did you mean {show(close)}?)" if close else ""
+            hint = _hint(doc, self._known_ids)
         self.log.add("F019", line, f"the dataset has no document {show(doc)}{hint}", topic)
 
     def _counted(self, first: bytes, n: int) -> list[bytes] | None:
@@ -127,25 +115,13 @@ class TopicReader:
     ) -> tuple[list[bytes], list[bytes], list[float], Sequence[int]]:
         """Report documents listed twice, and keep the first line of each."""
         first: dict[bytes, int] = {}
-        kept = []
         for i, doc in enumerate(docs):
             before = first.setdefault(doc, i)
-            if before == i:
-                kept.append(i)
-            else:
-                where = f"(first at line {lines[before]})"
-                self.log.add(
-                    "F012",
-                    lines[i],
-                    f"document {show(doc)} is listed twice for topic {show(topic)} {where}",
-                    topic,
-                )
-        return (
-            [docs[i] for i in kept],
-            [ranks[i] for i in kept],
-            [scores[i] for i in kept],
-            [lines[i] for i in kept],
-        )
+            if before != i:
+                what = f"document {show(doc)} is listed twice for topic {show(topic)}"
+                self.log.add("F012", lines[i], f"{what} (first at line {lines[before]})", topic)
+        kept = list(first.values())
+        return _picked(docs, kept), _picked(ranks, kept), _picked(scores, kept), _picked(lines, kept)
 
     def _by_rank(
         self, topic: bytes, docs: list[bytes], ranks: list[bytes], scores: list[float], lines: Sequence[int]
@@ -154,26 +130,17 @@ class TopicReader:
         numbers = _rank_numbers(ranks)
         if not all(map(lt, numbers, numbers[1:])):
             order = sorted(range(len(docs)), key=numbers.__getitem__)
-            docs, scores, lines = (
-                [docs[i] for i in order],
-                [scores[i] for i in order],
-                [lines[i] for i in order],
-            )
-            numbers = [numbers[i] for i in order]
+            docs, scores, lines = _picked(docs, order), _picked(scores, order), _picked(lines, order)
+            numbers = _picked(numbers, order)
             for i in range(1, len(numbers)):
                 if numbers[i] == numbers[i - 1] and numbers[i] < inf:
-                    self.log.add(
-                        "F022", lines[i], f"rank {numbers[i]:g} is given twice in topic {show(topic)}", topic
-                    )
+                    what = f"rank {numbers[i]:g} is given twice in topic {show(topic)}"
+                    self.log.add("F022", lines[i], what, topic)
                     break
         for i in range(1, len(scores)):
             if scores[i] > scores[i - 1]:
-                self.log.add(
-                    "F021",
-                    lines[i],
-                    f"the score {scores[i]:.9g} is greater than {scores[i - 1]:.9g} at the rank before, in topic {show(topic)}",
-                    topic,
-                )
+                what = f"the score {scores[i]:.9g} is greater than {scores[i - 1]:.9g} at the rank before"
+                self.log.add("F021", lines[i], f"{what}, in topic {show(topic)}", topic)
                 break
         return docs, scores, lines
 
@@ -193,6 +160,17 @@ class TopicReader:
             how = "the same score" if exact else "scores that are equal in single precision"
             message = f"documents {show(before)} and {show(doc)} have {how}, so the second goes first"
             self.log.add(code, line, message + "; the same may hold for more documents")
+
+
+def _hint(unknown: bytes, known: Iterable[str]) -> str:
+    """Which id was probably meant; "" if none is near."""
+    close = nearest(unknown[:200].decode("utf-8", "replace"), known)
+    return f" (did you mean {show(close)}?)" if close else ""
+
+
+def _picked(values: Sequence[V], order: Sequence[int]) -> list[V]:
+    """The values at these places."""
+    return [values[i] for i in order]
 
 
 def _rank_numbers(ranks: list[bytes]) -> list[int] | list[float]:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from evaluator.errors import EvaluatorError
+from evaluator.formats.files import Closing
 from schemas.documents import Problem
 from schemas.replies import StoredReply, read_replies
 
 SHOWN_PROBLEMS = 5
 
 
-class Replies:
+class Replies(Closing):
     """Replies in memory and, where a path is given, in a ``replies.jsonl`` that grows as they come.
 
     A path that exists is read first; a line that an interrupted writer left half is cut off. Of two replies with
@@ -72,12 +73,6 @@ class Replies:
         if self._out is not None:
             self._out.close()
             self._out = None
-
-    def __enter__(self) -> Replies:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -23,7 +23,7 @@ from evaluator.argue.formats.lines import BOM, iter_lines, parse, refused
 from evaluator.argue.models import Document
 from evaluator.errors import EvaluatorError
 from evaluator.findings import show
-from evaluator.formats.files import GZIP, Damaged, TooLarge, Unreadable, open_regular
+from evaluator.formats.files import GZIP, Closing, Damaged, TooLarge, Unreadable, open_regular
 from schemas.files import atomic_path, file_sha256
 from schemas.jsonl import kind_of
 
@@ -37,7 +37,7 @@ BATCH = 20_000
 _PAGES = -32_000  # KiB of SQLite's cache while building
 
 
-class Collection:
+class Collection(Closing):
     """The documents of one file. Thread-safe reading is not promised: give every thread one of its own."""
 
     def __init__(self, path: Path, name: str, index: Path) -> None:
@@ -96,12 +96,6 @@ class Collection:
         self._db.close()
         if self._file is not None:
             self._file.close()
-
-    def __enter__(self) -> Collection:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open_collection(

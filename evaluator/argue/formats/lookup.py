@@ -16,7 +16,7 @@ from evaluator.argue.formats.documents import Collection, open_collection
 from evaluator.argue.formats.report import Report
 from evaluator.argue.models import Document
 from evaluator.errors import EvaluatorError
-from evaluator.formats.files import files_in
+from evaluator.formats.files import Closing, files_in
 
 DEFAULT_COLLECTIONS = ("neuclir/1/ru", "neuclir/1/fa", "neuclir/1/zh")
 ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.gzip", ".ndjson", ".ndjson.gz")
@@ -33,7 +33,7 @@ class Source(Protocol):
         ...
 
 
-class Lookup:
+class Lookup(Closing):
     """Documents from several sources in order. Keeps what it found, for as long as it lives, up to ``keep``."""
 
     def __init__(self, sources: Sequence[Source], *, missing: Sequence[str] = (), keep: int = 10_000) -> None:
@@ -76,12 +76,6 @@ class Lookup:
         for source in self.sources:
             if isinstance(source, Collection):
                 source.close()
-
-    def __enter__(self) -> Lookup:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open_lookup(

@@ -27,6 +27,7 @@ from evaluator.argue.models import COMPAT
 from evaluator.argue.scoring.explaining import policy
 from evaluator.argue.scoring.runs import Row, RunScores
 from evaluator.errors import EvaluatorError
+from evaluator.formats.leaderboards import FORMATS, ORDER, as_object
 
 HEADER = "run_id\trequest_id\tmetric\tvalue\n"
 
@@ -49,17 +50,6 @@ def leaderboard_rows(runs: Iterable[RunScores]) -> list[Row]:
     ]
 
 
-# format -> its line; `ranking` and `jsonl` are written by functions of their own
-_LINES = {
-    "ir_measures": "{run} {topic} {measure} {value!r}\n",
-    "tot": "{run} {measure} {topic} {value!r}\n",
-    "trec_eval": "{measure} {topic} {value!r}\n",
-    "rag4reports": "{topic} {run} {measure} {value!r}\n",
-    "ranking": "{topic} Q0 {run} {rank} {value!r} {measure}\n",
-}
-FORMATS = (*_LINES, "jsonl")
-
-
 def _ranked(rows: Sequence[Row]) -> Iterator[tuple[int, Row]]:
     """The rows with their rank, board by board: 1 is the highest value, equal ones are ordered by the run's name."""
     boards: dict[tuple[str, str], list[Row]] = {}
@@ -67,10 +57,6 @@ def _ranked(rows: Sequence[Row]) -> Iterator[tuple[int, Row]]:
         boards.setdefault((r.measure, r.topic), []).append(r)
     for board in boards.values():
         yield from enumerate(sorted(board, key=lambda r: (-r.value, r.run)), 1)
-
-
-def _json_line(r: Row) -> str:
-    return line_of({"run_id": r.run, "topic_id": r.topic, "measure": r.measure, "value": r.value}).decode()
 
 
 def leaderboard(runs: Sequence[RunScores], form: str) -> str:
@@ -85,12 +71,13 @@ def leaderboard(runs: Sequence[RunScores], form: str) -> str:
         )
     rows = leaderboard_rows(runs)
     if form == "jsonl":
-        return "".join(map(_json_line, rows))
-    numbered = _ranked(rows) if form == "ranking" else enumerate(rows)
-    return "".join(
-        _LINES[form].format(**r._asdict() | {"run": _word(r.run), "topic": _word(r.topic)}, rank=rank)
-        for rank, r in numbered
-    )
+        return "".join(line_of(as_object(*r)).decode() for r in rows)
+    lines = []
+    for rank, r in _ranked(rows) if form == "ranking" else enumerate(rows):
+        fields = {"run": _word(r.run), "topic": _word(r.topic), "measure": r.measure, "value": repr(r.value)}
+        fields |= {"Q0": "Q0", "rank": str(rank)}
+        lines.append(" ".join(fields[name] for name in ORDER[form].split()) + "\n")
+    return "".join(lines)
 
 
 def about(runs: Iterable[RunScores], judge: Any = None) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from runner.kinds.debate import presenter as debating
 from runner.kinds.report import presenter as reporting
 from runner.provision.engine import can_install, install
 from runner.views.audience import ORGANISER
+from runner.views.leaderboard.export import export
+from runner.views.leaderboard.table import build
 from runner.views.pages import policy
 from runner.views.redact import redact_run
 from runner.views.show.page import STYLE, page
@@ -227,6 +229,42 @@ def test_it_fits_a_phone_in_light_and_dark(
     title = re.search(r"<title>(.*?)</title>", seen)
     assert title is not None
     for fact in ('"width":500', '"fits":true', '"over":0', f'"ground":"{ground}"'):
+        assert fact in title[1], title[1]
+
+
+BOARD = """
+<script>
+addEventListener("load", () => {
+  const table = document.querySelector("table"), scroll = table.parentElement;
+  const right = cell => Math.round(cell.getBoundingClientRect().right);
+  const whole = scroll.scrollWidth <= scroll.clientWidth, score = right(table.querySelector("td + th + td"));
+  scroll.scrollLeft = 10000;
+  const name = table.querySelector("tbody th").getBoundingClientRect();
+  document.title = JSON.stringify({
+    fits: document.documentElement.scrollWidth <= innerWidth, whole, score: score <= innerWidth,
+    name: name.left >= 0 && name.right <= innerWidth,
+  });
+});
+</script>
+"""
+
+
+@pytest.mark.parametrize(("width", "whole"), [(500, "false"), (1280, "true")])
+def test_a_board_shows_names_and_scores_at_any_width(
+    browser: str, tmp_path: Path, width: int, whole: str
+) -> None:
+    world = World.make(tmp_path)
+    for n, name in enumerate(("first", "second", "a-name-that-is-as-long-as-names-may-be-so")):
+        world.scored("team-with-a-name", name, tag=f"{name}-tag", mean=0.5 + n / 10, topics=50)
+    text = export(build(world.store, records.task(), "main", ORGANISER), "html")
+    meta = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', text)
+    assert meta is not None
+    path = tmp_path / "page.html"
+    path.write_text(text.replace(meta[0], "").replace("</body>", f"{BOARD}</body>"), encoding="utf-8")
+    seen = chromium(browser, tmp_path / "profile", f"--window-size={width},900", "--dump-dom", path.as_uri())
+    title = re.search(r"<title>(.*?)</title>", seen)
+    assert title is not None
+    for fact in ('"fits":true', f'"whole":{whole}', '"score":true', '"name":true'):
         assert fact in title[1], title[1]
 
 

@@ -6,6 +6,8 @@ from runner.views.leaderboard.formats import parts
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.pages import render
 
+STYLE = "runner.views.leaderboard.formats/board.css"
+
 
 def to_html(table: LeaderboardTable) -> str:
     """One self-contained page: no script, nothing fetched from anywhere; readable by screen readers and in print."""
@@ -13,10 +15,12 @@ def to_html(table: LeaderboardTable) -> str:
     brief = all(judge.brief() == judge.line() for judge in table.judges)
     return render(
         "runner.views.leaderboard.formats/board.html",
+        style=STYLE,
         table=table,
         caption=parts.caption(table),
         heads=heads,
         left=parts.LEFT,
+        under=("tag", "kind"),  # stand below the software's name, so that scores are seen on a phone
         rows=rows,
         legend=parts.legend(table),
         judges=[] if brief else [judge.line() for judge in table.judges],

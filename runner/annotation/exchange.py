@@ -107,20 +107,15 @@ def import_files(
             rows += files.read_own(path) if form == "own" else _answers(config, task, dataset, path, key)
     result: dict[str, Any] = {}
     if rows:
-        merged = files.merge(files.labels_file(task, dataset), rows)
-        files.note(store, task, dataset, merged.path, len(rows))
-        result = {
-            "file": str(merged.path),
-            "new": merged.new,
-            "replaced": merged.replaced,
-            "labels": merged.labels,
-        }
+        labels = files.labels_file(task, dataset)
+        result = {"file": str(labels), **files.merge(labels, rows)}
+        files.note(store, task, dataset, labels, len(rows))
     if scores:
         target = dataset.truths / "judgments" / f"{judge}.jsonl"
         files.write_rows(target, scores)
         files.note(store, task, dataset, target, len(scores))
         result |= {"judgments": str(target), "judged": len(scores)}
-    return {**result, "agreement": files.agreement(merged.path)} if rows else result
+    return {**result, "agreement": files.agreement(labels)} if rows else result
 
 
 def _form(path: Path) -> str:

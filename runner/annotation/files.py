@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +28,6 @@ def labels_file(task: Task, dataset: Dataset) -> Path:
     return dataset.truths / "labels" / "labels.jsonl"
 
 
-@dataclass(frozen=True)
-class Merged:
-    """What an import did to a file of labels: how many are new, replaced, and there now."""
-
-    path: Path
-    new: int
-    replaced: int
-    labels: int
-
-
 def read_own(path: Path) -> list[dict[str, Any]]:
     """Labels in our form, each checked against its schema. Raises E402 with every line that is none."""
     rows: list[dict[str, Any]] = []
@@ -53,10 +42,10 @@ def read_own(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def merge(path: Path, rows: Iterable[Mapping[str, Any]]) -> Merged:
+def merge(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Put labels into a file of them; a newer label of the same annotator about the same answer replaces the old one.
 
-    Raises E402 when the file is there and not in our form.
+    Returns how many are ``new``, ``replaced``, and there now (``labels``). Raises E402 when the file is there and not in our form.
     """
 
     def key(row: Mapping[str, Any]) -> tuple[str, int, int, str]:
@@ -77,7 +66,7 @@ def merge(path: Path, rows: Iterable[Mapping[str, Any]]) -> Merged:
         replaced += old is not None and old != row
         known[key(row)] = dict(row)
     write_rows(path, [known[k] for k in sorted(known)])
-    return Merged(path, len(known) - before, replaced, len(known))
+    return {"new": len(known) - before, "replaced": replaced, "labels": len(known)}
 
 
 def note(store: Store, task: Task, dataset: Dataset, path: Path, count: int) -> None:

@@ -170,9 +170,8 @@ class BuildSpec:
     timeout: float = 1800.0
 
 
-Fill = Callable[
-    [], Sequence[tuple[PurePosixPath, Path]]
-]  # the files of a data volume: (path in it, file here)
+# The files of a data volume: (path in it, file here).
+Fill = Callable[[], Sequence[tuple[PurePosixPath, Path]]]
 
 
 class Probe(Protocol):

@@ -116,11 +116,7 @@ class FakeEngine:
                 code="E302",
             )
         for limit in limits:
-            if (
-                limit.gpus > self._info.gpus
-                or limit.memory > self._info.memory
-                or limit.cpus > self._info.cpus
-            ):
+            if any(getattr(limit, what) > getattr(self._info, what) for what in ("gpus", "memory", "cpus")):
                 raise PlatformError("this machine cannot give what the task asks for", code="E305")
 
     def try_eviction(self) -> float:

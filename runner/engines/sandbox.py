@@ -32,9 +32,8 @@ DISK_CALLS = ("fdatasync", "fsync", "sync", "sync_file_range", "syncfs")
 INTERNET = (2, 10)  # address families: IPv4, IPv6
 SIGNALS = 4096  # that wait at a time, of all processes of a user
 SOCKETS_LEAST, SOCKETS_MOST = 4 * MIB, 256 * MIB
-VOLUME_COVER = (
-    16 * MIB
-)  # what an image's own VOLUME path may hold: in memory, instead of on the disk without a limit
+# What an image's own VOLUME path may hold: in memory, instead of on the disk without a limit.
+VOLUME_COVER = 16 * MIB
 SECCOMP_MACHINES = ("x86_64", "amd64")  # the profile names x86-64 calls; elsewhere the engine's default holds
 
 # What engines make read-only in every container, but for /proc/sys/vm. Folders that a kernel does not have are passed over.
@@ -146,7 +145,6 @@ def keeper_options(
     *,
     labels: Mapping[str, str] | None = None,
     own_profile: bool = True,
-    writable_root: bool = False,
 ) -> dict[str, Any]:
     """The options of our own container that keeps session volumes alive (or, unstarted, fills a data volume).
 
@@ -156,7 +154,7 @@ def keeper_options(
     limits = Limits(memory=64 * MIB, pids=16, tmp=MIB, shm=MIB, log=64 * 1024)
     host = _walls(limits, own_profile, "")
     host |= {
-        "ReadonlyRootfs": not writable_root,
+        "ReadonlyRootfs": True,
         "Mounts": [_mount(m) for m in mounts],
         "Tmpfs": _covers(image.volumes, [m.target for m in mounts]),
     }
@@ -231,9 +229,8 @@ def _container(
     user = "0:0" if spec.exceptions.root else f"{uid}:{uid}"
     env = {"HOME": "/tmp"}  # noqa: S108
     if not limits.gpus:
-        env["NVIDIA_VISIBLE_DEVICES"] = (
-            "void"  # an image may ask a GPU runtime for devices through this variable
-        )
+        # An image may ask a GPU runtime for devices through this variable.
+        env["NVIDIA_VISIBLE_DEVICES"] = "void"
     env |= dict(spec.env)
     command = list(spec.command) if spec.command else None
     workdir = spec.workdir or spec.image.workdir or "/"
@@ -337,16 +334,11 @@ def _covers(volumes: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
 
 def _granted(path: str, targets: Iterable[str]) -> str:
     pure = PurePosixPath(path)
-    plain = (
-        path.startswith("/") and not path.startswith("//") and ".." not in pure.parts and len(pure.parts) > 1
-    )
+    plain = path.startswith("/") and not path.startswith("//") and ".." not in pure.parts
     # The engine splits its options at these characters.
-    plain = plain and not any(c in path for c in ",:\0\n")
-    if plain:
-        for other in map(PurePosixPath, (*PROTECTED, *targets)):
-            if pure == other or pure in other.parents or other in pure.parents:
-                plain = False
-    if not plain:
+    plain = plain and len(pure.parts) > 1 and not any(c in path for c in ",:\0\n")
+    apart = (PurePosixPath(other) for other in (*PROTECTED, *targets))
+    if not plain or any(pure.is_relative_to(other) or other.is_relative_to(pure) for other in apart):
         raise RunnerError(
             "E402",
             f"the path {path[:200]!r} cannot be made writable",

@@ -14,9 +14,7 @@ from typing import Protocol
 
 from runner.engines.tarstream import BLOCK, CHUNK
 
-MAX_EXTENDED = (
-    1 << 20
-)  # bytes of one extended header; Go's reader, which the engine uses, draws the same line
+MAX_EXTENDED = 1 << 20  # bytes of one extended header; Go's reader, which the engine uses, has the same bound
 MAX_CHAIN = 16  # extended headers before one entry
 
 _NO_CONTENT = b"123456"  # links, devices, directories, pipes: their size says nothing

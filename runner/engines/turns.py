@@ -23,9 +23,7 @@ from runner.model.config import EngineFor
 from runner.model.errors import PlatformError
 from runner.model.task import Visibility
 
-TURN = (
-    "proctor.turn"  # the label that says on data of which visibility something runs, where the rules are kept
-)
+TURN = "proctor.turn"  # the label that says on data of which visibility something runs
 POLL = 0.25  # seconds between looks at who else is there
 
 

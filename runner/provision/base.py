@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -34,6 +35,7 @@ _PYTHON = "3.11"  # of both base images; the wheels carried in are made for it
 _SILENCE = 20.0  # seconds without a word from the registry until we go on without it
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _ROOM = 2 * 1024**3  # bytes free in memory that make it the faster place to assemble a root file system
+_NO_NAME = re.compile(r"-(?!-hash=)|.*(?:[/@\ufffd]|\$\{)")  # options, addresses, paths, variables, not ASCII
 _GLIBC = range(36, 4, -1)  # 2.36 is bookworm's; wheels name the oldest that they need
 
 
@@ -125,16 +127,7 @@ def _named(requirements: Path) -> list[str]:
     text = requirements.read_bytes().decode("ascii", "replace").replace("\\\n", " ")
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split("#", 1)[0].split()
-        bad = next(
-            (
-                w
-                for w in words
-                if (w.startswith("-") and not w.startswith("--hash="))
-                or any(mark in w for mark in ("/", "@", "${", "\ufffd"))
-            ),
-            None,
-        )
-        if bad is not None:
+        if any(map(_NO_NAME.match, words)):
             raise RunnerError(
                 "E203",
                 "requirements.txt holds more than names of packages",
@@ -203,9 +196,8 @@ def _make_local(engine: Images, say: Callable[[str], None]) -> None:
             'rm -f "$1"/usr/lib/python3*/EXTERNALLY-MANAGED; ln -sf python3 "$1"/usr/bin/python',
             'rm -rf "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/*',
         ]
-        if (
-            _CERTIFICATES.is_file()
-        ):  # a machine behind a company's proxy knows certificates that Debian does not
+        # A machine behind a company's proxy knows certificates that Debian does not.
+        if _CERTIFICATES.is_file():
             hooks.append(f"upload {_CERTIFICATES} {_CERTIFICATES}")
         command = ["mmdebstrap", "--quiet", "--variant=apt"]
         command.append(f"--include={','.join(_INCLUDED)}")
@@ -243,12 +235,7 @@ def _download(requirements: Path, into: Path, architecture: str, require_hashes:
     into.parent.mkdir(parents=True, exist_ok=True)
     command = [
         sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-input",
+        *["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"],
     ]
     command += ["--only-binary", ":all:", "--implementation", "cp", "--python-version", _PYTHON]
     command += ["--abi", f"cp{_PYTHON.replace('.', '')}", "--abi", "abi3", "--abi", "none"]

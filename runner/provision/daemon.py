@@ -28,11 +28,7 @@ _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _LINKS = Path("/sys/class/net")
 OTHERS_LINK = "docker0"  # a daemon with "--bridge none" deletes this link, also when it is another daemon's
-_ADD_BRIDGE, _DELETE_BRIDGE, _SET_FLAGS = (
-    0x89A0,
-    0x89A1,
-    0x8914,
-)  # Linux: SIOCBRADDBR, SIOCBRDELBR, SIOCSIFFLAGS
+_ADD_BRIDGE, _DELETE_BRIDGE, _SET_FLAGS = 0x89A0, 0x89A1, 0x8914  # SIOCBRADDBR, SIOCBRDELBR, SIOCSIFFLAGS
 _DETACH = 2  # Linux: MNT_DETACH
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -56,13 +56,13 @@ def engine_host(config: Config) -> str:
     """The engine's address for this invocation. Raises E301 when there is none."""
     host = docker_host(config)
     if host is None:
-        raise PlatformError(
-            "no container engine answers",
-            why="None has been set up yet.",
-            fix="run `make setup`",
-            code="E301",
-        )
+        raise _no_engine("None has been set up yet.", "run `make setup`")
     return host
+
+
+def _no_engine(why: str, fix: str) -> PlatformError:
+    """E301: nothing answers."""
+    return PlatformError("no container engine answers", why=why, fix=fix, code="E301")
 
 
 def open_engine(config: Config, tell: Callable[[str], None] = lambda _: None) -> Engine:
@@ -81,11 +81,9 @@ def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
     host = docker_host(config)
     if host is not None:
         if not answers(host, timeout=10.0):
-            raise PlatformError(
-                "no container engine answers",
-                why=f"{host} was chosen by DOCKER_HOST or the docker client's context, and does not answer.",
-                fix="start that engine, or unset DOCKER_HOST (docker context use default) to use another one",
-                code="E301",
+            raise _no_engine(
+                f"{host} was chosen by DOCKER_HOST or the docker client's context, and does not answer.",
+                "start that engine, or unset DOCKER_HOST (docker context use default) to use another one",
             )
         return host
     found = obstacle(
@@ -95,7 +93,7 @@ def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
         cgroups=any(Path("/sys/fs/cgroup", name).exists() for name in ("cgroup.controllers", "memory")),
     )
     if found is not None:
-        raise PlatformError("no container engine answers", why=found[0], fix=found[1], code="E301")
+        raise _no_engine(*found)
     own = daemon.OwnEngine(config.home)
     with daemon.locked(own):
         if answers(own.host):  # somebody else was faster

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from runner.model.container import ImageRef
 
 _STAGE = re.compile(r"^FROM (\S+) AS (\S+)$", re.MULTILINE)
-_STAGE_HEAD = re.compile(
-    r"^((?:(?:#.*)?\n)*FROM .*\n)", re.MULTILINE
-)  # with the comments above, which are about it
+# With the comments above, which are about it.
+_STAGE_HEAD = re.compile(r"^((?:(?:#.*)?\n)*FROM .*\n)", re.MULTILINE)
 _COPIED = re.compile(r"^COPY --from=(\S+)", re.MULTILINE)
 PROJECT = Path(__file__).resolve().parents[2]  # our images hold our sources, whatever RUNNER_ROOT says
 LABEL = "proctor.source"
@@ -164,12 +163,8 @@ def _files(image: OwnImage, root: Path) -> Iterator[Path]:
     yield root / "Dockerfile"
     for folder in image.sources:
         for path in sorted((root / folder).rglob("*")):
-            if (
-                path.is_file()
-                and not path.is_symlink()
-                and "__pycache__" not in path.parts
-                and path.suffix != ".pyc"
-            ):
+            compiled = "__pycache__" in path.parts or path.suffix == ".pyc"
+            if path.is_file() and not path.is_symlink() and not compiled:
                 yield path
 
 

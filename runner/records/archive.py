@@ -153,17 +153,15 @@ class RunArchive:
         """
         _check_names(task, run_id)
         with self._staging.lock():
-            if any(
-                staged.run_id == run_id and self._staging.is_live(staged) for staged in self._staging.all()
-            ):
+            if any(one.run_id == run_id and self._staging.is_live(one.name) for one in self._staging.all()):
                 raise PlatformError(
                     f"{run_id} is being run already",
                     why="Another process is at work on this run.",
                     fix="wait for it, or stop it with runner cancel",
                     code="E306",
                 )
-            numbers = _numbers(self.root / task / run_id / "attempts")
-            return self._staging.make("a", task, run_id, (max(numbers) if numbers else 0) + 1)
+            last = max(_numbers(self.root / task / run_id / "attempts"), default=0)
+            return self._staging.make("a", task, run_id, last + 1)
 
     def seal(self, staging: Staging, run_json: Mapping[str, Any]) -> Attempt:
         """Write ``run.json`` and ``manifest.json``, sync everything, and move the attempt to its place.
@@ -261,7 +259,7 @@ class RunArchive:
             return {}
         with self._staging.lock():
             staged = self._staging.all("a")
-            return {one.run_id: one.number for one in staged if self._staging.is_live(one)}
+            return {one.run_id: one.number for one in staged if self._staging.is_live(one.name)}
 
     def sealed(self) -> Iterator[Attempt | Evaluation]:
         """Every sealed attempt, each followed by its evaluations: oldest first of each run, runs sorted."""

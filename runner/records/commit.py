@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from runner.model.config import Config
 from runner.model.errors import PlatformError
@@ -17,12 +16,12 @@ COORDINATOR = "runner"
 
 def commit(store: Store, sealed: Attempt | Evaluation) -> None:
     """Record a sealed attempt or evaluation: event first, then the store. Once for each, ever."""
-    data: dict[str, Any] = {"task": sealed.task, "run": sealed.run_id, "manifest": sealed.manifest_digest()}
-    if isinstance(sealed, Attempt):
-        store.commit("attempt-committed", {**data, "attempt": sealed.number}, actor=COORDINATOR)
+    task, run, attempt, evaluation = sealed.key
+    data = {"task": task, "run": run, "attempt": attempt, "manifest": sealed.manifest_digest()}
+    if evaluation is None:
+        store.commit("attempt-committed", data, actor=COORDINATOR)
     else:
-        more = {"attempt": sealed.attempt, "evaluation": sealed.number}
-        store.commit("evaluation-committed", {**data, **more}, actor=COORDINATOR)
+        store.commit("evaluation-committed", {**data, "evaluation": evaluation}, actor=COORDINATOR)
 
 
 def commit_orphans(store: Store) -> int:

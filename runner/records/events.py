@@ -58,15 +58,7 @@ class Event:
 
     def as_dict(self) -> dict[str, Any]:
         """The event as it is written, key by key."""
-        return {
-            "seq": self.seq,
-            "time": self.time,
-            "type": self.type,
-            "actor": self.actor,
-            "data": dict(self.data),
-            "prev": self.prev,
-            "hash": self.hash,
-        }
+        return {**vars(self), "data": dict(self.data)}
 
 
 @dataclass(frozen=True)
@@ -181,26 +173,17 @@ class EventLog:
 
         An incomplete last line is not an event (yet). Raises E307 at the first line that does not fit.
         """
-        if not self.path.exists():
-            if position.seq:
-                raise self._damaged(None, "it is shorter than it was")
-            return
-        with self.path.open("rb") as stream:
-            if stream.seek(0, os.SEEK_END) < position.offset:
-                raise self._damaged(None, "it is shorter than it was")
-            stream.seek(position.offset)
-            number = position.seq
-            while line := stream.readline(MAX_LINE + 1):
-                number += 1
-                if not line.endswith(b"\n"):
-                    if len(line) > MAX_LINE:
-                        raise self._damaged(number, "is longer than any event")
-                    return
-                event = self._parse(line, number)
-                if event.seq != number or event.prev != position.hash:
-                    raise self._damaged(number, "does not follow the event before it")
-                position = Position(event.seq, event.hash, position.offset + len(line))
-                yield event, position
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if size < position.offset:
+            raise self._damaged(None, "it is shorter than it was")
+        for number, line in enumerate(self._lines(position.offset), position.seq + 1):
+            if not line.endswith(b"\n"):
+                raise self._damaged(number, "is longer than any event")
+            event = self._parse(line, number)
+            if event.seq != number or event.prev != position.hash:
+                raise self._damaged(number, "does not follow the event before it")
+            position = Position(event.seq, event.hash, position.offset + len(line))
+            yield event, position
 
     def verify(self) -> list[Problem]:
         """Walk the whole chain; returns what is wrong (at most the first break, nothing can be said behind it)."""
@@ -235,11 +218,13 @@ class EventLog:
             events.append(event)
         return events, problems
 
-    def _lines(self) -> Iterator[bytes]:
-        """The whole lines of the log; what a crash left behind the last newline is none."""
+    def _lines(self, start: int = 0) -> Iterator[bytes]:
+        """The whole lines of the log from a byte on, or as much of one as no event has; what a crash left behind the last
+        newline is none."""
         if not self.path.exists():
             return
         with self.path.open("rb") as stream:
+            stream.seek(start)
             while line := stream.readline(MAX_LINE + 1):
                 if line.endswith(b"\n") or len(line) > MAX_LINE:
                     yield line
@@ -279,10 +264,10 @@ class EventLog:
         return Event(**data)
 
     def _damaged(self, line: int | None, what: str) -> PlatformError:
-        place = f"{self.path}:{line}" if line is not None else str(self.path)
+        place = f"{self.path}:{'' if line is None else line}"
         return PlatformError(
             "the event log was changed or damaged",
-            why=f"{place} {what}." if line is not None else f"{place}: {what}.",
+            why=f"{place} {what}.",
             fix="restore events.jsonl from a backup; the database can then be rebuilt with runner store rebuild",
             code="E307",
         )

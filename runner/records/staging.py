@@ -82,11 +82,8 @@ class StagingFolders:
         known = [Staged(s, t, run, int(n), x) for s, t, run, n, x in parts if n.isdecimal()]
         return [staged for staged in known if sort in (None, staged.sort)]
 
-    def is_live(self, staged: Staged) -> bool:
+    def is_live(self, name: str) -> bool:
         """Whether the process that began this folder still holds its lock (the kernel frees it at any death)."""
-        return self._is_held(staged.name)
-
-    def _is_held(self, name: str) -> bool:
         from filelock import FileLock, Timeout
 
         probe = FileLock(self.tmp / f"{name}.lock", timeout=0)
@@ -116,10 +113,10 @@ class StagingFolders:
             return swept
         with self.lock():
             for staged in self.all():
-                if not self.is_live(staged):
+                if not self.is_live(staged.name):
                     swept.append(staged.run_id)
                     self.remove(staged.name)
             for lock in self.tmp.glob("*.lock"):
-                if not (self.tmp / lock.stem).exists() and not self._is_held(lock.stem):
+                if not (self.tmp / lock.stem).exists() and not self.is_live(lock.stem):
                     lock.unlink(missing_ok=True)
         return swept

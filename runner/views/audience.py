@@ -116,33 +116,28 @@ def scores_open(dataset: Dataset, published: bool) -> bool:
 
 # --- details ------------------------------------------------------------------------------------------------------
 
-_NOTHING: frozenset[str] = frozenset()
+_WORDS_ONLY = (
+    *("unchecked-double", "unchecked-findings", "own-times", "turns-unanswered", "index-unnoted"),
+    *(
+        "people-judged",
+        "judges-judged",
+        "refused-as-no",
+        "reports-cut",
+        "reports-missing",
+        "reports-left-out",
+    ),
+    *("judge-untested", "replies-unreadable", "refused-default", "word-counts", "embeddings"),
+    *("majority", "strict-majority"),
+)
 # What those see of a detail who may not see free text: the words of these kinds with these of their fields, "…" in place of
 # the others. Of every kind that is not here they see nothing. A field may stand here when neither a software nor a judge
 # chooses it: it comes from the task's definition or data.
 OPEN_FIELDS: Mapping[str, frozenset[str]] = {
     "nothing-judged": frozenset({"message"}),  # fixed words, and the name of a file of the truths
     "no-subtopics": frozenset({"measure", "truths"}),
-    "unchecked-double": _NOTHING,
-    "unchecked-findings": _NOTHING,
     "same-value": frozenset({"names"}),
-    "own-times": _NOTHING,
-    "turns-unanswered": _NOTHING,
-    "index-unnoted": _NOTHING,
-    "people-judged": _NOTHING,
-    "judges-judged": _NOTHING,
-    "refused-as-no": _NOTHING,
     "report-rules": frozenset({"rules", "credit"}),
-    "reports-cut": _NOTHING,
-    "reports-missing": _NOTHING,
-    "reports-left-out": _NOTHING,
-    "judge-untested": _NOTHING,
-    "replies-unreadable": _NOTHING,
-    "refused-default": _NOTHING,
-    "word-counts": _NOTHING,
-    "embeddings": _NOTHING,
-    "majority": _NOTHING,
-    "strict-majority": _NOTHING,
+    **dict.fromkeys(_WORDS_ONLY, frozenset()),
 }
 
 

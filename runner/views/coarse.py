@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from runner.model.run import FindingCount, Run
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
-Steps = Sequence[
-    tuple[float, str]
-]  # ends of all steps but the last, with what they are called; the last one has no end
+# The end of each step, with what the step is called.
+Steps = Sequence[tuple[float, str]]
 _NO_END = float("inf")
 TIME: Steps = (
     *((60.0, "under 1 min"), (600.0, "under 10 min"), (3600.0, "under 1 h")),
@@ -34,11 +33,8 @@ FEW = 10  # findings of one code; more are many
 AMOUNTS = ("few", "many")
 SEVERITIES = ("error", "defect", "warning")
 UNNAMED = "finding"  # what an evaluator that is not ours found: its codes are words of its own
-SETTLED = (
-    "scored",
-    "invalid",
-    "failed",
-)  # outcomes of which steps are shown: the software brought them about
+# Outcomes of which steps are shown: the software brought them about.
+SETTLED = ("scored", "invalid", "failed")
 
 
 def step(value: float | None, steps: Steps) -> str:

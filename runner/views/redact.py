@@ -134,27 +134,20 @@ def _row(run: Run, may: Permissions) -> dict[str, Any]:
     return {
         "run": run.id,
         "submission": s.id,
-        "task": s.task,
-        "team": s.team,
-        "software": s.software,
+        **_fields(s, "task", "team", "software"),
         "tag": escape(s.tag, 80),
-        "method": s.method,
-        "how": s.how,
-        "dataset": run.dataset,
-        "scenario": run.scenario,
+        **_fields(s, "method", "how"),
+        **_fields(run, "dataset", "scenario"),
         "registered": s.registered,
         "attempts": run.attempts if may.free_text else None,
         "started": run.started if may.free_text else coarse.day(run.first_started),
         "finished": run.finished if may.free_text else None,
         "outcome": {
-            "name": outcome.name,
-            "says": outcome.says,
+            **_fields(outcome, "name", "says"),
             "reason": escape(outcome.reason) if may.free_text or may.platform else "",
             "blame": outcome.blame,
             "next": (may.free_text and outcome.with_log) or outcome.next,
-            "ranked": outcome.ranked,
-            "costs_quota": outcome.costs_quota,
-            "verdict": outcome.verdict,
+            **_fields(outcome, "ranked", "costs_quota", "verdict"),
         },
         "stale": list(run.stale),
         "resources": {
@@ -163,6 +156,11 @@ def _row(run: Run, may: Permissions) -> dict[str, Any]:
         },
         "steps": None if may.free_text else coarse.steps_of(run),
     }
+
+
+def _fields(of: object, *names: str) -> dict[str, Any]:
+    """Fields of an object by name, in this order."""
+    return {name: getattr(of, name) for name in names}
 
 
 def _exact(found: RunDetail) -> dict[str, Any]:
@@ -247,10 +245,8 @@ def _output(record: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     return {
         "file": _escaped(output.get("file")),
-        "files": _escaped(output.get("files") or []),
-        "refused": _escaped(output.get("refused") or []),
-        "bytes": output.get("bytes"),
-        "full": output.get("full"),
+        **{name: _escaped(output.get(name) or []) for name in ("files", "refused")},
+        **{name: output.get(name) for name in ("bytes", "full")},
     }
 
 
@@ -264,9 +260,7 @@ def _evaluation_row(found: RunDetail) -> Mapping[str, Any]:
 def _scores(found: RunDetail) -> dict[str, Any]:
     return {
         name: {
-            "value": m.value,
-            "topics": m.topics,
-            "covered": m.covered,
+            **_fields(m, "value", "topics", "covered"),
             "measure": m.measure or None,
             "interval": None if m.low is None else [m.low, m.high],
         }
@@ -324,5 +318,5 @@ def details(found: RunDetail, audience: Audience, dataset: Dataset) -> Iterator[
     """
     if not permissions_for(audience, found.run.submission.team, dataset, found.published).content:
         raise not_for(audience, "what the scores on a blinded dataset are made of")
-    path = None if found.evaluation is None else found.evaluation.path / "details.jsonl"
-    return map(_escaped, read_lines(path)) if path is not None and path.is_file() else iter(())
+    evaluation = found.evaluation
+    return iter(()) if evaluation is None else map(_escaped, read_lines(evaluation.path / "details.jsonl"))

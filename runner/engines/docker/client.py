@@ -101,10 +101,9 @@ class Clients:
     def labelled(self, **labels: str | None) -> Iterator[dict[str, str]]:
         """The labels of every container, then every volume, that has these (see :func:`labels_filter`)."""
         with self.calling("looking at what is labelled as ours") as api:
-            found = api.containers(all=True, filters=labels_filter(**labels))
-            volumes = api.volumes(filters=labels_filter(**labels)).get("Volumes") or []
-        for one in (*found, *volumes):
-            yield one.get("Labels") or {}
+            containers = api.containers(all=True, filters=labels_filter(**labels))
+        yield from (container.get("Labels") or {} for container in containers)
+        yield from self.volumes(**labels).values()
 
     def volumes(self, **labels: str | None) -> dict[str, dict[str, str]]:
         """The labels of every volume that has these, by its name."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from runner.engines import sandbox
 from runner.engines.base import ContainerSpec
@@ -106,8 +106,11 @@ class DockerHandle:
 
     def alive(self) -> bool:
         """Whether the container runs now."""
+        return bool(self._state()["Running"])
+
+    def _state(self) -> dict[str, Any]:
         with self._clients.calling("looking at a container") as api:
-            return bool(api.inspect_container(self.id)["State"]["Running"])
+            return dict(api.inspect_container(self.id)["State"])
 
     def _watch(self, deadline: float, cancelled: Callable[[], bool] | None) -> Killed | None:
         away_since: float | None = None
@@ -116,7 +119,7 @@ class DockerHandle:
             if cancelled is not None and cancelled():
                 return "cancel" if self._kill() else None
             if left <= 0:
-                self._paused = self._is_paused()
+                self._paused = bool(self._state().get("Paused"))
                 return "time" if self._kill() else None
             try:
                 if self._ended(min(POLL, left)):
@@ -134,10 +137,6 @@ class DockerHandle:
                     raise
                 time.sleep(POLL)
             self._poll()
-
-    def _is_paused(self) -> bool:
-        with self._clients.calling("looking at a container") as api:
-            return bool(api.inspect_container(self.id)["State"].get("Paused"))
 
     def _poll(self) -> None:
         self.meter.poll()

@@ -249,9 +249,8 @@ class Archive:
             self._unpacked += entry.unpacked + tarstream.BLOCK
             if self._unpacked > self._max or count > MAX_LAYER_ENTRIES:
                 raise refuse(f"Its layers unpack to more than the {self._max} bytes that are allowed.")
-        while reader.read(
-            CHUNK
-        ):  # the engine keeps what follows the end of the tar, so it has to be within the cap
+        # The engine keeps what follows the end of the tar, so it has to be within the cap.
+        while reader.read(CHUNK):
             pass
         return f"sha256:{source.hash.hexdigest()}"
 

@@ -61,9 +61,8 @@ class DockerImages(DockerFacts):
         name, _, digest = image.partition("@")
         repository, tag = (name, digest) if digest else _split_tag(name)
 
-        def said(
-            api: Any,
-        ) -> Iterator[dict[str, Any]]:  # asks when it is read: the first answer may not come either
+        # It asks when it is read: the first answer may not come either.
+        def said(api: Any) -> Iterator[dict[str, Any]]:
             yield from api.pull(repository, tag=tag, stream=True, decode=True)
 
         try:

@@ -133,9 +133,7 @@ class GroupMeter(Meter):
         _remove(self._directories())
 
     def _directories(self) -> list[Path]:
-        if self.version == "2":
-            return [self._root / self._relative]
-        return [d / self._relative for d in self._root.iterdir() if d.is_dir() and not d.is_symlink()]
+        return [root / self._relative for root in _roots(self.version, self._root)]
 
     def _read(self) -> tuple[int | None, float | None]:
         if self.version == "2":
@@ -196,16 +194,17 @@ class StatsMeter(Meter):
 
 def clean_up(info: dict[str, Any]) -> None:
     """Remove groups that dead processes of this machine left behind."""
-    version = str(info.get("CgroupVersion", "1"))
-    roots = (
-        [CGROUPS] if version == "2" else [d for d in CGROUPS.iterdir() if d.is_dir() and not d.is_symlink()]
-    )
     host, boot, _, _ = me().split("|")
-    for root in roots:
+    for root in _roots(str(info.get("CgroupVersion", "1")), CGROUPS):
         for child in (root / PARENT).glob("*x*"):
             pid = child.name.partition("x")[0]
             if pid.isdigit() and not alive(f"{host}|{boot}|{pid}|"):
                 _remove([child])
+
+
+def _roots(version: str, root: Path) -> list[Path]:
+    """Where control groups are: in one tree in version 2, in one for each controller in version 1."""
+    return [root] if version == "2" else [d for d in root.iterdir() if d.is_dir() and not d.is_symlink()]
 
 
 def _remove(directories: Iterable[Path]) -> None:

@@ -7,6 +7,7 @@ import re
 import secrets
 from collections.abc import Iterable
 from contextlib import closing, suppress
+from importlib.metadata import version
 from pathlib import Path
 
 from runner.engines import moving, sandbox, tarstream
@@ -37,7 +38,11 @@ class DockerVolumes(DockerImages):
     def keeper(self) -> ImageRef:
         """The image of our own helper containers, which needs ``sleep`` and ``stat``. Raises E304."""
         if self._keeper is None:
-            ours = (self.keeper_image,) if self.keeper_image else (f"proctor/evaluator:{_version()}", *BASES)
+            ours = (
+                (self.keeper_image,)
+                if self.keeper_image
+                else (f"proctor/evaluator:{version('proctor-ir')}", *BASES)
+            )
             for name in ours:
                 with suppress(RunnerError):
                     self._keeper = self.resolve(name)
@@ -141,9 +146,3 @@ class DockerVolumes(DockerImages):
 
 def _marker(digest: str) -> str:
     return f"proctor-ready-{digest[:32]}-{hashlib.sha256(digest.encode()).hexdigest()[:8]}"
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("proctor-ir")

@@ -119,6 +119,7 @@ def _cancelled(connection: Connection, event: Event, _: RunArchive) -> None:
 
 
 _PLACE = ("task", "dataset", "scenario")
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, IntegrityError, PlatformError)
 
 
 def _ensure_run(connection: Connection, run: str, row: dict[str, Any]) -> None:
@@ -175,15 +176,7 @@ def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> No
             with connection.begin_nested():
                 insert_evaluated(connection, event, evaluation, record)
             return
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            OverflowError,
-            IntegrityError,
-            PlatformError,
-        ) as error:
+        except _UNREADABLE as error:
             # Checked before it was committed; a result that still cannot be read is the evaluator's error,
             # never a reason for the store to stand still.
             why = f"the evaluator's result cannot be read ({type(error).__name__})"

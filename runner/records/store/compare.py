@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,38 +34,39 @@ def compare(
     ``later`` are the events that the database has not taken yet: whether they can be applied is tried as well, since the
     next command will have to.
     """
-    from runner.records.store.connect import Store
     from runner.records.store.database import database_url, make_engine
     from runner.records.store.tables import metadata
 
-    fresh = Store(make_engine(f"sqlite:///{folder / 'fresh.sqlite'}"), EventLog(config.events), archive)
     theirs = make_engine(database_url(config))
-    metadata.create_all(fresh.engine)
     try:
-        skipped, problems = _fill(fresh, events)
-        with fresh.read() as wanted, theirs.connect() as there, there.begin():
-            for table in metadata.sorted_tables:
-                if table.name != "meta":
-                    problems += _differences(table, _rows(wanted, table), _rows(there, table), skipped)
-        problems += _fill(fresh, later)[1]
+        with _fresh(config, folder, archive) as fresh:
+            skipped, problems = _fill(fresh, events)
+            with fresh.read() as wanted, theirs.connect() as there, there.begin():
+                for table in metadata.sorted_tables:
+                    if table.name != "meta":
+                        problems += _differences(table, _rows(wanted, table), _rows(there, table), skipped)
+            return problems + _fill(fresh, later)[1]
     finally:
-        fresh.close()
         theirs.dispose()
-    return problems
 
 
 def try_events(config: Config, folder: Path, events: Iterable[Event], archive: RunArchive) -> list[Problem]:
     """Which of ``events`` cannot be applied to an empty store, where there is no database to compare with."""
+    with _fresh(config, folder, archive) as fresh:
+        return _fill(fresh, events)[1]
+
+
+@contextmanager
+def _fresh(config: Config, folder: Path, archive: RunArchive) -> Iterator[Store]:
+    """An empty store in ``folder``, until it is closed."""
     from runner.records.store.connect import Store
     from runner.records.store.database import make_engine
     from runner.records.store.tables import metadata
 
-    fresh = Store(make_engine(f"sqlite:///{folder / 'fresh.sqlite'}"), EventLog(config.events), archive)
-    metadata.create_all(fresh.engine)
-    try:
-        return _fill(fresh, events)[1]
-    finally:
-        fresh.close()
+    engine = make_engine(f"sqlite:///{folder / 'fresh.sqlite'}")
+    with Store(engine, EventLog(config.events), archive) as store:
+        metadata.create_all(engine)
+        yield store
 
 
 def names_its_files(event: Event) -> bool:

@@ -84,9 +84,8 @@ def make_engine(url: str) -> Engine:
             cursor = connection.cursor()
             cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
             cursor.execute("PRAGMA foreign_keys = ON")
-            cursor.execute(
-                "PRAGMA journal_mode = WAL"
-            )  # a file system without shared memory keeps its journal
+            # A file system without shared memory keeps its journal.
+            cursor.execute("PRAGMA journal_mode = WAL")
             cursor.execute("PRAGMA synchronous = NORMAL")  # the log is the truth: a lost tail is replayed
             cursor.close()
 

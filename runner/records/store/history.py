@@ -52,9 +52,7 @@ def check_complete(config: Config, log: EventLog, last: Position = Position()) -
 def lost(config: Config, log: EventLog, last: Position = Position()) -> list[Lost]:
     """What the database (``last``: the position up to which it was filled), frozen rounds and the archive remember, and
     the log does not hold. Empty when nothing is missing. Raises E307 when the chain of the log is broken."""
-    heads = dict(snapshot_heads(config))
-    if last.seq:
-        heads = {"the database": (last.seq, last.hash), **heads}
+    heads = known_heads(config, last)
     archive = RunArchive(config.archive)
     runs = archive.runs()
     return missing(list(log), heads, runs) if heads or runs else []
@@ -116,8 +114,9 @@ def submission_of(run: str) -> str:
     return ".".join(run.split(".")[:3])
 
 
-def snapshot_heads(config: Config) -> Iterable[tuple[str, tuple[int, str]]]:
-    """Which event each frozen round has seen last, as its file says; unreadable files have none."""
+def known_heads(config: Config, last: Position) -> dict[str, tuple[int, str]]:
+    """Which event (number and hash) the database (``last``) and each frozen round saw last; unreadable files say nothing."""
+    heads = {"the database": (last.seq, last.hash)} if last.seq else {}
     for path in sorted((config.home / "snapshots").glob("*/*.json")):
         try:
             events = json.loads(path.read_bytes())["events"]
@@ -125,4 +124,5 @@ def snapshot_heads(config: Config) -> Iterable[tuple[str, tuple[int, str]]]:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
         if isinstance(seq, int) and isinstance(hash, str) and _HEAD.fullmatch(hash):
-            yield f"snapshots/{path.parent.name}/{path.name}", (seq, hash)
+            heads[f"snapshots/{path.parent.name}/{path.name}"] = (seq, hash)
+    return heads

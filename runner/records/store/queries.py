@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
@@ -20,6 +20,8 @@ from runner.records.store import tables as t
 from runner.records.store.connect import Store
 from runner.records.store.history import submission_of
 from schemas.details import read as read_detail
+
+_OF_ATTEMPT = ("wall_seconds", "cpu_seconds", "memory_peak", "lock_digest", "started", "finished")
 
 
 def submissions(
@@ -119,18 +121,12 @@ def _runs(
         wanted = {id: value for id, value in wanted.items() if id == run}
     attempts = rows_of(connection, t.attempts, scope)
     evaluations = rows_of(connection, t.evaluations, scope)
-    found = [
-        _run(
-            id,
-            *parts,
-            attempts.get(id, []),
-            evaluations.get(id, []),
-            cancelled.get(id),
-            id in running,
-            by_task.get(parts[0].task),
+    found = []
+    for id, parts in wanted.items():
+        defined = by_task.get(parts[0].task)
+        found.append(
+            _run(id, *parts, attempts[id], evaluations[id], cancelled.get(id), id in running, defined)
         )
-        for id, parts in wanted.items()
-    ]
     opened = released_in(connection)
     found = [replace(run, released=True) if (run.id, run.outcome.attempt) in opened else run for run in found]
     order = {cell: n for one in by_task.values() for n, cell in enumerate(cells(one))}
@@ -141,12 +137,12 @@ def _runs(
 
 def rows_of(
     connection: Connection, table: Any, scope: Mapping[str, str | None]
-) -> dict[str, list[Mapping[str, Any]]]:
+) -> defaultdict[str, list[Mapping[str, Any]]]:
     """Rows of attempts or evaluations by run, oldest first."""
     query = _where(select(table).join(t.runs, t.runs.c.id == table.c.run), t.runs, scope).order_by(
         table.c.seq
     )
-    grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    grouped: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in connection.execute(query).mappings():
         grouped[row["run"]].append(dict(row))
     return grouped
@@ -177,6 +173,7 @@ def _run(
     )
     pins = Pins.read(judged.get("asked"))
     since = Changes() if task is None or outcome.name == "withdrawn" else changes(task, pins)
+    used: dict[str, Any] = {name: chosen.get(name) for name in _OF_ATTEMPT}
     return Run(
         id,
         submission,
@@ -184,14 +181,9 @@ def _run(
         scenario,
         outcome,
         attempts=len(attempts),
-        wall_seconds=chosen.get("wall_seconds"),
-        cpu_seconds=chosen.get("cpu_seconds"),
-        memory_peak=chosen.get("memory_peak"),
+        **used,
         memory_source=chosen.get("memory_source", "none"),
-        lock_digest=chosen.get("lock_digest"),
-        started=chosen.get("started"),
         first_started=attempts[0]["started"] if attempts else None,
-        finished=chosen.get("finished"),
         truths_digest=judged.get("truths_digest", ""),
         evaluator_image=judged.get("image", ""),
         judge=json.loads(judged["judge"]) if judged.get("judge") else None,
@@ -211,17 +203,7 @@ def _facts(attempt: Mapping[str, Any], evaluations: list[Mapping[str, Any]]) -> 
         read_detail(json.loads(attempt["detail"])) if attempt["detail"] else None,
         attempt["seq"],
         tuple(
-            EvaluationFacts(
-                e["number"],
-                e["status"],
-                e["final"],
-                e["message"],
-                e["errors"],
-                e["defects"],
-                e["warnings"],
-                e["fault"],
-            )
-            for e in own
+            EvaluationFacts(**{field.name: e[field.name] for field in fields(EvaluationFacts)}) for e in own
         ),
     )
 

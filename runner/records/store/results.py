@@ -24,9 +24,8 @@ _T = TypeVar("_T")
 def measures_in(connection: Connection, key: _Key) -> dict[str, MeasureValue]:
     """The aggregates of one evaluation by measure."""
     query = select(t.measures).where(_is(t.measures, key)).order_by(t.measures.c.measure)
-    c = t.evaluations.c
-    where = (c.run == key[0]) & (c.attempt == key[1]) & (c.number == key[2])
-    pins = Pins.read(connection.execute(select(c.asked).where(where)).scalar())
+    asked = select(t.evaluations.c.asked).where(_is(t.evaluations, key, "number"))
+    pins = Pins.read(connection.execute(asked).scalar())
     return {row.measure: _value(row, pins) for row in connection.execute(query)}
 
 
@@ -53,8 +52,8 @@ def findings_in(connection: Connection, key: _Key) -> tuple[FindingCount, ...]:
     return tuple(FindingCount(**row) for row in connection.execute(query).mappings())
 
 
-def _is(table: Any, key: _Key) -> Any:
-    return (table.c.run == key[0]) & (table.c.attempt == key[1]) & (table.c.evaluation == key[2])
+def _is(table: Any, key: _Key, number: str = "evaluation") -> Any:
+    return (table.c.run == key[0]) & (table.c.attempt == key[1]) & (table.c[number] == key[2])
 
 
 def _value(row: Any, pins: Pins | None) -> MeasureValue:
@@ -144,12 +143,11 @@ def measures_of(store: Store, task: str, runs: Iterable[Run]) -> dict[str, dict[
 
 def evaluation_manifests(store: Store, runs: Iterable[Run]) -> list[dict[str, Any]]:
     """Which evaluation decided each of ``runs``: its attempt, number and the SHA-256 of its manifest."""
-    c = t.evaluations.c
     found = []
     with store.read() as connection:
         for run in runs:
             n, k = run.outcome.attempt, run.outcome.evaluation
-            where = (c.run == run.id) & (c.attempt == n) & (c.number == k)
-            manifest = connection.execute(select(c.manifest).where(where)).scalar_one()
+            query = select(t.evaluations.c.manifest).where(_is(t.evaluations, (run.id, n, k), "number"))
+            manifest = connection.execute(query).scalar_one()
             found.append({"run": run.id, "attempt": n, "evaluation": k, "manifest": manifest})
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from runner.records.integrity import verify as verify_archive
 from runner.records.snapshot import verify as verify_rounds
 from runner.records.store.compare import compare, names_its_files, try_events
 from runner.records.store.database import Recorded, read_recorded
-from runner.records.store.history import missing, snapshot_heads
+from runner.records.store.history import known_heads, missing
 
 _HEAD = re.compile(r"[0-9a-f]{12,64}")
 
@@ -70,21 +70,16 @@ def verify(config: Config, heads: Sequence[str] = ()) -> Verified:
     problems += of_archive + verify_rounds(config.home, _whole_rounds(events))
     problems += _of_rounds(config, events)
     more, notes = _database(config, recorded, events, archive, broken or bool(of_archive))
-    return Verified(len(events), events[-1].hash if events else "", _once([*problems, *more]), tuple(notes))
-
-
-def _once(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    return tuple(dict.fromkeys(problems))
+    return Verified(
+        len(events), events[-1].hash if events else "", tuple(dict.fromkeys([*problems, *more])), tuple(notes)
+    )
 
 
 def _heads(
     config: Config, events: list[Event], last: Position, runs: list[tuple[str, str]], *, broken: bool
 ) -> list[Problem]:
     """The last known heads that are not on the chain, and runs that are older than the log."""
-    heads: Mapping[str, tuple[int, str]] = dict(snapshot_heads(config))
-    if last.seq:
-        heads = {"the database": (last.seq, last.hash), **heads}
-    found = missing(events, heads, runs)
+    found = missing(events, known_heads(config, last), runs)
     if broken:  # a line that cannot be read is named already; what hangs on it is not listed again
         found = [one for one in found if one.seq > max((e.seq for e in events), default=0)]
     return [one.problem() for one in found]

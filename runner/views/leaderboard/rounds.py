@@ -68,13 +68,9 @@ def states(task: Task, store: Store, clock: Clock | None = None) -> list[RoundSt
     for round_ in calendar(task).rounds.values():
         end, mark = ends(task, round_, store), done.get(round_.id)
         found.append(
-            RoundStatus(
-                round_,
-                end,
-                mark.frozen if mark else None,
-                mark.digest if mark else None,
-                mark is None and not end.admits(now),
-            )
+            RoundStatus(round_, end, mark.frozen, mark.digest, False)
+            if mark
+            else RoundStatus(round_, end, None, None, not end.admits(now))
         )
     return found
 
@@ -138,12 +134,8 @@ def freeze(
         data = _snapshot(store, task, round_, belongs, stamp(now), open_)
         text = schemas.canonical(data) + b"\n"
         write_snapshot(snapshot_path(config.home, task.id, round_id), text)
-        facts = {
-            "task": task.id,
-            "round": round_id,
-            "sha256": hashlib.sha256(text).hexdigest(),
-            "frozen": stamp(now),
-        }
+        facts = {"task": task.id, "round": round_id, "frozen": stamp(now)}
+        facts["sha256"] = hashlib.sha256(text).hexdigest()
         store.commit("round-frozen", facts, actor=actor)
         return _state(task, store, round_id, clock), True
 

@@ -20,17 +20,8 @@ from runner.model.task import Cell, Table, Task
 from runner.records.store import queries
 from runner.records.store.results import measures_of
 from runner.views.audience import Audience, escape, not_for, scores_open
-from runner.views.leaderboard.choosing import (
-    BASELINES,
-    MOST_NAMES,
-    Group,
-    Listed,
-    age,
-    choose,
-    groups_of,
-    unjudged_row,
-    unranked,
-)
+from runner.views.leaderboard import choosing
+from runner.views.leaderboard.choosing import Group, Listed
 from runner.views.leaderboard.comparing import compare
 from runner.views.leaderboard.judges import judge_notes, judges_of, without_unrelated_judge
 from runner.views.leaderboard.rows import (
@@ -120,18 +111,16 @@ def _build(
     store: Store, task: Task, table: Table, running: Sequence[str], part: Part | None, *, words: bool
 ) -> tuple[LeaderboardTable, list[Run]]:
     """A table and the runs that count in it. ``words``: reasons may hold what a participant wrote."""
-    groups, withdrawn = groups_of(store, task, table, running, part)
-    chosen, below, counts = choose(groups)
+    groups, withdrawn = choosing.groups_of(store, task, table, running, part)
+    chosen, below, counts = choosing.choose(groups)
     counts["withdrawn"] = withdrawn
     values = measures_of(store, task.id, (run for g in chosen for run in g.runs))
     scored = [(g, [values[run.id] for run in g.runs]) for g in chosen]
     wanted = table.rank_by
     table, doubts = trusted(table, task, [(g.runs, cells) for g, cells in scored])
     unjudged = [g for g, cells in scored if any(table.rank_by not in cell for cell in cells)]
-    below += [
-        unjudged_row(store, table, g) if words else _unsaid(unjudged_row(store, table, g), task)
-        for g in unjudged
-    ]
+    waiting = [choosing.unjudged_row(store, table, group) for group in unjudged]
+    below += waiting if words else [_unsaid(row, task) for row in waiting]
     ranked = [(g, cells) for g, cells in scored if g not in unjudged]
     rows = _rank(table, task, [(_row(table, g, cells), g) for g, cells in ranked])
     if doubts and table.rank_by == wanted:
@@ -155,7 +144,7 @@ def _build(
             for m in _measures(table)
         ),
         rows=tuple(compared),
-        unranked=tuple(unranked(table, b, words) for b in below),
+        unranked=tuple(choosing.unranked(table, b, words) for b in below),
         counts=counts,
         baseline=table.baseline,
         topics=max((r.topics for r in compared), default=0),
@@ -290,7 +279,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Row:
     runs = group.runs
-    by_age = sorted({run.submission.id: run.submission for run in runs}.values(), key=age)
+    by_age = sorted({run.submission.id: run.submission for run in runs}.values(), key=choosing.age)
     s = by_age[-1]
     values = {}
     for measure in _measures(table):
@@ -308,7 +297,7 @@ def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Ro
         software=", ".join(dict.fromkeys(x.software for x in sorted(by_age, key=lambda x: x.software))),
         tag=escape(s.tag, 40) if len({x.tag for x in by_age}) == 1 else "",
         method=_common([x.method for x in by_age]),
-        baseline=s.team == BASELINES or f"{s.team}/{s.software}" == table.baseline,
+        baseline=s.team == choosing.BASELINES or f"{s.team}/{s.software}" == table.baseline,
         values=values,
         topics=sum(cell[by].topics for cell in cells if by in cell),
         covered=sum(cell[by].covered for cell in cells if by in cell),
@@ -338,7 +327,7 @@ def _stale(rows: Sequence[Row]) -> list[str]:
         for reason in row.stale:
             by_reason.setdefault(reason, []).append(software_of(row))
     return [
-        f"Stale: {listed(names, MOST_NAMES)}. {reason} runner reevaluate corrects it."
+        f"Stale: {listed(names, choosing.MOST_NAMES)}. {reason} runner reevaluate corrects it."
         for reason, names in by_reason.items()
     ]
 

@@ -99,10 +99,7 @@ def _facts(view: RunView) -> dict[str, str]:
     attempt = f"  (attempt {view['attempt']} of {view['attempts']})" if view["attempt"] else ""
     return {
         "run": f"{view['run']}{attempt}",
-        "task": view["task"],
-        "dataset": view["dataset"],
-        "team": view["team"],
-        "software": view["software"],
+        **{name: view[name] for name in ("task", "dataset", "team", "software")},
         "started": view["started"] or "",
         "outcome": f"{outcome['name']} – {outcome['says']}" if outcome["says"] else outcome["name"],
         "why": outcome["reason"] or verdict.get("detail", ""),

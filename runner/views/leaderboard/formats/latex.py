@@ -52,14 +52,8 @@ def to_latex(table: LeaderboardTable) -> str:
 
 _TEX_MARKS = {"": "", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"}
 _TEX = {
+    **{sign: f"\\{sign}" for sign in "{}$&#%_"},
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
     "<": r"\textless{}",

@@ -79,7 +79,10 @@ OnlyTaskArgument = Annotated[str | None, typer.Argument(help="Only this task.", 
 TeamArgument = Annotated[str, typer.Argument(help="A team.", autocompletion=_teams)]
 DatasetArgument = Annotated[str, typer.Argument(help="A dataset of the task.")]
 SubmissionArgument = Annotated[str, typer.Argument(help="A submission id.", autocompletion=_submissions)]
-RunArgument = Annotated[str, typer.Argument(help="A run, as runner runs lists it.", autocompletion=_runs)]
+RunArgument = Annotated[
+    str,
+    typer.Argument(help="A run, as runner runs lists it, or the beginning of its id.", autocompletion=_runs),
+]
 
 
 def selection(everything: bool, *names: str | None) -> Selection:

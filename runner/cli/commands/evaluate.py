@@ -64,11 +64,14 @@ def cancel(run: options.RunArgument) -> None:
     """Stop a run, or keep a waiting one from starting. It costs no quota."""
     from runner.execution.pool import Control
     from runner.records.store.queries import find_run
+    from runner.views.audience import ORGANISER
+    from runner.views.listing import run_id
 
     where = context.config()
     with context.store(where) as store:
         live = store.archive.live()
-        found = find_run(store, run, context.all_tasks(where).values(), running=live)
+        tasks = context.all_tasks(where)
+        found = find_run(store, run_id(store, tasks, ORGANISER, run), tasks.values(), running=live)
         if found.outcome.name not in ("pending", "running"):
             raise RunnerError(
                 "E102",

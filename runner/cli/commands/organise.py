@@ -40,10 +40,13 @@ def release(
     """
     import schemas
     from runner.records.store.queries import find_run
+    from runner.views.audience import ORGANISER
+    from runner.views.listing import run_id
 
     where = context.config()
     tasks = context.all_tasks(where)
     with context.store(where) as store:
+        run = run_id(store, tasks, ORGANISER, run)
         found = find_run(store, run, tasks.values(), running=store.archive.live())
         task = tasks.get(found.submission.task)
         if task and found.dataset in task.datasets and task.datasets[found.dataset].visibility == "public":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,9 +27,10 @@ def _detail(
     from runner.records.store.queries import no_run
     from runner.records.store.run_detail import detail
     from runner.views.audience import not_for, permissions_for
-    from runner.views.listing import known_dataset
+    from runner.views.listing import known_dataset, run_id
 
     tasks = context.all_tasks(where)
+    run = run_id(store, tasks, audience, run)
     wanted = run if audience.kind == "organiser" else run.partition("#")[0]
     found = detail(store, wanted, tasks.values(), running=store.archive.live())
     dataset = known_dataset(tasks, found.run.submission.task, found.run.dataset)
@@ -160,7 +160,10 @@ def logs(
         ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for a run that is not over, then show it.")
+        bool,
+        typer.Option(
+            "--follow", "-f", help="Show what a run writes as it comes; wait for one that has not begun."
+        ),
     ] = False,
     as_: options.AsOption = "organiser",
 ) -> None:
@@ -175,17 +178,11 @@ def logs(
         found, dataset, _ = _detail(where, store, run, audience)
         if follow:  # waiting alone would show when the run ends
             check_log(found, audience, dataset, evaluator=evaluator, sidecar=sidecar)
-        if follow and audience.kind == "organiser":
             from runner.cli.live import follow as follow_live
 
-            follow_live(where, store, found.run.id)
-        while (
-            follow
-            and found.run.outcome.name in ("pending", "running")
-            and found.run.id in store.archive.live()
-        ):
-            time.sleep(0.5)
-            store.catch_up()
+            tasks = context.all_tasks(where)
+            if follow_live(where, store, found.run.id, tasks, show=not evaluator and sidecar is None):
+                return
             found, dataset, _ = _detail(where, store, run, audience)
         if sidecar is not None:
             for line in log_lines(found, audience, dataset, sidecar=sidecar):

@@ -143,7 +143,8 @@ class DockerEngine(DockerVolumes):
             listed = api.containers(filters=labels_filter(attempt=attempt_id))
         roles = {c["Labels"].get("proctor.role"): c["Id"] for c in listed}
         for container in [roles[role] for role in ("software", "evaluator") if role in roles][:1]:
-            with self.clients.streaming("following a log", FOLLOW) as (api, _):
+            # Removed between the list and now: it is over.
+            with self.clients.streaming("following a log", FOLLOW) as (api, _), ignoring(404, 409):
                 yield from api.logs(container, stdout=True, stderr=True, stream=True, follow=True)
 
     def kill(self, attempt_id: str) -> bool:

@@ -41,17 +41,9 @@ class Finding(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """The finding as one object of ``findings.jsonl``."""
-        out: dict[str, Any] = {
-            "code": self.code,
-            "severity": self.severity,
-            "file": self.file,
-            "line": self.line,
-            "message": self.message,
-            "fix": self.fix,
-        }
-        if self.topic is not None:
-            out["topic"] = self.topic
-        return out
+        fields = self._asdict()
+        topic = fields.pop("topic")
+        return fields | {"fix": self.fix} | ({} if topic is None else {"topic": topic})
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
@@ -142,12 +134,8 @@ class Log:
     def restore(self, to: Checkpoint) -> None:
         """Forget what was added since :meth:`checkpoint` (the file is read again, in another way)."""
         del self.kept[to.kept :]
-        self.counts, self._by_severity, self.defects = (
-            dict(to.counts),
-            dict(to.by_severity),
-            set(to.defects),
-        )
-        self.lines, self.invalid = to.lines, to.invalid
+        self.counts, self._by_severity = dict(to.counts), dict(to.by_severity)
+        self.defects, self.lines, self.invalid = set(to.defects), to.lines, to.invalid
 
     def once(self, code: str) -> bool:
         """Whether ``code`` has not been found yet (for findings reported once a file)."""

@@ -22,6 +22,18 @@ MAX_LINE = 32 << 20  # bytes of one debate
 MAX_RECORD = 1 << 20  # bytes of one line of a record
 MAX_SERVED = 5_000_000  # ids that are remembered
 MAX_CLAIMS = 100_000
+FAILURES = {  # what a driver notes of a turn that has no answer, and what that means
+    "timeout": "no answer in time",
+    "connection": "the connection broke",
+    "status": "a status other than 200",
+    "empty": "an empty answer",
+    "too-large": "the answer was too large",
+    "not-json": "the answer was not JSON",
+    "wrong-type": "a value of the wrong type",
+    "no-content": "no content",
+    "run-limit": "the run's time was over",
+    "server-ended": "the server had ended",
+}
 _FAULTS = {
     "form": "F214",
     "argument": "F213",

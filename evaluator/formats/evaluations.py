@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain, show
+from evaluator.formats.dialogue import FAILURES
 from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable, organisers
 from evaluator.formats.lines import BROKEN, numbered, parse, parse_or_report, reporting
 from schemas import debates
@@ -26,12 +27,6 @@ MAX_RECORD = 1 << 20
 MAX_RECORDS = 1_000_000
 Reading = Literal["strict", "official"]
 READINGS: tuple[Reading, ...] = ("strict", "official")
-_FAILURES = frozenset(
-    (
-        "timeout", "connection", "status", "empty", "too-large", "not-json", "wrong-type", "no-content", "run-limit",
-        "server-ended",
-    )
-)  # fmt: skip
 
 Words = tuple[tuple[str, str], ...]  # what user and system said, turn by turn
 
@@ -312,7 +307,7 @@ def _failure(data: Any, shape: Shape) -> tuple[tuple[int, int, str], str] | None
         return None
     failure = data.get("failure")
     why = failure.get("class") if isinstance(failure, dict) else None
-    return (debate, turn, criterion), why if isinstance(why, str) and why in _FAILURES else "failed"
+    return (debate, turn, criterion), why if isinstance(why, str) and why in FAILURES else "failed"
 
 
 def _topic(place: int, turn: int | None = None) -> bytes:

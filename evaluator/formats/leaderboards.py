@@ -61,7 +61,7 @@ class Board:
     @property
     def measures(self) -> list[str]:
         """The measures that have a number somewhere, in their order."""
-        return [m for m, runs in self.values.items() if any(_numeric(topics) for topics in runs.values())]
+        return [m for m, runs in self.values.items() if any(map(_numbers, runs.values()))]
 
     def add(self, row: Row) -> bool:
         """Take in a value; False if there is one already."""
@@ -100,10 +100,6 @@ class Board:
 
 def _numbers(topics: dict[str, float | str]) -> dict[str, float]:
     return {topic: value for topic, value in topics.items() if not isinstance(value, str)}
-
-
-def _numeric(topics: dict[str, float | str]) -> bool:
-    return any(not isinstance(value, str) for value in topics.values())
 
 
 def read_board(

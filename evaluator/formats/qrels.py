@@ -6,6 +6,7 @@ Problems are the organiser's: they stop the evaluation, and are told by file and
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
@@ -15,6 +16,7 @@ _GRADE = re.compile(rb"([+-]?[0-9]{1,18})(?:\.0*)?")
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
+@dataclass(slots=True, eq=False)
 class Qrels:
     """Judgements: ``grades[topic][document]``, the best grade if a document is judged for several subtopics.
 
@@ -22,14 +24,11 @@ class Qrels:
     have some, also where no document is judged for two. ``repeated`` tells that one is judged more than once.
     """
 
-    __slots__ = ("grades", "name", "path", "repeated", "rows")
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.path = path
-        self.name = name
-        self.grades: dict[bytes, dict[bytes, int]] = {}
-        self.rows: list[tuple[bytes, bytes, bytes, int]] = []
-        self.repeated = False
+    path: Path
+    name: str
+    grades: dict[bytes, dict[bytes, int]] = field(default_factory=dict)
+    rows: list[tuple[bytes, bytes, bytes, int]] = field(default_factory=list)
+    repeated: bool = False
 
     def add(self, topic: bytes, subtopic: bytes, doc: bytes, grade: int) -> None:
         """Add one judgement."""

@@ -178,6 +178,11 @@ class Measure(NamedTuple):
         """The values of the turns that count."""
         return [v for t in turns if (v := self.of(t)) is not None]
 
+    def joined(self, turns: Iterable[Facts]) -> float | None:
+        """The value over the turns that count; None if none does."""
+        values = self.values(turns)
+        return self.join(values) if values else None
+
 
 def mean(values: Sequence[float]) -> float:
     """The mean of at least one value."""

@@ -6,25 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from evaluator.findings import Log, plain, show
-from evaluator.formats.dialogue import Held, Served, TurnRecord, report_faults, turn_key
+from evaluator.formats.dialogue import FAILURES, Held, Served, TurnRecord, report_faults, turn_key
 from evaluator.measures.debate import FAILED, Cited, Facts, content_words, facts, same_text
 from schemas.debates import Turn
 from schemas.words import LONGEST, longest_word
 
 WORD_LIMIT = 60
 MAX_ARGUMENTS = 50
-_FAILURES = {
-    "timeout": "no answer in time",
-    "connection": "the connection broke",
-    "status": "a status other than 200",
-    "empty": "an empty answer",
-    "too-large": "the answer was too large",
-    "not-json": "the answer was not JSON",
-    "wrong-type": "a value of the wrong type",
-    "no-content": "no content",
-    "run-limit": "the run's time was over",
-    "server-ended": "the server had ended",
-}
 
 
 class Rules(NamedTuple):
@@ -145,7 +133,7 @@ class _Look:
     def _failed(self, record: TurnRecord | None, line: int, topic: str, n: int) -> None:
         why = ""
         if record is not None and record.failure:
-            words = _FAILURES.get(record.failure, plain(record.failure, 40))
+            words = FAILURES.get(record.failure, plain(record.failure, 40))
             why = f": {plain(record.detail, 150) if record.detail else words}"
         self.log.add("F202", line, f"turn {n} of {show(topic)} has no answer{why}", turn_key(topic, n))
 

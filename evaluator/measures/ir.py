@@ -261,23 +261,14 @@ def evaluate(
 
         raise foreign.not_by_subtopic(own[0].text, qrels)
     out: dict[str, Values] = {m.text: {} for m in wanted}
-    for m in (m for m in own if m.first):
-        for topic, grades in qrels.grades.items():
-            ranked = topics.get(topic)
-            value = None if ranked is None else condensed_ndcg(ranked.first, grades, m.first)
-            if value is not None:
-                out[m.text][topic] = value
-    own = [m for m in own if not m.first]
-    if own:
-        for topic, grades in qrels.grades.items():
-            ranked = topics.get(topic)
-            if ranked is None or not ranked.retrieved:
-                for m in own:
-                    out[m.text][topic] = 0.0
-            else:
-                judged = judged_topic(ranked, grades)
-                for m in own:
-                    out[m.text][topic] = m.value(judged)
+    for topic, grades in qrels.grades.items() if own else ():
+        ranked = topics.get(topic)
+        judged = judged_topic(ranked, grades) if ranked is not None and ranked.retrieved else None
+        for m in own:
+            if not m.first:
+                out[m.text][topic] = 0.0 if judged is None else m.value(judged)
+            elif ranked is not None and (v := condensed_ndcg(ranked.first, grades, m.first)) is not None:
+                out[m.text][topic] = v
     if others:
         from evaluator.measures import foreign
 

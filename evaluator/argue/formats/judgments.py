@@ -12,7 +12,7 @@ from typing import Any
 
 import schemas
 from evaluator.argue.formats.citations import topic_id
-from evaluator.argue.formats.lines import Collector, Keys, Lines, line_of, refused
+from evaluator.argue.formats.lines import Collector, Keys, Lines, line_of, name_of, refused
 from evaluator.argue.models import (
     BY_DOCUMENT,
     FIELDS,
@@ -174,7 +174,7 @@ class _Reader(Lines):
         before = len(self.problems)
         topic = topic_id(source, lambda _, message: self.say((), message))
         run = source.get("run_id")
-        if not isinstance(run, str) or not run.strip() or not run.isprintable():
+        if not isinstance(run, str) or name_of(run) is None:
             self.say(("run_id",), "run_id is missing or no name")
         if topic is None or len(self.problems) > before:
             return None

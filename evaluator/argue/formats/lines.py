@@ -113,6 +113,12 @@ class Lines(Collector):
         self.line = None
 
 
+def name_of(value: Any) -> str | None:
+    """The name that a JSON value stands for: printable text, or a whole number; None for anything else."""
+    name = str(value) if type(value) is int else value
+    return name if isinstance(name, str) and name.strip() and name.isprintable() else None
+
+
 def refused(what: str, problems: Sequence[str | Problem], fix: str = "") -> EvaluatorError:
     """An error that lists its problems, the first of them at least."""
     more = f"; and {len(problems) - MAX_SHOWN:,} more" if len(problems) > MAX_SHOWN else ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import schemas
-from evaluator.argue.formats.lines import Collector, Keys
+from evaluator.argue.formats.lines import Collector, Keys, name_of
 from evaluator.argue.models import Aggregator, Answer, Bank, Importance, Nugget, Reference
 from evaluator.findings import show
 from schemas import Problem
@@ -95,12 +95,9 @@ class _Reader(Collector):
         if not isinstance(data, dict):
             self.say((), f"there is {kind_of(data)}, not an object")
             return None
-        found = data.get("query_id", topic)
-        if isinstance(found, int) and not isinstance(found, bool):
-            found = str(found)
-        if not isinstance(found, str) or not found.strip() or not found.isprintable():
+        found = name_of(data.get("query_id", topic)) or ""
+        if not found:
             self.say(("query_id",), "query_id is missing or no name", "give the topic's id as text")
-            found = ""
         version = data.get("format_version")
         if version not in (None, "v3"):
             self.say(("format_version",), f"format_version is {show(str(version))}", "convert the file to v3")

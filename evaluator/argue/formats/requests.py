@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluator.argue.formats.lines import Lines, refused
+from evaluator.argue.formats.lines import Lines, name_of, refused
 from evaluator.argue.formats.report import Report
 from evaluator.argue.models import ReportRequest
 from evaluator.findings import show
@@ -103,10 +103,8 @@ def _request(data: Any, lines: Lines) -> ReportRequest | None:
         lines.add(f"there is {kind_of(data)}, not an object")
         return None
     key = next((k for k in _IDS if k in data), None)
-    name = data.get(key) if key else None
-    if isinstance(name, int) and not isinstance(name, bool):
-        name = str(name)
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+    name = name_of(data[key]) if key else None
+    if name is None:
         lines.add("there is no request_id" if key is None else f"{key} is not a name")
         return None
     values: dict[str, Any] = {field: data.get(field) for field in (*_TEXTS, *_NUMBERS)}

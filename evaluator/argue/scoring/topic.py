@@ -106,18 +106,15 @@ def lacking(judged: JudgedReport, bank: Bank, options: Options) -> list[str]:
     problems = []
     wrong_asked = options.strict and next(bank.wrong_answers(), None) is not None
     for i, segment in enumerate(judged.segments, 1):
+        none = f"sentence {i} has no judgment"
         if wrong_asked and segment.of(T.SENTENCE_GIVES_WRONG_ANSWER) is None:
-            problems.append(
-                f"sentence {i} has no judgment {T.SENTENCE_GIVES_WRONG_ANSWER}, which strict scores need"
-            )
+            problems.append(f"{none} {T.SENTENCE_GIVES_WRONG_ANSWER}, which strict scores need")
         if options.negation and not segment.citations:
             negative = segment.of(T.NEGATIVE_ASSERTION)
             if negative is None:
-                problems.append(
-                    f"sentence {i} has no judgment {T.NEGATIVE_ASSERTION}, which negation scores need"
-                )
+                problems.append(f"{none} {T.NEGATIVE_ASSERTION}, which negation scores need")
             elif negative.value and bank.unanswerable and segment.of(T.NEGATIVE_ASSERTION_CONFIRMED) is None:
-                problems.append(f"sentence {i} has no judgment {T.NEGATIVE_ASSERTION_CONFIRMED}")
+                problems.append(f"{none} {T.NEGATIVE_ASSERTION_CONFIRMED}")
     return problems
 
 
@@ -246,14 +243,9 @@ class _Report:
             sentences.append(number)
         if was or not new:
             return Effect("none", "nugget-again", doc_id, nugget.question, answers)
-        done = nugget.satisfied_by(pool)
-        return Effect(
-            "reward" if done else "none",
-            "nugget" if done else "nugget-part",
-            doc_id,
-            nugget.question,
-            answers,
-        )
+        if nugget.satisfied_by(pool):
+            return Effect("reward", "nugget", doc_id, nugget.question, answers)
+        return Effect("none", "nugget-part", doc_id, nugget.question, answers)
 
     def _wrong(self, segment: Segment, effects: list[Effect]) -> None:
         judgment = segment.of(T.SENTENCE_GIVES_WRONG_ANSWER)

@@ -20,7 +20,7 @@ from evaluator.argue.models import BY_DOCUMENT, MATCHING, Bank, JudgedReport, Ju
 from evaluator.argue.trust import figures
 from evaluator.measures import judging
 from evaluator.measures.agreement import alpha, kappa
-from evaluator.printing import number, table
+from evaluator.printing import number
 
 T = JudgmentType
 Pairs = dict[tuple[JudgmentType, str, str], dict[tuple[str, str], None]]
@@ -167,19 +167,12 @@ def reliability(result: Mapping[str, Any]) -> dict[str, float]:
 
 def lines(result: Mapping[str, Any]) -> list[str]:
     """The result for people."""
-    heads = ["", "n", "people yes", "judge yes", "accuracy", "precision", "recall", "F1", "kappa",
-             "only people", "only judge"]  # fmt: skip
-    rows = [heads]
-    for kind, row in result["types"].items():
-        rows.append(
-            [
-                figures.titled(kind),
-                *(f"{row[name]:,}" for name in ("judgments", "people_yes", "judge_yes")),
-                *(number(row[name]) for name in ("accuracy", "precision", "recall", "f1", "kappa")),
-                *(f"{row[name]:,}" for name in ("only_people", "only_judge")),
-            ]
-        )
-    out = table(rows)
+    columns = {
+        "n": "judgments", "people yes": "people_yes", "judge yes": "judge_yes", "accuracy": "accuracy",
+        "precision": "precision", "recall": "recall", "F1": "f1", "kappa": "kappa", "only people": "only_people",
+        "only judge": "only_judge",
+    }  # fmt: skip
+    out = figures.by_type(result, columns)
     matching = [k for k in result["types"] if k in {t.value for t in MATCHING}]
     if matching and not result["nuggets"]:
         out.append("without --nuggets, answers that nobody found are not counted: those figures are too low")

@@ -190,13 +190,9 @@ def reliability(result: Mapping[str, Any]) -> dict[str, float]:
 
 def lines(result: Mapping[str, Any]) -> list[str]:
     """The result for people: by type, then by canary."""
-    rows = [["", "questions", "against", "plants", "turned", "rate", "any", "harmless"]]
-    for kind, row in result["types"].items():
-        counts = [f"{row[name]:,}" for name in ("questions", "against", "plants", "turned")]
-        shares = [number(row[name]) for name in ("rate", "any", "control")]
-        rows.append([figures.titled(kind), *counts, *shares])
+    same = ("questions", "against", "plants", "turned", "rate", "any")
     out = [
-        *table(rows),
+        *figures.by_type(result, {**{name: name for name in same}, "harmless": "control"}),
         "against: clean replies that go against the report; rate: share of planted sentences that turn one;",
         "any: share of these replies that some planted sentence turns; harmless: rate of sentences that ask for nothing",
         "",

@@ -19,7 +19,6 @@ from evaluator.argue.models import JudgmentType
 from evaluator.argue.trust import figures, probes
 from evaluator.errors import EvaluatorError
 from evaluator.measures.agreement import kappa
-from evaluator.printing import number, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,8 +108,5 @@ def reliability(result: Mapping[str, Any]) -> dict[str, float]:
 
 def lines(result: Mapping[str, Any]) -> list[str]:
     """The result for people."""
-    rows = [["", "questions", "same", "equal", "kappa", "unreadable"]]
-    for kind, row in result["types"].items():
-        shares = [number(row[name]) for name in ("same", "equal", "kappa")]
-        rows.append([figures.titled(kind), f"{row['questions']:,}", *shares, f"{row['unreadable']:,}"])
-    return [*table(rows), f"each question was asked {result['repetitions']:,} times"]
+    columns = {name: name for name in ("questions", "same", "equal", "kappa", "unreadable")}
+    return [*figures.by_type(result, columns), f"each question was asked {result['repetitions']:,} times"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import schemas
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
-from evaluator.printing import pretty, writing
+from evaluator.printing import number, pretty, table, writing
 from schemas.files import atomic_file
 
 if TYPE_CHECKING:
@@ -50,6 +50,15 @@ def publish(
 def show(data: Mapping[str, Any], lines: Sequence[str], *, as_json: bool) -> None:
     """Print the one or the other."""
     print(pretty(data) if as_json else "\n".join(lines))
+
+
+def by_type(result: Mapping[str, Any], columns: Mapping[str, str]) -> list[str]:
+    """The figures of a result by judgment type as a table; ``columns`` are heads and which figure stands below each."""
+    rows = [["", *columns]]
+    for kind, row in result["types"].items():
+        cells = (row[name] for name in columns.values())
+        rows.append([titled(kind), *(f"{c:,}" if isinstance(c, int) else number(c) for c in cells)])
+    return table(rows)
 
 
 def titled(kind: str) -> str:

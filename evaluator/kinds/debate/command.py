@@ -141,17 +141,10 @@ def _values(held: Sequence[Held], examined: Examined, limit: int, index: bool) -
     for name, measure in measures(limit).items():
         if name == "latency@mean" or (name == "provenance" and not index):
             continue
-        rows = [measure.values(facts) for facts in examined.facts]
-        whole = [v for row in rows for v in row]
-        found[name] = (
-            measure.join(whole) if whole else None,
-            [measure.join(row) if row else None for row in rows],
-        )
+        found[name] = measure.joined(examined.all), [measure.joined(facts) for facts in examined.facts]
     if index:
-        found["provenance@cited"] = (
-            provenance_cited(examined.all),
-            [provenance_cited(facts) for facts in examined.facts],
-        )
+        by_debate = [provenance_cited(facts) for facts in examined.facts]
+        found["provenance@cited"] = provenance_cited(examined.all), by_debate
     return found
 
 

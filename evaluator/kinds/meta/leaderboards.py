@@ -111,12 +111,9 @@ def _report(
         # Runs of a blinded dataset are not named.
         which = f", such as {show(missing[0])}" if request.public else ""
         message = f"{len(missing):,} runs have no value of {show(name)}{which}"
-        if options["on_missing"] == "error":
-            log.add("F245", None, message)
-        elif options["on_missing"] == "warn":
-            log.add("F246", None, f"{message}: they are left out")
-        else:
-            log.add("F246", None, f"{message}: they count 0")
+        ends = {"error": "", "warn": ": they are left out", "default": ": they count 0"}
+        code = "F245" if options["on_missing"] == "error" else "F246"
+        log.add(code, None, message + ends[options["on_missing"]])
     if unknown:
         log.add("F247", None, f"{len(unknown):,} runs are none of the task's, such as {show(unknown[0])}")
     if computed and not options["recompute"]:

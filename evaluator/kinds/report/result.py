@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evaluator.argue.formats.report import Report
@@ -21,20 +21,16 @@ from evaluator.measures.interval import intervals
 from evaluator.scores import Sink
 
 
+@dataclass(frozen=True)
 class Result:
     """Puts scores, details and remarks into the sink."""
 
-    def __init__(
-        self,
-        kept: Sequence[Kept],
-        banks: Mapping[str, Bank],
-        flow: Flow,
-        outcome: Outcome,
-        options: Mapping[str, Any],
-        sink: Sink,
-    ) -> None:
-        self.kept, self.banks, self.flow, self.outcome = kept, banks, flow, outcome
-        self.options, self.sink = options, sink
+    kept: Sequence[Kept]
+    banks: Mapping[str, Bank]
+    flow: Flow
+    outcome: Outcome
+    options: Mapping[str, Any]
+    sink: Sink
 
     def write(self, measures: Mapping[str, ReportMeasure], reports: int) -> None:
         """Scores by topic and over all; ``reports`` is how many there were."""

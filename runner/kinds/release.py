@@ -18,7 +18,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
@@ -69,13 +69,19 @@ def files_of(source: Path, scratch: Path) -> dict[str, Path]:
     return {source.name: source}
 
 
+@contextmanager
+def unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """A file to read, unpacked if its bytes are those of gzip. Raises OSError, EOFError and zlib.error, as reading it does."""
+    with path.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        yield gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[misc]
+
+
 def read(path: Path) -> bytes:
     """The bytes of a file, unpacked if they are those of gzip. Raises :class:`Wrong`."""
     try:
-        with path.open("rb") as raw:
-            zipped = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            stream: IO[bytes] = gzip.GzipFile(fileobj=raw) if zipped else raw  # type: ignore[assignment]
+        with unpacked(path) as stream:
             data = stream.read(MAX_FILE + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise Wrong(f"cannot be read ({show(str(error))})") from None

@@ -24,21 +24,22 @@ from schemas.files import sync_folder
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
 
-TYPES = (
-    "submission-registered",
-    "submission-withdrawn",
-    "quota-extended",
-    "deadline-extended",
-    "attempt-committed",
-    "evaluation-committed",
-    "run-cancelled",
-    "dataset-published",
-    "run-released",
-    "run-closed",
-    "round-frozen",
-    "labels-imported",
-    "loss-accepted",
-)
+# What happened, by the type of the event.
+TYPES: Mapping[str, str] = {
+    "submission-registered": "a bundle was registered",
+    "submission-withdrawn": "a submission was taken off the leaderboard; `uncharged` is true where its place in the quota was given back",
+    "quota-extended": "a team was given more submissions",
+    "deadline-extended": "a team was given a later deadline",
+    "attempt-committed": "an execution was sealed in the archive",
+    "evaluation-committed": "an evaluation was sealed in the archive",
+    "run-cancelled": "a person stopped a run",
+    "dataset-published": "the scores on a blinded dataset were opened",
+    "run-released": "one attempt on a blinded dataset was opened to its team: logs, findings, exact figures",
+    "run-closed": "it was closed again",
+    "round-frozen": "a round was frozen; its snapshot's SHA-256",
+    "labels-imported": "people's labels or a judge's scores were put into the truths; the file's SHA-256 and how many",
+    "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",
+}
 MAX_LINE = 256 * 1024
 LOCK_SECONDS = 60.0
 _KEYS = {"seq", "time", "type", "actor", "data", "prev", "hash"}

@@ -192,28 +192,12 @@ locks/ data/ engine/ bundles/          locks; packages and data of our own engin
 ## Events
 """
 
-_EVENTS = {
-    "submission-registered": "a bundle was registered",
-    "submission-withdrawn": "a submission was taken off the leaderboard; `uncharged` is true where its place in the quota was given back",
-    "quota-extended": "a team was given more submissions",
-    "deadline-extended": "a team was given a later deadline",
-    "attempt-committed": "an execution was sealed in the archive",
-    "evaluation-committed": "an evaluation was sealed in the archive",
-    "run-cancelled": "a person stopped a run",
-    "dataset-published": "the scores on a blinded dataset were opened",
-    "run-released": "one attempt on a blinded dataset was opened to its team: logs, findings, exact figures",
-    "run-closed": "it was closed again",
-    "round-frozen": "a round was frozen; its snapshot's SHA-256",
-    "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",
-    "labels-imported": "people's labels or a judge's scores were put into the truths; the file's SHA-256 and how many",
-}
-
 
 def archive() -> str:
     """The page about the archive, the event log and the files in them."""
     from runner.records.events import TYPES
 
-    parts = [_ARCHIVE, grid("type, when", ((f"`{name}`", _EVENTS.get(name, "")) for name in TYPES))]
+    parts = [_ARCHIVE, grid("type, when", ((f"`{name}`", says) for name, says in TYPES.items()))]
     for name, title, where in _RECORDS:
         place = where if "`" in where or " " in where else f"`{where}`"
         parts += _described(f"## {title}", name, f"\n\nWhere: {place}.")

@@ -44,13 +44,8 @@ def pack(folder: Path, dockerfile: str) -> Iterator[IO[bytes]]:
 
 def inside(folder: Path, dockerfile: str) -> None:
     """Raise unless ``dockerfile`` is a regular file of ``folder``, also with all links followed."""
-    root = folder.resolve()
-    path = folder / dockerfile
-    if (
-        Path(dockerfile).is_absolute()
-        or ".." in Path(dockerfile).parts
-        or not path.resolve().is_relative_to(root)
-    ):
+    named, path = Path(dockerfile), folder / dockerfile
+    if named.is_absolute() or ".." in named.parts or not path.resolve().is_relative_to(folder.resolve()):
         raise RunnerError(
             "E202",
             "the Dockerfile leaves the folder",

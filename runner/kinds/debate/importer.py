@@ -12,7 +12,6 @@ order that their words alone decide. Labels go with them, and ``provenance.json`
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
@@ -26,6 +25,7 @@ from runner.annotation.files import positional, write_rows
 from runner.kinds import Say, quiet, release
 from runner.kinds.release import Wrong as _Wrong
 from runner.model.errors import Problem
+from runner.model.kinds import Importer
 from runner.tasks.transcripts import Transcripts, json_lines
 from schemas import show
 from schemas.debates import Debate, parse, transcript_digest
@@ -35,33 +35,14 @@ _TOPIC = "TOPIC_DESCRIPTION"
 PROVENANCE = "provenance.json"
 
 
-def import_release(
-    source: Path, target: Path, split: str, *, truths: Path | None = None, say: Say = quiet
-) -> list[Problem]:
-    """Import ``source`` as a dataset of debates about its claims: ``target/inputs/claims.jsonl``, and labels if it has any.
-
-    Returns every problem with file and line; when there is one, nothing was written. Raises OSError when ``target``
-    cannot be written.
-    """
-    return _import(source, target, split, truths, _claims_dataset, say)
-
-
-def import_judging(
-    source: Path, target: Path, split: str, *, truths: Path | None = None, say: Say = quiet
-) -> list[Problem]:
-    """Import ``source`` as a dataset of debates to be judged: ``target/inputs/debates.jsonl``, and its labels.
-
-    Returns and raises as :func:`import_release`.
-    """
-    return _import(source, target, split, truths, _debates_dataset, say)
-
-
 Maker = Callable[[Mapping[Sort, Path], Path, Path], list[Problem]]
 
 
 def _import(
-    source: Path, target: Path, split: str, truths: Path | None, make: Maker, say: Say
+    make: Maker, source: Path, target: Path, split: str, *, truths: Path | None = None, say: Say = quiet
 ) -> list[Problem]:
+    """See :class:`runner.model.kinds.Importer`; ``make`` writes the dataset. Raises OSError when ``target`` cannot be written."""
+
     def read(scratch: Path) -> release.Write:
         files = release.files_of(source, scratch)
         chosen = _choose(files, split)
@@ -79,10 +60,8 @@ def _import(
 def _head(path: Path) -> str:
     """The first line of a file, unpacked, as far as it matters; "" for one that cannot be read."""
     try:
-        with path.open("rb") as raw:
-            zipped = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            line = (gzip.GzipFile(fileobj=raw) if zipped else raw).readline(1 << 16)
+        with release.unpacked(path) as stream:
+            line = stream.readline(1 << 16)
     except (OSError, EOFError, zlib.error):
         return ""
     return line.decode("utf-8-sig", "replace").rstrip("\r\n")
@@ -166,20 +145,20 @@ def _claims_dataset(chosen: Mapping[Sort, Path], inputs: Path, truths: Path) -> 
 def _debates_dataset(chosen: Mapping[Sort, Path], inputs: Path, truths: Path) -> list[Problem]:
     if "debates" not in chosen:
         return [Problem("the release", "holds no debates", "give the file of the debates, too")]
+    path = chosen["debates"]
     problems: list[Problem] = []
     found: list[Debate] = []
-    for number, data in json_lines(chosen["debates"], problems):
+    for number, data in json_lines(path, problems):
         debate, faults = parse(data)
-        bad = [f for f in faults if f.kind == "form"]
-        problems += [Problem(f"{show(chosen['debates'].name)}:{number}", f.what) for f in bad]
+        where = f"{show(path.name)}:{number}"
+        bad = [Problem(where, fault.what) for fault in faults if fault.kind == "form"]
+        problems += bad
         if debate is not None and debate.failed:
-            problems.append(
-                Problem(f"{show(chosen['debates'].name)}:{number}", "the debate failed", "leave it out")
-            )
+            problems.append(Problem(where, "the debate failed", "leave it out"))
         elif debate is not None and not bad:
             found.append(debate)
     if not problems and not found:
-        problems.append(Problem(show(chosen["debates"].name), "holds no debate"))
+        problems.append(Problem(show(path.name), "holds no debate"))
     if problems:
         return problems
     from runner.execution.stage import blinded
@@ -192,7 +171,7 @@ def _debates_dataset(chosen: Mapping[Sort, Path], inputs: Path, truths: Path) ->
         run = transcript_digest(shuffled)
         moved = [{**label, "run": run, "debate": lines[label["debate"]]} for label in labels]
         write_rows(truths / "debates-labels.jsonl", sorted(moved, key=lambda m: (m["debate"], m["turn"])))
-    write_rows(truths / PROVENANCE, [_provenance(chosen["debates"].name, found, order)])
+    write_rows(truths / PROVENANCE, [_provenance(path.name, found, order)])
     return []
 
 
@@ -204,14 +183,10 @@ def _shuffled(found: Sequence[Debate]) -> list[int]:
 
 def _provenance(name: str, found: Sequence[Debate], order: Sequence[int]) -> dict[str, Any]:
     """Which line of the dataset is which debate of the release: for the organiser, beside the truths."""
+    debates = [(n, place, found[place]) for n, place in enumerate(order, 1)]
     lines = [
-        {
-            "line": n,
-            "debate": place + 1,
-            "id": found[place].id,
-            "transcript": transcript_digest([found[place]]),
-        }
-        for n, place in enumerate(order, 1)
+        {"line": n, "debate": place + 1, "id": debate.id, "transcript": transcript_digest([debate])}
+        for n, place, debate in debates
     ]
     return {"schema_version": 1, "file": name, "lines": lines}
 
@@ -234,12 +209,12 @@ def _claims(path: Path, problems: list[Problem]) -> Iterator[dict[str, str]]:
         if not isinstance(name, str | int) or isinstance(name, bool) or name == "":
             problems.append(Problem(where, "the id is no text"))
             continue
-        description = data.get("description")
-        yield _claim(str(name), data["claim"], description if isinstance(description, str) else "")
+        yield _claim(str(name), data["claim"], data.get("description"))
 
 
-def _claim(name: str, claim: str, description: str) -> dict[str, str]:
-    return {"id": name, "claim": claim, **({"description": description} if description else {})}
+def _claim(name: str, claim: str, description: Any = None) -> dict[str, str]:
+    described = isinstance(description, str) and description
+    return {"id": name, "claim": claim, **({"description": description} if described else {})}
 
 
 def _parameters(path: Path, problems: list[Problem]) -> Iterator[dict[str, str]]:
@@ -254,15 +229,10 @@ def _parameters(path: Path, problems: list[Problem]) -> Iterator[dict[str, str]]
         try:
             claim = json.loads(f'"{cells[column]}"')
         except (IndexError, ValueError):
-            problems.append(
-                Problem(
-                    f"{show(path.name, 200)}:{number}",
-                    f"there is no {_TOPIC} that can be read",
-                    'write \\" for "',
-                )
-            )
+            where, what = f"{show(path.name, 200)}:{number}", f"there is no {_TOPIC} that can be read"
+            problems.append(Problem(where, what, 'write \\" for "'))
             continue
-        yield _claim(f"claim-{number - 1}", claim, "")
+        yield _claim(f"claim-{number - 1}", claim)
 
 
 def _claims_of_debates(path: Path, problems: list[Problem]) -> list[dict[str, str]]:
@@ -274,8 +244,11 @@ def _claims_of_debates(path: Path, problems: list[Problem]) -> list[dict[str, st
             problems.append(Problem(f"{show(path.name, 200)}:{number}", what))
         elif debate.claim:
             name = debate.id or f"claim-{number}"
-            description = data.get("description")
-            found.setdefault(
-                name, _claim(name, debate.claim, description if isinstance(description, str) else "")
-            )
+            found.setdefault(name, _claim(name, debate.claim, data.get("description")))
     return list(found.values())
+
+
+# Debates about the claims of a release, and their labels if it has any.
+import_release: Importer = partial(_import, _claims_dataset)
+# The debates of a release, to be judged, and their labels.
+import_judging: Importer = partial(_import, _debates_dataset)

@@ -142,11 +142,9 @@ class _Topics:
                 continue
             if not facets:
                 self.wholes.setdefault(topic, {})[measure] = value
-            elif (
-                facets.keys() == {"turn"}
-                and measure not in known
-                and (turn := whole(facets["turn"])) is not None
-            ):
+                continue
+            turn = whole(facets["turn"]) if facets.keys() == {"turn"} else None
+            if turn is not None and measure not in known:
                 self.turns.setdefault((topic, turn), {})[measure] = value
         self.claims = _claims(dataset)
 

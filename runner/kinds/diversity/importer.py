@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, NoReturn
@@ -48,10 +48,8 @@ class _Problems:
 
     def all(self) -> list[Problem]:
         if self.count > MAX_PROBLEMS:
-            more = Problem(
-                "the release", f"and {self.count - MAX_PROBLEMS:,} more problems", "correct these first"
-            )
-            return [*self.kept, more]
+            what = f"and {self.count - MAX_PROBLEMS:,} more problems"
+            return [*self.kept, Problem("the release", what, "correct these first")]
         return self.kept
 
 
@@ -117,57 +115,53 @@ def _read_release(source: Path, scratch: Path, split: str, problems: _Problems) 
 
 def _read(files: _Files, split: str, problems: _Problems) -> Release | None:
     made = Release([], {})
-    ids: set[int] = set()
     name = files.name("corpus")
     assert name is not None  # the root is where it is
-    for line, data in _objects(files, name, problems):
-        try:
-            argument = read_argument(data)
-            if argument["argument_id"] in ids:
-                raise _Wrong(f"the argument_id {argument['argument_id']} is there twice", "keep one of them")
-        except _Wrong as error:
-            problems.add(f"{name}:{line}", error.what, error.fix)
-            continue
-        ids.add(argument["argument_id"])
-        made.corpus.append(argument)
+    made.corpus.extend(_rows(files, name, "argument_id", read_argument, problems))
+    ids = {argument["argument_id"] for argument in made.corpus}
     if not made.corpus and not problems.count:
         problems.add(name, "holds no argument")
     problems.remarks += same_values(made.corpus)
     for word in ("baseline", "perspective"):
         for one in SPLITS:
-            found = files.name(f"{word}-queries/queries_{one}")
-            if found is None:
-                if one == split:
-                    problems.add(
-                        f"{word}-queries/queries_{one}.jsonl", "is missing", f"the split {one} needs it"
-                    )
+            stem = f"{word}-queries/queries_{one}"
+            found = files.name(stem)
+            if found is None and one == split:
+                problems.add(f"{stem}.jsonl", "is missing", f"the split {one} needs it")
+            if found is None or (one == "test" and split != "test"):
                 continue
-            if one == "test" and split != "test":
-                continue
-            rows = list(_queries(files, found, word, ids, problems))
+            read = partial(_query, ids, word == "perspective")
+            rows = list(_rows(files, found, "query_id", read, problems))
             if not rows and not problems.count:
                 problems.add(found, "holds no query")
             made.queries[word, one] = rows
     return made
 
 
-def _queries(
-    files: _Files, name: str, word: str, arguments: set[int], problems: _Problems
+def _query(arguments: set[int], perspective: bool, data: Any) -> dict[str, Any]:
+    """A query whose relevant arguments are in the corpus. Raises :class:`Wrong`."""
+    query = read_query(data, perspective=perspective)
+    unknown = next((a for a in query["relevant_candidates"] if a not in arguments), None)
+    if unknown is not None and arguments:
+        raise _Wrong(f"the relevant argument {unknown} is not in the corpus")
+    return query
+
+
+def _rows(
+    files: _Files, name: str, key: str, read: Callable[[Any], dict[str, Any]], problems: _Problems
 ) -> Iterator[dict[str, Any]]:
+    """The objects of a file as ``read`` returns them, each number under ``key`` once; the others are problems."""
     seen: set[int] = set()
     for line, data in _objects(files, name, problems):
         try:
-            query = read_query(data, perspective=word == "perspective")
-            if query["query_id"] in seen:
-                raise _Wrong(f"the query_id {query['query_id']} is there twice", "keep one of them")
-            unknown = next((a for a in query["relevant_candidates"] if a not in arguments), None)
-            if unknown is not None and arguments:
-                raise _Wrong(f"the relevant argument {unknown} is not in the corpus")
+            row = read(data)
+            if row[key] in seen:
+                raise _Wrong(f"the {key} {row[key]} is there twice", "keep one of them")
         except _Wrong as error:
             problems.add(f"{name}:{line}", error.what, error.fix)
             continue
-        seen.add(query["query_id"])
-        yield query
+        seen.add(row[key])
+        yield row
 
 
 def _objects(files: _Files, name: str, problems: _Problems) -> Iterator[tuple[int, Any]]:
@@ -229,10 +223,8 @@ class _Files:
 
     def __init__(self, names: Mapping[str, Path]) -> None:
         self.all, self.used = names, set[str]()
-        roots = {
-            str(PurePosixPath(n).parent) for n in names if release.stem(PurePosixPath(n).name) == "corpus"
-        }
-        roots = {r for r in roots if len(PurePosixPath(r).parts) <= 1}
+        paths = [PurePosixPath(name) for name in names]
+        roots = {str(p.parent) for p in paths if release.stem(p.name) == "corpus" and len(p.parts) <= 2}
         if len(roots) != 1:
             raise _Wrong(
                 "has more than one corpus.jsonl" if roots else "has no corpus.jsonl",

@@ -11,13 +11,7 @@ from schemas import show
 _CORPUS = ("argument_id", "argument", "topic", "stance", "demographic_profile")
 _ISSUES = "important_political_issues"
 _PROFILE = (
-    "gender",
-    "age",
-    "residence",
-    "civil_status",
-    "denomination",
-    "education",
-    "political_spectrum",
+    *("gender", "age", "residence", "civil_status", "denomination", "education", "political_spectrum"),
     _ISSUES,
 )
 _ISSUE_LABELS = (
@@ -130,17 +124,9 @@ def _id(value: Any, what: str) -> int:
 def same_values(corpus: list[dict[str, Any]]) -> list[str]:
     """A line that names the diversity properties of which all arguments have one value, or none: they will not count."""
     keys = [key for key in ("stance", *_PROFILE) if key not in ("denomination", _ISSUES)]
-    same = [
-        key
-        for key in keys
-        if len({a["stance"] if key == "stance" else a["demographic_profile"].get(key, 0) for a in corpus}) < 2
-    ]
-    named = {
-        label: sum(label in a["demographic_profile"][_ISSUES] for a in corpus) for label in _ISSUE_LABELS
-    }
+    profiles = [{**a["demographic_profile"], "stance": a["stance"]} for a in corpus]
+    same = [key for key in keys if len({profile.get(key, 0) for profile in profiles}) < 2]
+    named = {label: sum(label in profile[_ISSUES] for profile in profiles) for label in _ISSUE_LABELS}
     same += [label for label, count in named.items() if count in (0, len(corpus))]
-    return (
-        [f"left out of diversity, because all arguments have the same value: {', '.join(same)}"]
-        if same
-        else []
-    )
+    why = "left out of diversity, because all arguments have the same value"
+    return [f"{why}: {', '.join(same)}"] if same else []

@@ -49,8 +49,8 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
 
 
 def _is_report(row: Mapping[str, Any]) -> bool:
-    there = isinstance(row.get("sentences"), list) or row.get("truncated") is True
-    return isinstance(row.get("topic"), str) and there
+    known = isinstance(row.get("sentences"), list) or row.get("truncated") is True
+    return isinstance(row.get("topic"), str) and known
 
 
 def _requests(dataset: Dataset) -> dict[str, tuple[str, str]]:
@@ -59,11 +59,7 @@ def _requests(dataset: Dataset) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     if path.is_file():
         for _, row in json_lines(path, []):
-            name = (
-                next((row[k] for k in ("request_id", "topic_id") if k in row), None)
-                if isinstance(row, dict)
-                else None
-            )
+            name = row.get("request_id", row.get("topic_id")) if isinstance(row, dict) else None
             if isinstance(name, str | int):
                 asked = row.get("problem_statement", row.get("query"))
                 found.setdefault(escape(name, MAX_ID), (_text(row.get("title"), 300), _text(asked)))
@@ -71,7 +67,7 @@ def _requests(dataset: Dataset) -> dict[str, tuple[str, str]]:
 
 
 def _report(n: int, row: Mapping[str, Any], requests: Mapping[str, tuple[str, str]]) -> Report:
-    measures = row.get("measures")
+    measures = row["measures"].items() if isinstance(row.get("measures"), dict) else ()
     topic = escape(row["topic"], MAX_ID)
     title, request = requests.get(topic, ("", ""))
     sentences = [_sentence(k, s) for k, s in enumerate(_dicts(row.get("sentences"), MAX_SENTENCES), 1)]
@@ -79,11 +75,7 @@ def _report(n: int, row: Mapping[str, Any], requests: Mapping[str, tuple[str, st
         n,
         topic,
         row.get("answered") is not False,
-        {
-            escape(name, 80): value
-            for name, raw in (measures.items() if isinstance(measures, dict) else ())
-            if (value := number(raw)) is not None
-        },
+        {escape(name, 80): value for name, raw in measures if (value := number(raw)) is not None},
         tuple(sentences),
         tuple(_nugget(one) for one in _dicts(row.get("nuggets"), MAX_SENTENCES)),
         whole(row.get("cut")) or 0,

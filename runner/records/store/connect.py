@@ -19,20 +19,7 @@ from runner.model.config import Config
 from runner.model.errors import PlatformError
 from runner.records.archive import RunArchive
 from runner.records.events import Event, EventLog, Position
-from runner.records.store.database import (
-    BUSY_SECONDS,
-    RULES,
-    database_url,
-    errors,
-    make_engine,
-    make_tables,
-    position_of,
-    prefix_of,
-    read_recorded,
-    remember,
-    rules_of,
-    unusable,
-)
+from runner.records.store import database
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -65,7 +52,7 @@ class Store:
                 archive does not hold what the event names; E306, when log or database cannot be written.
         """
         with self.read() as connection:
-            position, prefix = position_of(connection), prefix_of(connection)
+            position, prefix = database.position_of(connection), database.prefix_of(connection)
         self.check(position, prefix)
         event = self.log.append(type, data, actor=actor)
         self.apply(event)
@@ -82,20 +69,20 @@ class Store:
     def head(self) -> Position:
         """The position up to which the store knows the log: what a receipt names as the last known head."""
         with self.read() as connection:
-            return position_of(connection)
+            return database.position_of(connection)
 
     def catch_up(self) -> Position:
         """Apply every event that the store does not know yet; returns the position reached."""
         from runner.records.store.apply import apply
 
         with self.write() as connection:
-            position = start = position_of(connection)
-            self.check(start, prefix_of(connection))
+            position = start = database.position_of(connection)
+            self.check(start, database.prefix_of(connection))
             for event, behind in self.log.after(start):
                 apply(connection, event, self.archive)
                 position = behind
             if position != start:
-                remember(connection, position, self._hashed(position.offset).hexdigest())
+                database.remember(connection, position, self._hashed(position.offset).hexdigest())
         return position
 
     def replay(self, known: Position = Position()) -> Position:
@@ -114,7 +101,7 @@ class Store:
 
         position, met = Position(), not known.seq
         with self.write() as connection:
-            make_tables(connection)
+            database.make_tables(connection)
             for event, behind in self.log.after(Position()):
                 apply(connection, event, self.archive)
                 met = met or (behind.seq, behind.hash) == (known.seq, known.hash)
@@ -122,7 +109,7 @@ class Store:
             if not met:
                 raise ahead(self.log, known)
             self._read = None
-            remember(connection, position, self._hashed(position.offset).hexdigest())
+            database.remember(connection, position, self._hashed(position.offset).hexdigest())
         return position
 
     def check(self, position: Position, prefix: str | None) -> None:
@@ -157,14 +144,14 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A connection that sees one unchanging state of the store."""
-        with errors(self.engine), self.engine.connect() as connection, connection.begin():
+        with database.errors(self.engine), self.engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A connection in a transaction that took the write lock at its start."""
         with (
-            errors(self.engine),
+            database.errors(self.engine),
             self.engine.connect().execution_options(write=True) as connection,
             connection.begin(),
         ):
@@ -196,19 +183,19 @@ def open_store(config: Config, *, url: str | None = None, accept_loss: bool = Fa
     from runner.records.store.history import check_complete
 
     if url is None:
-        url = database_url(config)
+        url = database.database_url(config)
     if url.startswith("sqlite:///"):
         _make_folder(Path(url.removeprefix("sqlite:///")).parent)
-    store = Store(make_engine(url), EventLog(config.events), RunArchive(config.archive))
+    store = Store(database.make_engine(url), EventLog(config.events), RunArchive(config.archive))
     try:
         with store.read() as connection:
-            position, prefix, rules = Position(), None, rules_of(connection)
+            position, prefix, rules = Position(), None, database.rules_of(connection)
             if rules is not None:
-                position, prefix = position_of(connection), prefix_of(connection)
-        if rules and rules.isdigit() and int(rules) > int(RULES):
+                position, prefix = database.position_of(connection), database.prefix_of(connection)
+        if rules and rules.isdigit() and int(rules) > int(database.RULES):
             raise PlatformError(
                 "the store was written by another version of this program",
-                why=f"It has the number {rules}; this program knows {RULES}.",
+                why=f"It has the number {rules}; this program knows {database.RULES}.",
                 fix="use the newer program, or runner store rebuild with this one",
                 code="E306",
             )
@@ -216,7 +203,7 @@ def open_store(config: Config, *, url: str | None = None, accept_loss: bool = Fa
             store.check(position, prefix)
             if not position.seq:
                 check_complete(config, store.log)
-        if rules != RULES or accept_loss:
+        if rules != database.RULES or accept_loss:
             store.replay(Position() if accept_loss else position)
         elif _log_size(config.events) != position.offset:
             store.catch_up()
@@ -235,7 +222,7 @@ def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
     """
     from runner.records.store.history import accepted, check_complete, lost
 
-    log, last = EventLog(config.events), read_recorded(config).position
+    log, last = EventLog(config.events), database.read_recorded(config).position
     gone = lost(config, log, last) if accept_loss else []
     if not accept_loss:
         check_complete(config, log, last)
@@ -254,7 +241,7 @@ def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
             open_store(config, url=f"sqlite:///{fresh}", accept_loss=True) as store,
             store.read() as connection,
         ):
-            position = position_of(connection)
+            position = database.position_of(connection)
         _swap(fresh, target)
     finally:
         _unlink(fresh)
@@ -268,7 +255,7 @@ def _swap(fresh: Path, target: Path) -> None:
     itself refuses is taken out of the way by renaming.
     """
     try:
-        source, old = sqlite3.connect(fresh), sqlite3.connect(target, timeout=BUSY_SECONDS)
+        source, old = sqlite3.connect(fresh), sqlite3.connect(target, timeout=database.BUSY_SECONDS)
         try:
             source.backup(old)
         finally:
@@ -276,14 +263,14 @@ def _swap(fresh: Path, target: Path) -> None:
             old.close()
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
-            raise unusable(error, target) from error
+            raise database.unusable(error, target) from error
         _unlink(target)
         fresh.replace(target)
 
 
-def _unlink(database: Path) -> None:
+def _unlink(path: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
-        database.with_name(database.name + suffix).unlink(missing_ok=True)
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def ahead(log: EventLog, position: Position) -> PlatformError:
@@ -307,4 +294,4 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise unusable(error) from error
+        raise database.unusable(error) from error

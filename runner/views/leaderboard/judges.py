@@ -167,17 +167,10 @@ def _judge(key: _Identity, results: Sequence[Mapping[str, Any]], taken: Iterable
     for data in results:
         for figure, value in (data.get("reliability") or {}).items():
             figures.setdefault(escape(figure, 80), []).append(float(value))
+    reliability = {f: v[0] if min(v) == max(v) else (min(v), max(v)) for f, v in sorted(figures.items())}
     notes = {_note(data) for data in results}
-    return Judge(
-        label,
-        name,
-        model,
-        prompts,
-        {f: v[0] if min(v) == max(v) else (min(v), max(v)) for f, v in sorted(figures.items())},
-        notes.pop() if len(notes) == 1 else "",
-        len(results),
-        sum(bool(data.get("reliability")) for data in results),
-    )
+    measured = sum(bool(data.get("reliability")) for data in results)
+    return Judge(label, *key, reliability, notes.pop() if len(notes) == 1 else "", len(results), measured)
 
 
 def _short(prompts: str) -> str:

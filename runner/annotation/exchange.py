@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.annotation import assign, files
-from runner.annotation.sheets import MAX_SHEET, page, read_answers, sheet_csv, sheet_jsonl
+from runner.annotation.sheets import MAX_SHEET, labels_of, page, read_answers, sheet_csv, sheet_jsonl
 from runner.model.errors import Problem, RunnerError
 from runner.model.kinds import kind_spec
 from runner.model.names import check_name
@@ -154,5 +154,5 @@ def _answers(
         raise RunnerError("E102", f"there is no file {path}", fix="name a file")
     if path.stat().st_size > MAX_SHEET:
         raise RunnerError("E402", f"{path.name} is larger than {MAX_SHEET >> 20} MiB")
-    answers = read_answers(path, path.read_bytes().decode("utf-8-sig", "replace"))
-    return answers.labels(path, assign.find_key(config, task, dataset, answers.form, key))
+    form, rows = read_answers(path, path.read_bytes().decode("utf-8-sig", "replace"))
+    return labels_of(path, rows, assign.find_key(config, task, dataset, form, key))

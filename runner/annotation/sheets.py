@@ -10,7 +10,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -101,39 +100,35 @@ def sheet_jsonl(form: str, annotator: str, items: Sequence[Item]) -> str:
 # --- what comes back ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Answers:
-    """The answers of one file: its form, and rows (where each stands, and its annotator, item, turn and labels)."""
-
-    form: str
-    rows: Sequence[tuple[str, Mapping[str, Any]]]
-
-    def labels(self, path: Path, key: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Labels in our form, by the key of the form. Raises E402 with every row that does not fit."""
-        problems: list[Problem] = []
-        found: list[dict[str, Any]] = []
-        for where, row in self.rows:
-            turn, name = row["turn"], schemas.show(row["item"], 40)
-            item = key["items"].get(row["item"]) if isinstance(row["item"], str) else None
-            if not isinstance(item, dict):
-                problems.append(Problem(where, f"there is no item {name} in the form"))
-            elif type(turn) is not int or not 1 <= turn <= item["turns"]:
-                problems.append(Problem(where, f"item {name} has no turn {schemas.show(turn, 20)}"))
-            else:
-                label = {
-                    **{k: item[k] for k in ("run", "transcript", "debate")},
-                    **{k: row[k] for k in ("turn", "annotator", *CRITERIA) if k in row},
-                    **({"comment": row["comment"]} if row.get("comment") else {}),
-                }
-                wrong = schemas.validate(label, "debate-labels")
-                problems += [Problem(where, p.what, p.fix) for p in wrong]
-                found += [] if wrong else [label]
-        refuse(path, problems)
-        return found
+Rows = Sequence[tuple[str, Mapping[str, Any]]]  # where each stands, and its annotator, item, turn and labels
 
 
-def read_answers(path: Path, text: str) -> Answers:
-    """What the page saved (JSON), or a filled-in sheet (CSV or JSON Lines). Raises E402."""
+def labels_of(path: Path, rows: Rows, key: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Labels in our form, by the key of the form. Raises E402 with every row that does not fit."""
+    problems: list[Problem] = []
+    found: list[dict[str, Any]] = []
+    for where, row in rows:
+        turn, name = row["turn"], schemas.show(row["item"], 40)
+        item = key["items"].get(row["item"]) if isinstance(row["item"], str) else None
+        if not isinstance(item, dict):
+            problems.append(Problem(where, f"there is no item {name} in the form"))
+        elif type(turn) is not int or not 1 <= turn <= item["turns"]:
+            problems.append(Problem(where, f"item {name} has no turn {schemas.show(turn, 20)}"))
+        else:
+            label = {
+                **{k: item[k] for k in ("run", "transcript", "debate")},
+                **{k: row[k] for k in ("turn", "annotator", *CRITERIA) if k in row},
+                **({"comment": row["comment"]} if row.get("comment") else {}),
+            }
+            wrong = schemas.validate(label, "debate-labels")
+            problems += [Problem(where, p.what, p.fix) for p in wrong]
+            found += [] if wrong else [label]
+    refuse(path, problems)
+    return found
+
+
+def read_answers(path: Path, text: str) -> tuple[str, Rows]:
+    """The form and the answers of what the page saved (JSON), or of a filled-in sheet (CSV or JSON Lines). Raises E402."""
     problems: list[Problem] = []
     rows = list(_csv(path, text, problems) if path.suffix.lower() == ".csv" else _json(path, text, problems))
     forms = {str(row.pop("form", "")) for _, row in rows}
@@ -142,7 +137,7 @@ def read_answers(path: Path, text: str) -> Answers:
     if not problems and not rows:
         problems.append(Problem(schemas.show(path.name, 200), "it holds no answers"))
     refuse(path, problems)
-    return Answers(forms.pop(), rows)
+    return forms.pop(), rows
 
 
 def _json(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -130,10 +130,7 @@ class GroupMeter(Meter):
 
     def close(self) -> None:
         """Remove the group."""
-        _remove(self._directories())
-
-    def _directories(self) -> list[Path]:
-        return [root / self._relative for root in _roots(self.version, self._root)]
+        _remove(root / self._relative for root in _roots(self.version, self._root))
 
     def _read(self) -> tuple[int | None, float | None]:
         if self.version == "2":

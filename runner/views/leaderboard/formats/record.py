@@ -9,18 +9,10 @@ from typing import Any
 
 from runner.model.task import Cell
 from runner.tasks.tables import AGGREGATES
+from runner.views.leaderboard import rows
 from runner.views.leaderboard.comparing import CORRECTION
 from runner.views.leaderboard.judges import Judge
-from runner.views.leaderboard.rows import (
-    CellScore,
-    Column,
-    Comparison,
-    LeaderboardTable,
-    RoundInfo,
-    Row,
-    Unranked,
-    Value,
-)
+from runner.views.leaderboard.rows import Comparison, LeaderboardTable, Row, Value
 from runner.views.leaderboard.significance import ALPHA
 
 SCHEMA_VERSION = 1
@@ -71,16 +63,18 @@ def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
         **{k: data[k] for k in ("rank_by", "baseline", "topics")},
         audience=audience,
         cells=tuple(Cell(**c) for c in data["cells"]),
-        columns=tuple(Column(**m) for m in data["measures"]),
+        columns=tuple(rows.Column(**m) for m in data["measures"]),
         rows=tuple(_row_of(r) for r in data["rows"]),
         unranked=tuple(
-            Unranked(**{**u, "runs": tuple(u["runs"]), "missing": tuple(Cell(**c) for c in u["missing"])})
+            rows.Unranked(
+                **{**u, "runs": tuple(u["runs"]), "missing": tuple(Cell(**c) for c in u["missing"])}
+            )
             for u in data["unranked"]
         ),
         counts=dict(data["counts"]),
         test=None if test is None else test["test"],
         notes=tuple(data["notes"]),
-        round=None if data["round"] is None else RoundInfo(**data["round"]),
+        round=None if data["round"] is None else rows.RoundInfo(**data["round"]),
         filters=dict(data["filters"]),
         judges=tuple(_judge_of(judge) for judge in data.get("judges", ())),
     )
@@ -99,7 +93,7 @@ def _row_of(data: Mapping[str, Any]) -> Row:
         values={n: Value(v["mean"], *(v["interval"] or (None, None))) for n, v in data["scores"].items()},
         runs=tuple(data["runs"]),
         comparison=None if c is None else Comparison(**{**c, "mark": marks[c["mark"]]}),
-        cells=tuple(CellScore(**cell) for cell in data["cells"]),
+        cells=tuple(rows.CellScore(**cell) for cell in data["cells"]),
         stale=tuple(data.get("stale", ())),
     )
 

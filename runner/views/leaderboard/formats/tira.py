@@ -23,9 +23,6 @@ def to_prototext(view: RunView, names: Mapping[str, str] | None = None) -> str:
     blocks = []
     for (name, score), key in zip(view["scores"].items(), keys, strict=True):
         unique = key if keys.count(key) == 1 else name  # two truths may share a measure
-        blocks.append(f'measure{{\n  key: "{_proto(unique)}"\n  value: "{float(score["value"])!r}"\n}}\n')
+        quoted = escape(unique).replace("\\", "\\\\").replace('"', '\\"')
+        blocks.append(f'measure{{\n  key: "{quoted}"\n  value: "{float(score["value"])!r}"\n}}\n')
     return "".join(blocks)
-
-
-def _proto(value: str) -> str:
-    return escape(value).replace("\\", "\\\\").replace('"', '\\"')

@@ -9,32 +9,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    false,
-)
+import sqlalchemy as sa
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
 
-def _columns(type_: Any, *names: str, **options: Any) -> list[Column[Any]]:
-    return [Column(name, type_, **options) for name in names]
+def _columns(type_: Any, *names: str, **options: Any) -> list[sa.Column[Any]]:
+    return [sa.Column(name, type_, **options) for name in names]
 
 
-_keys = partial(_columns, Text, primary_key=True)
-_number_keys = partial(_columns, Integer, primary_key=True, autoincrement=False)
-_texts = partial(_columns, Text, nullable=False)
-_numbers = partial(_columns, Integer, nullable=False)
+_keys = partial(_columns, sa.Text, primary_key=True)
+_number_keys = partial(_columns, sa.Integer, primary_key=True, autoincrement=False)
+_texts = partial(_columns, sa.Text, nullable=False)
+_numbers = partial(_columns, sa.Integer, nullable=False)
 
 
 def _of_evaluation() -> list[Any]:
@@ -42,113 +29,113 @@ def _of_evaluation() -> list[Any]:
     return [
         *_keys("run"),
         *_number_keys("attempt", "evaluation"),
-        ForeignKeyConstraint(["run", "attempt", "evaluation"], names),
+        sa.ForeignKeyConstraint(["run", "attempt", "evaluation"], names),
     ]
 
 
-def _of_attempt(number: str) -> ForeignKeyConstraint:
-    return ForeignKeyConstraint(["run", number], ["attempts.run", "attempts.number"])
+def _of_attempt(number: str) -> sa.ForeignKeyConstraint:
+    return sa.ForeignKeyConstraint(["run", number], ["attempts.run", "attempts.number"])
 
 
-meta = Table("meta", metadata, *_keys("key"), *_texts("value"))
+meta = sa.Table("meta", metadata, *_keys("key"), *_texts("value"))
 
-submissions = Table(
+submissions = sa.Table(
     "submissions",
     metadata,
     *_keys("id"),
     *_texts("task", "team", "software", "tag", "description", "method", "registered"),
     *_texts("scenarios"),  # JSON list
     *_texts("workflow"),  # "upload" for run files
-    Column("image", Text),
-    Column("cells", Text),  # JSON list of [dataset, scenario]; none: all of the task
+    sa.Column("image", sa.Text),
+    sa.Column("cells", sa.Text),  # JSON list of [dataset, scenario]; none: all of the task
     *_numbers("seq"),
-    Column("withdrawn", Text),
+    sa.Column("withdrawn", sa.Text),
     *_texts("withdrawn_reason", server_default=""),
     # Withdrawn, and its place in the quota given back.
-    Column("uncharged", Boolean, nullable=False, server_default=false()),
-    Index("submissions_by_team", "task", "team"),
+    sa.Column("uncharged", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Index("submissions_by_team", "task", "team"),
 )
 
-runs = Table(
+runs = sa.Table(
     "runs",
     metadata,
     *_keys("id"),
-    Column("submission", Text, ForeignKey("submissions.id"), nullable=False),
+    sa.Column("submission", sa.Text, sa.ForeignKey("submissions.id"), nullable=False),
     *_texts("task", "dataset", "scenario"),
-    Column("cancelled_seq", Integer),
-    Index("runs_by_submission", "submission"),
+    sa.Column("cancelled_seq", sa.Integer),
+    sa.Index("runs_by_submission", "submission"),
 )
 
-attempts = Table(
+attempts = sa.Table(
     "attempts",
     metadata,
-    Column("run", Text, ForeignKey("runs.id"), primary_key=True),
+    sa.Column("run", sa.Text, sa.ForeignKey("runs.id"), primary_key=True),
     *_number_keys("number"),
     *_texts("lock_digest", "started", "finished", "verdict", "memory_source", "manifest"),
     *_texts("detail"),  # JSON object (schemas.details), or empty
     *_texts("warnings"),  # JSON list of such objects
-    *_columns(Float, "wall_seconds", "cpu_seconds"),
-    Column("memory_peak", BigInteger),
+    *_columns(sa.Float, "wall_seconds", "cpu_seconds"),
+    sa.Column("memory_peak", sa.BigInteger),
     *_numbers("seq"),
-    Index("attempts_by_lock", "lock_digest"),
+    sa.Index("attempts_by_lock", "lock_digest"),
 )
 
-evaluations = Table(
+evaluations = sa.Table(
     "evaluations",
     metadata,
     *_keys("run"),
     *_number_keys("attempt", "number"),
     *_texts("status", "message", "evaluator", "image", "truths_digest", "started", "finished", "manifest"),
-    Column("final", Boolean, nullable=False),  # of status error: trying again cannot help
+    sa.Column("final", sa.Boolean, nullable=False),  # of status error: trying again cannot help
     *_texts("fault"),  # of status error: organiser or platform
-    Column("default_image", Boolean, nullable=False),
-    Column("run_tag", Text),
-    Column("judge", Text),  # JSON object: who judged, when somebody or something did
+    sa.Column("default_image", sa.Boolean, nullable=False),
+    sa.Column("run_tag", sa.Text),
+    sa.Column("judge", sa.Text),  # JSON object: who judged, when somebody or something did
     *_texts("notes"),  # JSON list of details
-    Column("asked", Text),  # by which definitions it was made (runner.model.pins.Pins); none: not known
+    sa.Column("asked", sa.Text),  # by which definitions it was made (runner.model.pins.Pins); none: not known
     *_numbers("errors", "defects", "warnings", "seq"),
     _of_attempt("attempt"),
 )
 
-measures = Table(
+measures = sa.Table(
     "measures",
     metadata,
     *_of_evaluation(),
     *_keys("measure"),
-    *_columns(Float, "value", nullable=False),
+    *_columns(sa.Float, "value", nullable=False),
     *_numbers("topics", "covered"),
-    *_columns(Float, "low", "high"),
+    *_columns(sa.Float, "low", "high"),
 )
 
-pending = Table("pending", metadata, *_of_evaluation(), *_keys("measure"), *_texts("reason"))
+pending = sa.Table("pending", metadata, *_of_evaluation(), *_keys("measure"), *_texts("reason"))
 
-topic_scores = Table(
+topic_scores = sa.Table(
     "topic_scores",
     metadata,
     *_of_evaluation(),
     *_keys("measure", "topic", "facets"),  # facets: canonical JSON; "" for none
-    *_columns(Float, "value", nullable=False),
+    *_columns(sa.Float, "value", nullable=False),
     sqlite_with_rowid=False,
 )
 
-findings = Table(
+findings = sa.Table(
     "findings", metadata, *_of_evaluation(), *_keys("code"), *_texts("severity", "title"), *_numbers("count")
 )
 
-publications = Table(
+publications = sa.Table(
     "publications", metadata, *_keys("task", "dataset"), *_texts("published"), *_numbers("seq")
 )
 
-releases = Table(
+releases = sa.Table(
     "releases", metadata, *_keys("run"), *_number_keys("attempt"), *_numbers("seq"), _of_attempt("attempt")
 )
 
 # ``until`` is as it was written, with its zone.
-deadlines = Table("deadlines", metadata, *_number_keys("seq"), *_texts("task", "team", "until"))
+deadlines = sa.Table("deadlines", metadata, *_number_keys("seq"), *_texts("task", "team", "until"))
 
 # ``digest`` is the SHA-256 of the snapshot.
-rounds = Table("rounds", metadata, *_keys("task", "round"), *_texts("digest", "frozen"), *_numbers("seq"))
+rounds = sa.Table("rounds", metadata, *_keys("task", "round"), *_texts("digest", "frozen"), *_numbers("seq"))
 
-extensions = Table(
+extensions = sa.Table(
     "extensions", metadata, *_number_keys("seq"), *_texts("task", "team"), *_numbers("submissions")
 )

@@ -34,13 +34,20 @@ class Root(TyperGroup):
 app = typer.Typer(
     name="runner",
     cls=Root,
-    help="Run shared tasks: software in a sealed room, hidden truths, a leaderboard people can trust.",
+    help="Run shared tasks: software in a sandbox, hidden truths, a leaderboard people can trust.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Examples:  runner doctor  |  runner submit --team baselines  |  runner evaluate --all  |  runner leaderboard vaswani",
 )
+
+
+def group(name: str, text: str) -> typer.Typer:
+    """A group of commands of that name under the root; ``text`` is its help."""
+    commands = typer.Typer(help=text, no_args_is_help=True)
+    app.add_typer(commands, name=name)
+    return commands
 
 
 def _version(wanted: bool) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import schemas
 from runner.engines.base import Engine
@@ -26,18 +26,13 @@ from schemas.details import Detail
 MANY = 30  # measures that are asked for one by one
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What is known of one measure: ``computed`` (None: it could not be found out), and ``why`` not."""
 
     id: str
     measure: str
     computed: bool | None
     why: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """For ``--json``."""
-        return {"id": self.id, "measure": self.measure, "computed": self.computed, "why": self.why}
 
 
 def ask(engine: Engine, task: Task, default_image: str) -> list[Answer]:

@@ -17,7 +17,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from runner.execution import stage as stages
 from runner.execution.attempt import NotStoppable, Stop, evaluate, execute
 from runner.execution.evaluator import Evaluator
 from runner.execution.job import InputRun, Job
@@ -27,6 +26,7 @@ from runner.execution.plan import Plan, Planned, Selection, check_names, plan, p
 from runner.execution.pool import Control, Pool, RunProgress, Undone
 from runner.execution.replies import replies_of
 from runner.execution.schedule import needs_of
+from runner.execution.stage import Stages, why_no_runs
 from runner.execution.workspace import Workspace
 from runner.model.config import Config
 from runner.model.errors import RunnerError
@@ -293,13 +293,14 @@ class Coordinator:
         ``runs`` are all runs, where they were read already.
         """
         listener, made, tasks = self.listener, False, self.workspace.tasks
-        for state in stages.states(self.config, self.store, tasks, None if only is None else [only], runs):
+        stages = Stages(self.config, self.store, tasks, runs)
+        for state in stages.states(only):
             name, command = f"{state.task.id}/{state.dataset.id}", f"{state.task.id} {state.dataset.id}"
-            if nobody := stages.why_no_runs(state.task, state.dataset):
+            if nobody := why_no_runs(state.task, state.dataset):
                 listener.say(nobody)
             if state.name == "missing" and not state.why:
                 try:
-                    built = stages.build(self.config, self.store, tasks, state.task, state.dataset, runs)
+                    built = stages.build(state.task, state.dataset)
                 except RunnerError as error:
                     listener.problem(error)
                     continue

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.model.errors import PlatformError
+from runner.model.errors import PlatformError, disk_error
 from runner.model.limits import MIB
 from schemas import jsonl
 
@@ -66,12 +66,7 @@ def learn(book: Path, found: Path) -> int:
                         added += 1
             return added
     except OSError as error:
-        raise PlatformError(
-            "the replies of models cannot be kept",
-            why=f"{book}: {error.strerror or error}.",
-            fix="make the data directory writable, and evaluate again",
-            code="E306",
-        ) from error
+        raise disk_error("the replies of models cannot be kept", error, book) from error
 
 
 def rebuild(home: Path, archive: RunArchive, task: str) -> int:

@@ -13,11 +13,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import schemas
 from runner.model.config import Config
-from runner.model.errors import PlatformError, RunnerError
+from runner.model.errors import RunnerError, disk_error
 from runner.model.limits import MIB
 from runner.model.run import Run, cells
 from runner.model.task import Dataset, Stage, Task
@@ -38,24 +38,18 @@ MAX_DEBATE = MIB
 PROVENANCE = "provenance.json"
 
 
-@dataclass(frozen=True)
-class SourceRun:
-    """A run whose debates are taken: the run, and the attempt that counts."""
+class Gathered(NamedTuple):
+    """What a stage is made from now.
 
-    run: Run
-    attempt: Attempt
+    ``sources`` are the attempts that count, in the order of the ids of their runs; ``left_out`` are the runs that are not
+    taken, with the reason.
+    """
 
-
-@dataclass(frozen=True)
-class Gathered:
-    """What a stage is made from now: the runs, in the order of their ids, and those that are left out with the reason."""
-
-    sources: tuple[SourceRun, ...]
+    sources: tuple[Attempt, ...]
     left_out: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Built:
+class Built(NamedTuple):
     """A version of a stage's dataset: its name, where it lies, whether it is new, and how much is in it.
 
     ``skipped`` counts lines that hold no debate (failed ones, and what cannot be read), and debates beyond 1 MiB.
@@ -69,63 +63,112 @@ class Built:
     skipped: int
 
 
-def gather(
-    store: Store, tasks: Mapping[str, Task], stage: Stage, among: Sequence[Run] | None = None
-) -> Gathered:
-    """The runs that ``stage`` takes now; ``among`` are all runs, where they were read already.
+class StageStatus(NamedTuple):
+    """How a stage's dataset stands: ``missing`` (never made), ``current`` or ``changed``; ``why`` it cannot be made."""
 
-    Raises E410 when they are not settled, or there are none.
-    """
-    source = tasks.get(stage.task)
-    if source is None or stage.dataset not in source.datasets or stage.scenario not in source.scenarios:
-        place = f"{stage.task}/{stage.dataset}" + (
-            "" if stage.scenario == "default" else f" in the scenario {stage.scenario}"
-        )
-        raise RunnerError(
-            "E410",
-            f"there is no {place} to take runs from",
-            why="A stage names a task, a dataset and a scenario that are there.",
-            fix="correct from: in task.yaml",
-        )
-    if among is None:
-        among = runs(store, [source], task=stage.task, running=store.archive.live())
-    wanted = (stage.task, stage.dataset, stage.scenario)
-    candidates = [
-        run
-        for run in among
-        if (run.submission.task, run.dataset, run.scenario) == wanted and run.outcome.name != "withdrawn"
-    ]
-    open_ = [run.id for run in candidates if run.outcome.name in ("pending", "running")]
-    if open_:
-        raise RunnerError(
-            "E410",
-            f"{len(open_)} of the runs on {stage.task}/{stage.dataset} are not settled",
-            why=f"Open: {schemas.show(', '.join(open_), 300)}.",
-            fix=f"runner evaluate --task {stage.task}",
-        )
-    latest: dict[tuple[str, str], Run] = {}
-    left_out: dict[str, str] = {}
-    for run in sorted(candidates, key=lambda r: (r.submission.registered, r.submission.seq)):
-        key = (run.submission.team, run.submission.software)
-        if _takes(stage, run):
-            if key in latest:
-                left_out[latest[key].id] = "a later one counts"
-            latest[key] = run
-        else:
-            left_out[run.id] = run.outcome.name
-    if not latest:
-        raise RunnerError(
-            "E410",
-            f"no run on {stage.task}/{stage.dataset} can be taken",
-            why=f"A run has to be {'scored' if stage.runs == 'scored' else 'executed'}.",
-            fix="runner runs shows what became of them",
-        )
-    found = [
-        SourceRun(run, store.archive.attempt(stage.task, run.id, run.outcome.attempt))
-        for run in sorted(latest.values(), key=lambda r: r.id)
-        if run.outcome.attempt is not None
-    ]
-    return Gathered(tuple(found), left_out)
+    task: Task
+    dataset: Dataset
+    name: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The datasets of ``tasks`` that are made from runs; ``among`` are all runs, where they were read already."""
+
+    config: Config
+    store: Store
+    tasks: Mapping[str, Task]
+    among: Sequence[Run] | None = None
+
+    def gather(self, stage: Stage) -> Gathered:
+        """The runs that ``stage`` takes now.
+
+        Raises:
+            RunnerError: E410 when they are not settled, or there are none.
+        """
+        source = self.tasks.get(stage.task)
+        place = f"{stage.task}/{stage.dataset}"
+        if source is None or stage.dataset not in source.datasets or stage.scenario not in source.scenarios:
+            scenario = "" if stage.scenario == "default" else f" in the scenario {stage.scenario}"
+            what = f"there is no {place}{scenario} to take runs from"
+            why = "A stage names a task, a dataset and a scenario that are there."
+            raise RunnerError("E410", what, why=why, fix="correct from: in task.yaml")
+        archive, among = self.store.archive, self.among
+        if among is None:
+            among = runs(self.store, [source], task=stage.task, running=archive.live())
+        wanted = (stage.task, stage.dataset, stage.scenario)
+        candidates = [
+            run
+            for run in among
+            if (run.submission.task, run.dataset, run.scenario) == wanted and run.outcome.name != "withdrawn"
+        ]
+        if unsettled := [run.id for run in candidates if run.outcome.name in ("pending", "running")]:
+            what = f"{len(unsettled)} of the runs on {place} are not settled"
+            why = f"Open: {schemas.show(', '.join(unsettled), 300)}."
+            raise RunnerError("E410", what, why=why, fix=f"runner evaluate --task {stage.task}")
+        latest: dict[tuple[str, str], Run] = {}
+        left_out: dict[str, str] = {}
+        for run in sorted(candidates, key=lambda r: (r.submission.registered, r.submission.seq)):
+            key = (run.submission.team, run.submission.software)
+            if run.outcome.ranked if stage.runs == "scored" else run.outcome.verdict == "ok":
+                if key in latest:
+                    left_out[latest[key].id] = "a later one counts"
+                latest[key] = run
+            else:
+                left_out[run.id] = run.outcome.name
+        if not latest:
+            why = f"A run has to be {'scored' if stage.runs == 'scored' else 'executed'}."
+            fix = "runner runs shows what became of them"
+            raise RunnerError("E410", f"no run on {place} can be taken", why=why, fix=fix)
+        attempts = [
+            archive.attempt(stage.task, run.id, run.outcome.attempt)
+            for run in sorted(latest.values(), key=lambda r: r.id)
+            if run.outcome.attempt is not None
+        ]
+        return Gathered(tuple(attempts), left_out)
+
+    def build(self, task: Task, dataset: Dataset) -> Built:
+        """Make the inputs of a stage's dataset from the runs as they are now, and put that version in force.
+
+        Making it again from the same runs changes nothing.
+
+        Raises:
+            RunnerError: E410 (see :meth:`gather`), also when a run lacks the file.
+            PlatformError: E306 when the data directory cannot be written.
+        """
+        assert dataset.stage is not None
+        stage = dataset.stage
+        gathered = self.gather(stage)
+        _stays_hidden(dataset, self.tasks[stage.task], stage)
+        home = stage_folder(self.config, task.folder.name, dataset.id)
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            with scratch_folder(home) as staging:
+                return _write(home, staging, stage, gathered)
+        except OSError as error:
+            raise disk_error("the inputs of a stage cannot be written", error, home) from error
+
+    def states(self, only: str | None = None) -> list[StageStatus]:
+        """How every dataset stands that is made from runs, of all tasks or of one."""
+        return [
+            self._state(task, dataset, dataset.stage)
+            for task in self.tasks.values()
+            if only in (None, task.id)
+            for dataset in task.datasets.values()
+            if dataset.stage is not None
+        ]
+
+    def _state(self, task: Task, dataset: Dataset, stage: Stage) -> StageStatus:
+        known = provenance(self.config, task, dataset)
+        name, why = "missing" if known is None else "current", ""
+        try:
+            now = {(attempt.run_id, attempt.number) for attempt in self.gather(stage).sources}
+            if known is not None and now != {(run["run"], run["attempt"]) for run in known["runs"]}:
+                name = "changed"
+        except RunnerError as error:
+            why = f"{error.what}. {error.why}"
+        return StageStatus(task, dataset, name, why)
 
 
 def why_no_runs(task: Task, dataset: Dataset) -> str:
@@ -138,52 +181,13 @@ def why_no_runs(task: Task, dataset: Dataset) -> str:
     )
 
 
-def _takes(stage: Stage, run: Run) -> bool:
-    if stage.runs == "scored":
-        return run.outcome.ranked
-    return run.outcome.verdict == "ok"
-
-
-def build(
-    config: Config,
-    store: Store,
-    tasks: Mapping[str, Task],
-    task: Task,
-    dataset: Dataset,
-    among: Sequence[Run] | None = None,
-) -> Built:
-    """Make the inputs of a stage's dataset from the runs as they are now, and put that version in force.
-
-    ``among`` are all runs, where they were read already. Making it again from the same runs changes nothing. Raises E410 (see :func:`gather`), also when a run lacks
-    the file, and E306 when the data directory cannot be written.
-    """
-    assert dataset.stage is not None
-    stage = dataset.stage
-    gathered = gather(store, tasks, stage, among)
-    _stays_hidden(dataset, tasks[stage.task], stage)
-    home = stage_folder(config, task.folder.name, dataset.id)
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        with scratch_folder(home) as staging:
-            return _write(home, staging, stage, gathered)
-    except OSError as error:
-        raise PlatformError(
-            "the inputs of a stage cannot be written",
-            why=f"{home}: {error.strerror or error}.",
-            fix="make the data directory writable",
-            code="E306",
-        ) from error
-
-
 def _stays_hidden(dataset: Dataset, source: Task, stage: Stage) -> None:
     """Runs on hidden inputs repeat them: what is made of such runs must not be open to those who may not see these."""
     if source.datasets[stage.dataset].visibility == "blinded" and dataset.visibility != "blinded":
-        raise RunnerError(
-            "E410",
-            f"{dataset.id} is public, and would be made from the blinded {stage.task}/{stage.dataset}",
-            why="Its debates repeat the hidden claims, and hold answers that no other team may see.",
-            fix=f"write visibility: blinded for {dataset.id} in task.yaml, or take runs on a public dataset",
-        )
+        what = f"{dataset.id} is public, and would be made from the blinded {stage.task}/{stage.dataset}"
+        why = "Its debates repeat the hidden claims, and hold answers that no other team may see."
+        fix = f"write visibility: blinded for {dataset.id} in task.yaml, or take runs on a public dataset"
+        raise RunnerError("E410", what, why=why, fix=fix)
 
 
 def _write(home: Path, staging: Path, stage: Stage, gathered: Gathered) -> Built:
@@ -195,9 +199,8 @@ def _write(home: Path, staging: Path, stage: Stage, gathered: Gathered) -> Built
         described.append(facts)
         skipped += lost
     if not entries:
-        raise RunnerError(
-            "E410", "none of the runs holds a debate", fix=f"look at {stage.file} with runner show RUN"
-        )
+        fix = f"look at {stage.file} with runner show RUN"
+        raise RunnerError("E410", "none of the runs holds a debate", fix=fix)
     entries.sort(key=lambda entry: entry[0])
     (staging / "inputs").mkdir()
     with (staging / "inputs" / stage.name).open("wb") as out:
@@ -220,46 +223,33 @@ def _write(home: Path, staging: Path, stage: Stage, gathered: Gathered) -> Built
             path.chmod(0o444)
         staging.chmod(0o755)
         staging.rename(target)
-    _point(home, version)
+    with atomic_file(home / "current") as current:
+        current.write(f"{version}\n".encode())
     return Built(version, target, new, len(described), len(entries), skipped)
 
 
 def _taken(
-    stage: Stage, source: SourceRun
+    stage: Stage, source: Attempt
 ) -> tuple[list[tuple[str, dict[str, Any], bytes]], dict[str, Any], int]:
     """The lines of one run that are taken, each with its place in the order and where it comes from."""
-    path = source.attempt.output / stage.file
+    path, run = source.output / stage.file, source.run_id
     if not path.is_file():
-        raise RunnerError(
-            "E410",
-            f"{source.run.id} left no {stage.file}",
-            why="The file that the stage takes is not among its output.",
-            fix="correct from.file in task.yaml, or take scored runs only",
-        )
+        why = "The file that the stage takes is not among its output."
+        fix = "correct from.file in task.yaml, or take scored runs only"
+        raise RunnerError("E410", f"{run} left no {stage.file}", why=why, fix=fix)
     # Two passes, so that a long file of arguments needs no more memory than what is taken of it.
     count = sum(1 for _ in _lines(path))
     wanted = _sample(stage, count)
-    taken, lost = [], 0
+    taken = []
     for number, debate in _debates(path):
-        if number not in wanted:
+        if number not in wanted or debate is None or debate.failed:
             continue
-        if debate is None or debate.failed:
-            lost += 1
-            continue
-        where = {"run": source.run.id, "debate": number, "transcript": transcript_digest([debate])}
+        where = {"run": run, "debate": number, "transcript": transcript_digest([debate])}
         line = json.dumps(blinded(debate), ensure_ascii=False).encode() + b"\n"
-        if len(line) > MAX_DEBATE:
-            lost += 1
-            continue
-        taken.append((_draw(stage.seed, "order", source.run.id, number), where, line))
-    facts = {
-        "run": source.run.id,
-        "attempt": source.attempt.number,
-        "sha256": file_sha256(path),
-        "lines": count,
-        "taken": len(taken),
-    }
-    return taken, facts, lost
+        if len(line) <= MAX_DEBATE:
+            taken.append((_draw(stage.seed, "order", run, number), where, line))
+    facts = {"run": run, "attempt": source.number, "sha256": file_sha256(path), "lines": count}
+    return taken, {**facts, "taken": len(taken)}, len(wanted) - len(taken)
 
 
 def _sample(stage: Stage, count: int) -> set[int]:
@@ -291,12 +281,8 @@ def blinded(debate: Debate) -> dict[str, Any]:
             for a in turn.arguments
         ]
         response = {"content": turn.answer, "arguments": arguments}
-        turns.append(
-            {
-                "utterance": turn.user,
-                "systemResponse": {"utterance": turn.answer, "response": response},
-            }
-        )
+        system = {"utterance": turn.answer, "response": response}
+        turns.append({"utterance": turn.user, "systemResponse": system})
     return {"simulation": {"configuration": configuration, "userTurns": turns}}
 
 
@@ -315,74 +301,10 @@ def _debates(path: Path) -> Iterator[tuple[int, Debate | None]]:
         yield number, parse(data)[0] if isinstance(data, dict) else None
 
 
-def _point(home: Path, version: str) -> None:
-    """Put a version in force, as a whole or not at all."""
-    with atomic_file(home / "current") as file:
-        file.write(f"{version}\n".encode())
-
-
 def provenance(config: Config, task: Task, dataset: Dataset) -> dict[str, Any] | None:
     """Where the lines of the version in force come from; None when none was made. For the organiser's eyes."""
     home = stage_folder(config, task.folder.name, dataset.id)
     version = current_version(home)
     if version is None or not (home / version / PROVENANCE).is_file():
         return None
-    found: dict[str, Any] = json.loads((home / version / PROVENANCE).read_bytes())
-    return found
-
-
-def changed(known: Mapping[str, Any], gathered: Gathered) -> bool:
-    """Whether a stage would be made from other runs or attempts now than its version in force was."""
-    before = {(one["run"], one["attempt"]) for one in known["runs"]}
-    return before != {(one.run.id, one.attempt.number) for one in gathered.sources}
-
-
-@dataclass(frozen=True)
-class StageStatus:
-    """How a stage's dataset stands: ``missing`` (never made), ``current`` or ``changed``; ``why`` it cannot be made."""
-
-    task: Task
-    dataset: Dataset
-    name: str
-    why: str = ""
-
-
-def states(
-    config: Config,
-    store: Store,
-    tasks: Mapping[str, Task],
-    only: Sequence[str] | None = None,
-    among: Sequence[Run] | None = None,
-) -> list[StageStatus]:
-    """How every dataset stands that is made from runs, of all tasks or of some.
-
-    ``among`` are all runs, where they were read already.
-    """
-    return [
-        _state(config, store, tasks, task, dataset, dataset.stage, among)
-        for task in tasks.values()
-        if only is None or task.id in only
-        for dataset in task.datasets.values()
-        if dataset.stage is not None
-    ]
-
-
-def _state(
-    config: Config,
-    store: Store,
-    tasks: Mapping[str, Task],
-    task: Task,
-    dataset: Dataset,
-    stage: Stage,
-    among: Sequence[Run] | None,
-) -> StageStatus:
-    known = provenance(config, task, dataset)
-    try:
-        gathered = gather(store, tasks, stage, among)
-    except RunnerError as error:
-        return StageStatus(
-            task, dataset, "missing" if known is None else "current", f"{error.what}. {error.why}"
-        )
-    if known is None:
-        return StageStatus(task, dataset, "missing")
-    return StageStatus(task, dataset, "changed" if changed(known, gathered) else "current")
+    return dict(json.loads((home / version / PROVENANCE).read_bytes()))

@@ -10,19 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runner.cli import context, options, output
-from runner.cli.app import app
+from runner.cli.app import group
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.model.task import Source
     from runner.tasks.fetch import Fetched
 
-data = typer.Typer(
-    help="Data that does not come with a task: fetch it, import it, or make it from runs.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.add_typer(data, name="data")
+data = group("data", "Data that does not come with a task: fetch it, import it, or make it from runs.")
 
 
 @data.command(
@@ -101,7 +96,7 @@ def stage(
     as_json: options.JsonOption = False,
 ) -> None:
     """Make the inputs of a dataset from archived runs (from: in task.yaml), blinded and shuffled."""
-    from runner.execution import stage as stages
+    from runner.execution.stage import Stages, why_no_runs
 
     where = context.config()
     tasks = context.all_tasks(where)
@@ -116,22 +111,22 @@ def stage(
         )
     with context.store(where) as store:
         if dry_run:
-            gathered = stages.gather(store, tasks, chosen.stage)
+            gathered = Stages(where, store, tasks).gather(chosen.stage)
             for source in gathered.sources:
-                output.say(f"takes {source.run.id} (attempt {source.attempt.number})")
+                output.say(f"takes {source.run_id} (attempt {source.number})")
             for run, why in gathered.left_out.items():
                 output.say(f"  leaves out {run}: {why}")
             if as_json:
-                taken = [{"run": s.run.id, "attempt": s.attempt.number} for s in gathered.sources]
+                taken = [{"run": s.run_id, "attempt": s.number} for s in gathered.sources]
                 output.as_json({"takes": taken, "leaves_out": dict(gathered.left_out)})
             return
-        made = stages.build(where, store, tasks, loaded, chosen)
+        made = Stages(where, store, tasks).build(loaded, chosen)
     state = "was made" if made.new else "is in force; nothing has changed in it"
     lost = f"; {made.skipped} lines hold no debate, or one of over 1 MiB" if made.skipped else ""
     output.say(
         f"{loaded.id}/{chosen.id}: version {made.version[:12]} {state}: {made.debates} debates of {made.runs} runs{lost}"
     )
-    if nobody := stages.why_no_runs(loaded, chosen):
+    if nobody := why_no_runs(loaded, chosen):
         output.say(nobody)
     if as_json:
         facts = {key: getattr(made, key) for key in ("version", "new", "debates", "runs", "skipped")}

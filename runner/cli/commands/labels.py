@@ -8,15 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from runner.cli import context, options, output
-from runner.cli.app import app
+from runner.cli.app import group
 from runner.model.errors import RunnerError
 
-labels = typer.Typer(
-    help="Debates judged by people: forms, labels, agreement.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.add_typer(labels, name="labels")
+labels = group("labels", "Debates judged by people: forms, labels, agreement.")
 
 
 @labels.command(

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runner.cli import context, options, output
-from runner.cli.app import app
+from runner.cli.app import group
 
 if TYPE_CHECKING:
     from runner.model.task import Task
     from runner.views.leaderboard.rounds import RoundStatus
 
-rounds = typer.Typer(
-    help="Official evaluations: dates, and snapshots that nothing changes.", no_args_is_help=True
-)
-app.add_typer(rounds, name="round")
+rounds = group("round", "Official evaluations: dates, and snapshots that nothing changes.")
 
 RoundArgument = Annotated[str, typer.Argument(metavar="ROUND", help="A round of the task.")]
 

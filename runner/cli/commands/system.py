@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runner.cli import context, options, output
-from runner.cli.app import app
+from runner.cli.app import app, group
 from runner.model.errors import PLATFORM, RunnerError
 from runner.tasks.services import data_digest
 
 if TYPE_CHECKING:
     from runner.model.config import Config
 
-stores = typer.Typer(
-    help="The derived database: rebuild it, verify what it is made from.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.add_typer(stores, name="store")
+stores = group("store", "The derived database: rebuild it, verify what it is made from.")
 
 
 @app.command(epilog="Examples:  runner setup  |  RUNNER_BASE=local runner setup")

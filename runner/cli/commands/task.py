@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runner.cli import context, options, output
-from runner.cli.app import app
+from runner.cli.app import group
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from runner.model.task import Task
     from runner.tasks.views import ViewSummary
 
-tasks = typer.Typer(
-    help="Tasks of this project: list, start a new one, check one.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.add_typer(tasks, name="task")
+tasks = group("task", "Tasks of this project: list, start a new one, check one.")
 
 
 @tasks.command("list", epilog="Examples:  runner task list  |  runner task list --json")
@@ -113,7 +108,7 @@ def check(
                 "views": [sight.as_dict() for sight in sights],
                 "missing": missing,
                 "doubts": doubtful,
-                "measures": [one.as_dict() for one in measures],
+                "measures": [answer._asdict() for answer in measures],
             }
         )
     if (refused := refusal(task, measures)) is not None:

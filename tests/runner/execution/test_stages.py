@@ -107,9 +107,13 @@ class Place:
         self.world.evaluation(attempt, values, status=status)
         return submission
 
+    @property
+    def all_stages(self) -> stages.Stages:
+        return stages.Stages(self.config, self.world.store, self.tasks)
+
     def build(self) -> stages.Built:
         task = self.task
-        return stages.build(self.config, self.world.store, self.tasks, task, task.datasets["debates"])
+        return self.all_stages.build(task, task.datasets["debates"])
 
     def lines(self) -> list[dict[str, Any]]:
         text = (self.task.datasets["debates"].inputs / "debates.jsonl").read_text()
@@ -209,9 +213,9 @@ def test_making_it_again_changes_nothing_and_new_runs_make_a_new_version(place: 
     before = inputs_digest(place.task.datasets["debates"])
     again = place.build()
     assert (again.version, again.new) == (first.version, False)
-    assert [s.name for s in stages.states(place.config, place.world.store, place.tasks)] == ["current"]
+    assert [s.name for s in place.all_stages.states()] == ["current"]
     place.hand_in("newt")
-    assert [s.name for s in stages.states(place.config, place.world.store, place.tasks)] == ["changed"]
+    assert [s.name for s in place.all_stages.states()] == ["changed"]
     second = place.build()
     assert second.new and second.version != first.version
     assert inputs_digest(place.task.datasets["debates"]) != before
@@ -232,8 +236,8 @@ def test_the_latest_scored_submission_of_a_software_counts(tmp_path: Path) -> No
     new = place.hand_in("ox", 3, version=2)
     place.hand_in("ox", 4, version=3, status="invalid")
     assert place.build().debates == 3
-    gathered = stages.gather(place.world.store, place.tasks, place.task.datasets["debates"].stage or Stage("", "", ""))  # fmt: skip
-    assert [s.run.submission.id for s in gathered.sources] == [new]
+    gathered = place.all_stages.gather(place.task.datasets["debates"].stage or Stage("", "", ""))  # fmt: skip
+    assert [s.run_id for s in gathered.sources] == [f"{new}.test"]
     assert gathered.left_out[f"{old}.test"] == "a later one counts"
     place.write(runs="all")
     assert place.build().debates == 4
@@ -261,7 +265,7 @@ def test_runs_on_hidden_inputs_never_become_public(place: Place) -> None:
     public = replace(task.datasets["debates"], visibility="public")
     assert place.tasks["toy"].datasets["test"].visibility == "blinded"
     with pytest.raises(RunnerError) as caught:
-        stages.build(place.config, place.world.store, place.tasks, task, public)
+        place.all_stages.build(task, public)
     assert caught.value.code == "E410" and "blinded toy/test" in told(caught.value)
     assert place.build().debates == 12
 
@@ -278,7 +282,7 @@ def test_a_debate_that_would_stop_other_teams_judges_is_left_out(tmp_path: Path)
 
 def test_without_any_run_there_is_nothing(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    (state,) = stages.states(place.config, place.world.store, place.tasks)
+    (state,) = place.all_stages.states()
     assert (state.name, "no run" in state.why) == ("missing", True)
 
 

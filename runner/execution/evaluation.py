@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import schemas
-from runner.engines.base import ContainerSpec, Engine, Handle, Mount, Session, Volume
+from runner.engines.base import ContainerSpec, Engine, Mount, Session, Volume
 from runner.execution.contract import DETAILS, MAX_RESULT_BYTES, RESULT_FILES, contract_problem
 from runner.execution.evaluator import Evaluator
 from runner.execution.workflows.gateway import GatewayFacts, GatewayRoom, refusal
-from runner.model.clock import SystemClock, stamp
+from runner.execution.workflows.starting import keep_logs, now
 from runner.model.container import Exit
 from runner.model.limits import MIB
 from runner.model.task import Dataset, Task
@@ -101,7 +101,7 @@ def evaluate(
     or breaks the contract gives the status ``error``. Raises PlatformError when the engine fails, KeyboardInterrupt when
     ``cancelled`` said so.
     """
-    started = stamp(SystemClock().now())
+    started = now()
     task, limits = evaluator.task, evaluator.task.evaluator_limits
     (staging / "logs").mkdir()
     services = {name: str(data_digest(service)) for name, service in with_data(task).items()}
@@ -127,15 +127,14 @@ def evaluate(
         finally:
             # What was paid for is kept, however this evaluation ends.
             facts = gateway.finish(staging) if gateway is not None else None
-        _logs(handle, staging, limits.log)
+        keep_logs(handle, staging / "logs", limits.log)
         kept = (*RESULT_FILES, DETAILS).__contains__
         collected = session.copy_out(out, staging, allowed=kept, max_bytes=MAX_RESULT_BYTES, max_files=16)
     status, detail, fault, final = _judge(exit_, collected.files, staging, task, gone, facts)
     if status == "error":
         for name in (*RESULT_FILES, DETAILS):
             (staging / name).unlink(missing_ok=True)
-    ended = stamp(SystemClock().now())
-    return Evaluated(status, detail, exit_, evaluator.image.id, started, ended, final, services, facts, fault)
+    return Evaluated(status, detail, exit_, evaluator.image.id, started, now(), final, services, facts, fault)
 
 
 def _shown(
@@ -174,11 +173,6 @@ def _gateway(session: Session, evaluator: Evaluator) -> GatewayRoom | None:
         return None
     assert setup is not None, "an evaluator that asks models needs the image of the gateway"
     return GatewayRoom(session, service, setup.sidecars, key=gateway_key(service), known=setup.replies)
-
-
-def _logs(handle: Handle, staging: Path, cap: int) -> None:
-    for stream in ("stdout", "stderr"):
-        (staging / "logs" / f"{stream}.log").write_bytes(handle.logs(stream, cap))
 
 
 def _judge(

@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from runner.engines.base import Cancelled, ContainerSpec, Engine, Handle, Mount, Session, Volume
+from runner.engines.base import Cancelled, ContainerSpec, Engine, Handle, Mount, Volume
 from runner.execution.job import Executed, Job
-from runner.model.clock import SystemClock, stamp
+from runner.execution.workflows.starting import begin, conclude, keep_logs
 from runner.model.container import Collected, Exit, ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.task import Model
-from runner.model.verdict import Facts, decide
 from runner.tasks.data_files import folder_files
 from runner.tasks.files import model_digest, view_files
 from runner.tasks.tira import INPUT, OUTPUT, input_run_paths
@@ -27,10 +26,8 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     ``platform-error``; only :class:`KeyboardInterrupt` leaves this function otherwise, E301 and E311: an engine
     that is gone, or is not for this data, says nothing about this run, and would use up the tries of all others.
     """
-    started = stamp(SystemClock().now())
+    started = begin(staging)
     collected, exit_, platform = Collected(), None, None
-    (staging / "output").mkdir()
-    (staging / "logs").mkdir()
     try:
         exit_, collected = _execute(job, engine, attempt_id, staging, cancelled)
     except Cancelled:
@@ -39,44 +36,26 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
         if error.code in ("E301", "E311"):
             raise
         platform = Detail("platform", what=error.what, why=error.why)
-    run_file = _run_file(collected, job.task.output)
-    facts = Facts(
-        exit=exit_,
-        output_present=run_file is not None,
-        output_full=collected.full,
-        refused=collected.refused,
-        platform=platform,
-    )
-    verdict = decide(facts, job.limits, job.task.output)
-    return Executed(verdict, exit_, collected, run_file, started, stamp(SystemClock().now()))
+    return conclude(job, started, collected, exit_, platform=platform)
 
 
 def _execute(
     job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Callable[[], bool]
 ) -> tuple[Exit, Collected]:
     assert job.image is not None
-    image = engine.resolve(job.image)
+    image, limits = engine.resolve(job.image), job.limits
     mounts = [Mount(inputs_volume(job, engine), INPUT), *model_mounts(job, engine), *_input_runs(job, engine)]
     labels = {"run": job.run_id, "team": job.team}
     visibility = job.dataset.visibility
     with engine.session(attempt_id, labels=labels, visibility=visibility, cancelled=cancelled) as session:
-        out = session.output_volume("output", bytes=job.limits.output, inodes=job.limits.output_files)
+        out = session.output_volume("output", bytes=limits.output, inodes=limits.output_files)
         handle = session.start(software_spec(job, image, (*mounts, Mount(out, OUTPUT, read_only=False))))
-        exit_ = handle.wait(job.limits.wall_clock, cancelled)
-        for stream in ("stdout", "stderr"):
-            (staging / "logs" / f"{stream}.log").write_bytes(handle.logs(stream, job.limits.log))
-        return exit_, _collect(job, session, out, staging)
-
-
-def _collect(job: Job, session: Session, volume: Volume, staging: Path) -> Collected:
-    expected, limits = {job.task.output, f"{job.task.output}.gz"}.__contains__, job.limits
-    return session.copy_out(
-        volume, staging / "output", allowed=expected, max_bytes=limits.output, max_files=limits.output_files
-    )
-
-
-def _run_file(collected: Collected, expected: str) -> str | None:
-    return next((name for name in (expected, f"{expected}.gz") if name in collected.files), None)
+        exit_ = handle.wait(limits.wall_clock, cancelled)
+        keep_logs(handle, staging / "logs", limits.log)
+        expected = {job.task.output, f"{job.task.output}.gz"}.__contains__
+        return exit_, session.copy_out(
+            out, staging / "output", allowed=expected, max_bytes=limits.output, max_files=limits.output_files
+        )
 
 
 def software_spec(

@@ -17,7 +17,7 @@ from typing import Any
 from runner.engines.base import ContainerSpec, Handle, Mount, Session, Volume
 from runner.execution.replies import learn, snapshot
 from runner.execution.spending import CALLS, Spent, calls, charge, spent, used_by
-from runner.execution.workflows.starting import last_words, wait_ready
+from runner.execution.workflows.starting import keep_log, last_words, wait_ready
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
 from runner.model.limits import GIB, MIB, parse_duration
@@ -166,9 +166,7 @@ class GatewayRoom:
             return GatewayFacts(replay=self.replay)
         self.handle.stop()
         (staging / "logs").mkdir(parents=True, exist_ok=True)
-        cap = self._service.limits.log
-        text = b"".join(self.handle.logs(stream, cap) for stream in ("stdout", "stderr"))
-        (staging / "logs" / "gateway.log").write_bytes(text)
+        keep_log(self.handle, staging / "logs" / "gateway.log", self._service.limits.log)
         wanted = (CALLS, REPLIES).__contains__
         self._session.copy_out(self._log, staging, allowed=wanted, max_bytes=self._log_bytes, max_files=16)
         price = self._service.options.get("price")

@@ -22,12 +22,10 @@ from runner.engines.base import Cancelled, Engine, Handle
 from runner.execution.job import Executed, Job
 from runner.execution.workflows.gateway import refusal
 from runner.execution.workflows.servers import REPORT, SERVED, TURNS, Servers
-from runner.execution.workflows.starting import WORDS, unusable
-from runner.model.clock import SystemClock, stamp
+from runner.execution.workflows.starting import WORDS, begin, conclude, keep_logs, unusable
 from runner.model.container import Collected, Exit
 from runner.model.errors import PlatformError
 from runner.model.sidecars import SIDECARS
-from runner.model.verdict import Facts, decide
 from schemas.details import Detail
 
 POLL = 0.25  # seconds between looks at the containers
@@ -59,9 +57,7 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     ``served.jsonl`` (what the argument index served). Raises E301 when the engine is gone, as the batch
     workflow does, E305 when it lacks the gateway's network, and E402 when files of the task are not there.
     """
-    started = stamp(SystemClock().now())
-    (staging / "output").mkdir()
-    (staging / "logs").mkdir()
+    started = begin(staging)
     facts, platform = _RunFacts(), None
     try:
         labels = {"run": job.run_id, "team": job.team}
@@ -85,19 +81,8 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     if facts.refusal is not None and facts.disputed is None:
         # Whatever it looked like to the others, the user could not go on: for a reason that the organiser has to correct.
         platform = facts.refusal
-    run_file = job.task.output if job.task.output in facts.collected.files else None
-    decided = Facts(
-        exit=facts.exit,
-        output_present=run_file is not None,
-        output_full=False,
-        platform=platform,
-        unhealthy=facts.unhealthy,
-        disputed=facts.disputed,
-        ready=facts.ready,
-        notes=facts.notes,
-    )
-    verdict = decide(decided, job.limits, job.task.output)
-    return Executed(verdict, facts.exit, facts.collected, run_file, started, stamp(SystemClock().now()))
+    known = {name: getattr(facts, name) for name in ("unhealthy", "disputed", "ready", "notes")}
+    return conclude(job, started, facts.collected, facts.exit, platform=platform, **known)
 
 
 def _again(job: Job) -> str:
@@ -128,8 +113,7 @@ def _execute(servers: Servers, staging: Path, facts: _RunFacts) -> None:
             _conclude(servers, driver, staging, facts)
     finally:
         if software is not None:
-            for stream in ("stdout", "stderr"):
-                (logs / f"{stream}.log").write_bytes(software.logs(stream, job.limits.log))  # type: ignore[arg-type]
+            keep_logs(software, logs, job.limits.log)
         servers.keep_logs(logs)
         if servers.gateway is not None:
             asked = servers.gateway.finish(staging)

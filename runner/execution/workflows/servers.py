@@ -16,7 +16,7 @@ from runner.engines.base import Cancelled, ContainerSpec, Engine, Handle, Mount,
 from runner.execution.job import Job
 from runner.execution.workflows.batch import inputs_volume, model_mounts, software_spec
 from runner.execution.workflows.gateway import GatewayRoom
-from runner.execution.workflows.starting import WORDS, last_words, unusable, wait_ready
+from runner.execution.workflows.starting import WORDS, keep_log, last_words, unusable, wait_ready
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.limits import MIB, Exceptions, Limits
@@ -224,8 +224,7 @@ class Servers:
         """Write ``<name>.log`` of every container of ours (the gateway's is written by its own room)."""
         for name, handle in self.handles.items():
             if name != "gateway":
-                text = b"".join(handle.logs(stream, 256 * KIB) for stream in ("stdout", "stderr"))  # type: ignore[arg-type]
-                (folder / f"{name}.log").write_bytes(text)
+                keep_log(handle, folder / f"{name}.log", 256 * KIB)
 
     # -- inside -------------------------------------------------------------------------------------------
 

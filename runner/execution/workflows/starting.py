@@ -1,17 +1,54 @@
-"""What starting, watching and ending a container of ours has in common, and what is said of one that fails."""
+"""What workflows have in common: the verdict in the end, and starting, watching and ending a container of ours."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import schemas
 from runner.engines.base import Handle
+from runner.execution.job import Executed, Job
+from runner.model.clock import SystemClock, stamp
+from runner.model.container import Collected, Exit
 from runner.model.errors import PlatformError
+from runner.model.verdict import Facts, decide
 
 KIB = 1024
 POLL = 0.1  # seconds between looks
 WORDS = 5  # lines that are repeated of what a server said before it ended
+
+
+def now() -> str:
+    """The time as records have it."""
+    return stamp(SystemClock().now())
+
+
+def begin(staging: Path) -> str:
+    """Make ``output/`` and ``logs/`` in ``staging``; returns the time as records have it."""
+    (staging / "output").mkdir()
+    (staging / "logs").mkdir()
+    return now()
+
+
+def conclude(job: Job, started: str, collected: Collected, exit_: Exit | None, **known: Any) -> Executed:
+    """What a workflow returns of a run that ended now; ``known`` are further fields of the verdict's :class:`Facts`."""
+    expected = job.task.output
+    run_file = next((name for name in (expected, f"{expected}.gz") if name in collected.files), None)
+    facts = Facts(exit_, run_file is not None, collected.full, collected.refused, **known)
+    return Executed(decide(facts, job.limits, expected), exit_, collected, run_file, started, now())
+
+
+def keep_logs(handle: Handle, folder: Path, most: int) -> None:
+    """Write the streams of a container to ``stdout.log`` and ``stderr.log``, ``most`` bytes of each."""
+    (folder / "stdout.log").write_bytes(handle.logs("stdout", most))
+    (folder / "stderr.log").write_bytes(handle.logs("stderr", most))
+
+
+def keep_log(handle: Handle, path: Path, most: int) -> None:
+    """Write both streams of a container to one file, ``most`` bytes of each."""
+    path.write_bytes(handle.logs("stdout", most) + handle.logs("stderr", most))
 
 
 def unusable(title: str, words: str) -> PlatformError:

@@ -28,7 +28,7 @@ def test_a_disputed_run_waits_for_the_organiser(world: World, monkeypatch: pytes
             "disputed", read(None, "the argument index ended while the run went on (out of memory)")
         )
 
-    monkeypatch.setattr("runner.execution.workflows.batch.decide", disputes)
+    monkeypatch.setattr("runner.execution.workflows.starting.decide", disputes)
     run = world.hand_in("alpha")
     world.work()
     desk = world.desk()
@@ -48,5 +48,5 @@ def test_a_disputed_run_waits_for_the_organiser(world: World, monkeypatch: pytes
     assert find_run(desk.store, run, desk.tasks.values()).attempts == 1
 
     # The organiser's own new try decides anew.
-    monkeypatch.setattr("runner.execution.workflows.batch.decide", decide)
+    monkeypatch.setattr("runner.execution.workflows.starting.decide", decide)
     assert [p.run.id for p in plan(desk, Selection(), force=True).work] == [run]

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from runner.engines.base import Cancelled, Engine
 from runner.execution.evaluation import Evaluated, RunFiles
 from runner.execution.evaluation import evaluate as run_evaluator
-from runner.execution.evaluator import Evaluator
+from runner.execution.evaluator import Evaluator, no_sidecars
 from runner.execution.job import Executed, Job
 from runner.execution.workflows import workflow
 from runner.model.container import Exit, Resources
@@ -114,19 +114,13 @@ def _refuse_what_cannot_work(job: Job, engine: Engine) -> None:
         return
     engine.require([job.limits])
     if job.workflow == "interactive" and job.sidecars is None:
-        raise RunnerError(
-            "E304",
-            "our image of sidecars is not there",
-            why=f"{job.task.id} runs interactive software: driver, relay and index are containers of ours.",
-            fix="run `make setup`",
-        )
+        why = f"{job.task.id} runs interactive software: driver, relay and index are containers of ours."
+        raise no_sidecars(why)
     if job.exceptions.root and not engine.info().user_namespaces:
-        raise RunnerError(
-            "E305",
-            f"{job.team}/{job.software} was granted root, which this engine cannot give safely",
-            why="Root inside a container has to be nobody outside (user namespaces).",
-            fix="start dockerd with --userns-remap=default, or take the exception out of task.yaml",
-        )
+        what = f"{job.team}/{job.software} was granted root, which this engine cannot give safely"
+        why = "Root inside a container has to be nobody outside (user namespaces)."
+        fix = "start dockerd with --userns-remap=default, or take the exception out of task.yaml"
+        raise RunnerError("E305", what, why=why, fix=fix)
 
 
 def _file_record(path: Path) -> dict[str, Any]:
@@ -177,9 +171,8 @@ def evaluate(
                 raise
             detail = Detail("platform", what=error.what, why=error.why)
             done = Evaluated("error", detail, None, evaluator.image.id, "", "")
-        return archive.add_evaluation(
-            attempt, staging, _evaluation_record(attempt, staging, evaluator, dataset, done)
-        )
+        record = _evaluation_record(attempt, staging, evaluator, dataset, done)
+        return archive.add_evaluation(attempt, staging, record)
     except BaseException:
         archive.discard(staging)
         raise

@@ -72,13 +72,11 @@ def _one_by_one(
     certain = task.evaluator_image is None or 0 < len(failing) < len(alone)
     if not failing:  # each alone, but not together
         return _all(task, False if task.evaluator_image is None else None, str(together))
+    refused = False if certain else None
     return [
-        Answer(
-            name,
-            m.measure,
-            True if name not in failing else False if certain else None,
-            str(alone[name].detail) if name in failing else "",
-        )
+        Answer(name, m.measure, refused, str(alone[name].detail))
+        if name in failing
+        else Answer(name, m.measure, True)
         for name, m in task.measures.items()
     ]
 
@@ -112,7 +110,7 @@ def _on_an_empty_run(evaluator: Evaluator, dataset: Dataset, engine: Engine) -> 
 
 def refusal(task: Task, answers: list[Answer]) -> RunnerError | None:
     """The error for measures that the evaluator cannot compute, each with its line in task.yaml; None if there are none."""
-    bad = [one for one in answers if one.computed is False]
+    bad = [answer for answer in answers if answer.computed is False]
     if not bad:
         return None
     name = f"tasks/{task.id}/task.yaml"
@@ -120,16 +118,13 @@ def refusal(task: Task, answers: list[Answer]) -> RunnerError | None:
     places = {m.get("id"): i for i, m in enumerate(task.definition.get("measures", []))}
     problems = [
         Problem(
-            doc.problem(("measures", places.get(one.id, 0), "measure"), "", "").where,
-            f"the evaluator image cannot compute {schemas.show(one.measure)}: {one.why}",
+            doc.problem(("measures", places.get(answer.id, 0), "measure"), "", "").where,
+            f"the evaluator image cannot compute {schemas.show(answer.measure)}: {answer.why}",
         )
-        for one in bad
+        for answer in bad
     ]
     count = "one measure" if len(bad) == 1 else f"{len(bad)} measures"
-    return RunnerError(
-        "E404",
-        f"the evaluator of {task.id} cannot compute {count}",
-        why="It was given a run without a line, and ended with an error.",
-        fix="name other measures, correct the truths, or name an evaluator image that can (docs/how-to/own-evaluator.md)",
-        problems=problems,
-    )
+    what = f"the evaluator of {task.id} cannot compute {count}"
+    why = "It was given a run without a line, and ended with an error."
+    fix = "name other measures, correct the truths, or name an evaluator image that can (docs/how-to/own-evaluator.md)"
+    return RunnerError("E404", what, why=why, fix=fix, problems=problems)

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from runner.execution.attempt import NotStoppable, Stop, evaluate, execute
+from runner.execution.attempt import evaluate, execute
 from runner.execution.evaluator import Evaluator
 from runner.execution.job import InputRun, Job
 from runner.execution.lock import make_job
@@ -199,18 +199,14 @@ class Coordinator:
         *,
         input_runs: Sequence[InputRun] = (),
         replies: Path | None = None,
-        stop: Stop = NotStoppable(),
     ) -> tuple[Job, RunDetail]:
         """Register a bundle, execute it and evaluate what it left, one time, whatever a plan would say.
 
         ``replies`` is the file of what models answered before. Returns the job and everything about its run. Raises
         RunnerError for what is not the software's doing.
         """
-        task, engine, archive = (
-            self.workspace.tasks[bundle.data["task"]],
-            self.machine.engine(),
-            self.store.archive,
-        )
+        task, archive = self.workspace.tasks[bundle.data["task"]], self.store.archive
+        engine = self.machine.engine()
         images = self._images([task])
         evaluator = self._evaluator(task, [dataset], images, replies)
         job = make_job(
@@ -224,10 +220,10 @@ class Coordinator:
             replies=replies,
         )
         self.store.commit("submission-registered", registration(bundle), actor=str(bundle.data["team"]))
-        attempt = execute(job, engine, archive, stop)
+        attempt = execute(job, engine, archive)
         commit(self.store, attempt)
         if attempt.record()["verdict"]["name"] == "ok":
-            commit(self.store, evaluate(attempt, evaluator, dataset, scenario, engine, archive, stop))
+            commit(self.store, evaluate(attempt, evaluator, dataset, scenario, engine, archive))
         return job, detail(self.store, job.run_id, [task])
 
     def _images(self, tasks: Iterable[Task]) -> dict[str, str]:
@@ -283,9 +279,8 @@ class Coordinator:
         """Say before hours of work that models cannot be asked."""
         gateway = task.services.get("gateway")
         if gateway is not None and not gateway_ready(gateway):
-            self.listener.say(
-                f"{task.id}: {gateway.options['key']} is not set: models are not asked, only kept replies are used"
-            )
+            unset = f"{gateway.options['key']} is not set"
+            self.listener.say(f"{task.id}: {unset}: models are not asked, only kept replies are used")
 
     def _make_stages(self, only: str | None, runs: Sequence[Run] | None = None) -> None:
         """Make what stages take from runs, where these are settled and it was never made; say what is missing.
@@ -295,7 +290,7 @@ class Coordinator:
         listener, made, tasks = self.listener, False, self.workspace.tasks
         stages = Stages(self.config, self.store, tasks, runs)
         for state in stages.states(only):
-            name, command = f"{state.task.id}/{state.dataset.id}", f"{state.task.id} {state.dataset.id}"
+            name = f"{state.task.id}/{state.dataset.id}"
             if nobody := why_no_runs(state.task, state.dataset):
                 listener.say(nobody)
             if state.name == "missing" and not state.why:
@@ -309,9 +304,8 @@ class Coordinator:
             elif state.name == "missing":
                 listener.say(f"{name} cannot be made yet: {state.why}")
             elif state.name == "changed":
-                listener.say(
-                    f"{name} is made from other runs than there are now: runner data stage {command}"
-                )
+                again = f"runner data stage {state.task.id} {state.dataset.id}"
+                listener.say(f"{name} is made from other runs than there are now: {again}")
         if made:  # where the inputs of such a dataset are is looked up when its task is loaded
             self.tasks = load_tasks(self.config)[0]
             self.workspace = replace(self.workspace, tasks=self.tasks)

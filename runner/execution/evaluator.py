@@ -56,26 +56,25 @@ class Evaluator:
         gateway = None
         if task.evaluation_gateway is not None:
             if sidecars is None:
-                raise RunnerError(
-                    "E304",
-                    "our image of sidecars is not there",
-                    why=f"The evaluator of {task.id} asks models through the gateway, a container of ours.",
-                    fix="run `make setup`",
+                raise no_sidecars(
+                    f"The evaluator of {task.id} asks models through the gateway, a container of ours."
                 )
             gateway = GatewaySetup(engine.resolve(sidecars), replies)
         return cls(task, image, task.evaluator_image is None, digests, gateway)
+
+
+def no_sidecars(why: str) -> RunnerError:
+    """The error for work that needs the platform's image of sidecars, which is not there."""
+    return RunnerError("E304", "our image of sidecars is not there", why=why, fix="run `make setup`")
 
 
 def _image(engine: Engine, task: Task, default: str) -> ImageRef:
     name = task.evaluator_image or default
     try:
         return engine.resolve(name)
+    except PlatformError:
+        raise
     except RunnerError as error:
-        if isinstance(error, PlatformError):
-            raise
-        raise RunnerError(
-            "E304",
-            f"the evaluator image {name} is not there",
-            why="Evaluations run in a container of their own.",
-            fix="make setup" if task.evaluator_image is None else f"build or pull {name}",
-        ) from error
+        why = "Evaluations run in a container of their own."
+        fix = "make setup" if task.evaluator_image is None else f"build or pull {name}"
+        raise RunnerError("E304", f"the evaluator image {name} is not there", why=why, fix=fix) from error

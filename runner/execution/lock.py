@@ -123,9 +123,7 @@ def _lock(job: Job, image: Mapping[str, Any] | None, own_profile: bool, view: st
         "env": dict(job.env),
         "limits": asdict(job.limits),
         "exceptions": {key: list(value) if isinstance(value, tuple) else value for key, value in exceptions},
-        "seed": int.from_bytes(
-            hashlib.sha256(job.run_id.encode()).digest()[:4], "big"
-        ),  # one for all attempts
+        "seed": int(hashlib.sha256(job.run_id.encode()).hexdigest()[:8], 16),  # one for all attempts
         "digests": digests,
     }
     if job.workflow == "interactive" and job.task.interaction is not None:
@@ -148,10 +146,8 @@ def uploads_for(bundle: Bundle, dataset: str, scenario: str) -> tuple[Path, ...]
         if (run["dataset"], run["scenario"]) == (dataset, scenario)
     )
     if bundle.data["runs"] and not found:
-        raise RunnerError(
-            "E207",
-            f"{bundle.data['team']}/{bundle.data['software']} has no run file for {dataset} in the scenario {scenario}",
-            why=f"It has files for {', '.join(' in '.join(cell) for cell in bundle.cells or ())}.",
-            fix="name one of these",
-        )
+        name = f"{bundle.data['team']}/{bundle.data['software']}"
+        what = f"{name} has no run file for {dataset} in the scenario {scenario}"
+        why = f"It has files for {', '.join(' in '.join(cell) for cell in bundle.cells or ())}."
+        raise RunnerError("E207", what, why=why, fix="name one of these")
     return found

@@ -34,11 +34,8 @@ def convert(engine: Engine, evaluator: ImageRef, source: Path, target: Path, *, 
     """
     ending = next((e for e in reversed(ENDINGS) if target.name.endswith(e)), None)
     if ending is None:
-        raise RunnerError(
-            "E101",
-            f"{show(target.name)} is no name for documents",
-            fix=f"let it end in {' or '.join(ENDINGS)}",
-        )
+        what = f"{show(target.name)} is no name for documents"
+        raise RunnerError("E101", what, fix=f"let it end in {' or '.join(ENDINGS)}")
     if target.exists():
         raise RunnerError("E101", f"{show(target.name)} is there already", fix="name another file")
     if not source.is_file() or not target.parent.is_dir():
@@ -77,22 +74,16 @@ def convert(engine: Engine, evaluator: ImageRef, source: Path, target: Path, *, 
 def _refused(source: Path, exit_: Exit, said: str, limit: int, full: bool) -> RunnerError:
     name = show(source.name)
     if full or "no space left on device" in said:
-        return RunnerError(
-            "E402",
-            f"what {name} holds does not fit into {limit / MIB:,.0f} MiB",
-            why="The result is held in memory until it is complete.",
-            fix="write a .jsonl.gz, or raise --limit",
-        )
-    if exit_.killed is not None or exit_.oom_killed:
-        why = (
-            f"its limit of {MEMORY / GIB:g} GiB of memory"
-            if exit_.oom_killed
-            else f"{SECONDS / 3600:g} hours"
-        )
-        return RunnerError("E402", f"{name} was not converted", why=f"The converter was ended: {why}.")
-    if exit_.code == 4:  # it says itself what is wrong
-        return RunnerError("E402", f"{name} was not converted", why=said)
-    return PlatformError(
-        f"{name} was not converted",
-        why=f"The converter ended with {exit_.start_error or exit_.code}. {said}",
-    )
+        what = f"what {name} holds does not fit into {limit / MIB:,.0f} MiB"
+        why = "The result is held in memory until it is complete."
+        return RunnerError("E402", what, why=why, fix="write a .jsonl.gz, or raise --limit")
+    what = f"{name} was not converted"
+    if exit_.oom_killed:
+        why = f"The converter was ended: its limit of {MEMORY / GIB:g} GiB of memory."
+    elif exit_.killed is not None:
+        why = f"The converter was ended: {SECONDS / 3600:g} hours."
+    elif exit_.code == 4:  # it says itself what is wrong
+        why = said
+    else:
+        return PlatformError(what, why=f"The converter ended with {exit_.start_error or exit_.code}. {said}")
+    return RunnerError("E402", what, why=why)

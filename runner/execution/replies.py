@@ -94,12 +94,12 @@ def snapshot(book: Path | None) -> Iterator[Path | None]:
         yield None
         return
     if book.stat().st_size > MAX_BYTES:
-        raise PlatformError(
+        what, why = (
             "there are too many kept replies of models",
-            why=f"{book} is larger than {MAX_BYTES // MIB} MiB.",
-            fix="move it away: runner store rebuild makes it again from the archive",
-            code="E306",
+            f"{book} is larger than {MAX_BYTES // MIB} MiB.",
         )
+        fix = "move it away: runner store rebuild makes it again from the archive"
+        raise PlatformError(what, why=why, fix=fix, code="E306")
     with tempfile.TemporaryDirectory(prefix="replies-") as folder:
         copy = Path(folder) / NAME
         with locked(book), copy.open("wb") as out:

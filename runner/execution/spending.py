@@ -71,12 +71,9 @@ def spent(book: Path, price: Mapping[str, float] | None = None) -> Spent:
         return Spent(int(data["calls"]), int(data["tokens"]), float(data["cost"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         # Never taken for nothing: that would open the whole budget again.
-        raise PlatformError(
-            "what models have cost cannot be read",
-            why=f"{path} is damaged.",
-            fix="remove it: it is counted again from the archive",
-            code="E306",
-        ) from error
+        what, why = "what models have cost cannot be read", f"{path} is damaged."
+        fix = "remove it: it is counted again from the archive"
+        raise PlatformError(what, why=why, fix=fix, code="E306") from error
 
 
 def charge(book: Path, used: Spent, price: Mapping[str, float] | None = None) -> Spent:

@@ -56,9 +56,8 @@ class Workspace:
     engine_for: EngineFor = "both"
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict)
     _digests: dict[tuple[str, str, str | None], str] = field(default_factory=dict)
-    _definitions: dict[str, str] = field(
-        default_factory=dict
-    )  # task -> SHA-256 of a task.yaml that is as it was loaded
+    # task -> SHA-256 of a task.yaml that is as it was loaded
+    _definitions: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -92,22 +91,19 @@ class Workspace:
         The input is the latest submission of the named software that was not withdrawn, in the same cell: as in
         :attr:`runs`, or ``now``. Raises E207 when there is none, or when it belongs to another team.
         """
-        found = {}
+        inputs = {}
         for name, source in self.bundles[run.submission.id].data["inputs"].items():
             team, software = owner_of(source, run.submission.team)
             task = run.submission.task
             latest = self._latest.get((task, team, software))
             if now:
-                *_, latest = (
-                    None,
-                    *submissions(self.store, task=task, team=team, software=software, withdrawn=False),
-                )
+                named = submissions(self.store, task=task, team=team, software=software, withdrawn=False)
+                latest = next(reversed(named), None)
             if latest is None:
-                raise RunnerError(
-                    "E207", f"the input {name} ({source}) is not registered", fix=f"register {source} first"
-                )
-            found[name] = run_id(latest.id, run.dataset, run.scenario)
-        return found
+                what = f"the input {name} ({source}) is not registered"
+                raise RunnerError("E207", what, fix=f"register {source} first")
+            inputs[name] = run_id(latest.id, run.dataset, run.scenario)
+        return inputs
 
     def digest(self, run: Run, side: Literal["inputs", "truths"]) -> str:
         """The digest of what ``run`` sees of its dataset, or of the dataset's truths; the files are looked at once.
@@ -118,11 +114,8 @@ class Workspace:
         dataset = task.datasets[run.dataset]
         key = (task.id, dataset.id, run.scenario if side == "inputs" else None)
         if key not in self._digests:
-            self._digests[key] = (
-                inputs_digest(dataset, task.scenarios[run.scenario])
-                if side == "inputs"
-                else truths_digest(dataset)
-            )
+            shown = task.scenarios[run.scenario] if side == "inputs" else None
+            self._digests[key] = inputs_digest(dataset, shown) if shown else truths_digest(dataset)
         return self._digests[key]
 
     def job(self, run: Run) -> Job:
@@ -163,20 +156,18 @@ class Workspace:
         if [file_digest(upload) for upload in job.uploads] != pinned["uploads"]:
             changed.append("its run file")
         if changed:
-            raise RunnerError(
-                "E402",
+            what, why = (
                 f"{job.run_id} is not what was planned any more",
-                why=f"Changed since: {', '.join(changed)}.",
-                fix="start the same command again",
+                f"Changed since: {', '.join(changed)}.",
             )
+            raise RunnerError("E402", what, why=why, fix="start the same command again")
 
     def _input(self, task: Task, name: str, source: str) -> InputRun:
         attempts = self.store.archive.attempts(task.id, source)
         good = [a for a in attempts if a.record()["verdict"]["name"] == "ok"]
         if not good:
-            raise RunnerError(
-                "E207", f"the input run {source} has not succeeded", fix=f"runner show {source}"
-            )
+            what = f"the input run {source} has not succeeded"
+            raise RunnerError("E207", what, fix=f"runner show {source}")
         output = good[-1].output
         return InputRun(name, source, output, files_digest(folder_files(output)))
 
@@ -189,10 +180,6 @@ def owner_of(source: str, team: str) -> tuple[str, str]:
     owner, _, software = source.rpartition("/")
     owner = owner or team
     if owner not in (team, BASELINES):
-        raise RunnerError(
-            "E207",
-            f"the input {source} belongs to another team",
-            why="Its runs are not yours to read.",
-            fix=f"name a software of your own, or {BASELINES}/…",
-        )
+        what, why = f"the input {source} belongs to another team", "Its runs are not yours to read."
+        raise RunnerError("E207", what, why=why, fix=f"name a software of your own, or {BASELINES}/…")
     return owner, software

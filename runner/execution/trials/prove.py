@@ -22,13 +22,11 @@ def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict
     """
     names = sorted({table.baseline for table in task.tables.values() if table.baseline})
     if not names:
-        raise RunnerError(
-            "E402",
-            f"{task.id} names no baseline",
-            why="A proof needs a software.",
-            fix="write one (a changed copy of submissions/baselines/dirichlet will do for a start), and name it "
-            "in a table of task.yaml as baseline: team/software",
+        fix = (
+            "write one (a changed copy of submissions/baselines/dirichlet will do for a start), and name it "
+            "in a table of task.yaml as baseline: team/software"
         )
+        raise RunnerError("E402", f"{task.id} names no baseline", why="A proof needs a software.", fix=fix)
     engine = machine.engine([task.limits, task.evaluator_limits])
     machine.evaluator()  # missing: known before anything is built
     rank_by = {table.rank_by for table in task.tables.values()}
@@ -37,34 +35,22 @@ def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict
         team, _, software = name.partition("/")
         submission = load_submission(machine.config, team, software)
         if submission.task != task.id:
-            raise RunnerError(
-                "E207",
-                f"the baseline {name} is for the task {submission.task}",
-                why=f"{task.id} cannot be proven with it.",
-                fix=f"name a software for {task.id} as the table's baseline",
-            )
+            what, why = f"the baseline {name} is for the task {submission.task}", "cannot be proven with it."
+            fix = f"name a software for {task.id} as the table's baseline"
+            raise RunnerError("E207", what, why=f"{task.id} {why}", fix=fix)
         say(f"building {name} …")
         image = image_of(machine.config, engine, submission)
         for dataset in task.datasets.values():
-            if missing_sources(dataset):
-                say(f"left out {dataset.id}: its files have not been fetched")
-                continue
-            if why := why_stage_missing(dataset):
+            missing = "its files have not been fetched" if missing_sources(dataset) else ""
+            if why := missing or why_stage_missing(dataset):
                 say(f"left out {dataset.id}: {why}")
                 continue
             for scenario in submission.scenarios:
                 say(f"running {name} on {dataset.id} …")
                 with check_submission(machine, submission, image, task, dataset, scenario) as checked:
-                    scores = checked.summary()["scores"]
-                    rows.append(
-                        {
-                            "software": name,
-                            "dataset": dataset.id,
-                            "scenario": scenario,
-                            "outcome": checked.detail.run.outcome.name,
-                            "why": checked.detail.run.outcome.reason,
-                            "scores": scores,
-                            "good": checked.good and any(scores.get(m, 0) > 0 for m in rank_by),
-                        }
-                    )
+                    scores, outcome = checked.summary()["scores"], checked.detail.run.outcome
+                    good = checked.good and any(scores.get(measure, 0) > 0 for measure in rank_by)
+                    cell = {"software": name, "dataset": dataset.id, "scenario": scenario}
+                    result = {"outcome": outcome.name, "why": outcome.reason, "scores": scores}
+                    rows.append({**cell, **result, "good": good})
     return rows

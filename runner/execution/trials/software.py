@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from runner.engines.base import Engine
-from runner.execution.attempt import NotStoppable, Stop
 from runner.execution.coordinator import Silent, coordinating
 from runner.execution.job import InputRun, Job
 from runner.execution.machine import Machine
@@ -111,7 +110,6 @@ def check(
     scenario: str = "default",
     *,
     input_runs: Sequence[InputRun] = (),
-    stop: Stop = NotStoppable(),
 ) -> Iterator[Checked]:
     """Execute and evaluate ``bundle`` on ``dataset``; the files are there until the context ends.
 
@@ -128,9 +126,7 @@ def check(
     try:
         with coordinating(scratch, Silent(), machine=machine, tasks={task.id: task}, url=url) as coordinator:
             yield Checked(
-                *coordinator.once(
-                    bundle, dataset, scenario, input_runs=input_runs, replies=replies, stop=stop
-                )
+                *coordinator.once(bundle, dataset, scenario, input_runs=input_runs, replies=replies)
             )
     finally:
         remove_scratch(scratch.home)
@@ -169,17 +165,12 @@ def command_line(job: Job) -> str:
     mounts = [(INPUT, job.dataset.inputs)]
     if scenario.rules is not None:
         mounts = [(f"{INPUT}/{name}", path) for name, path in view_files(job.dataset, scenario)]
-    for target, source in mounts:
+    for target, source in [*mounts, *((model.target, model.path) for model in job.models)]:
         words += ["--mount", f"type=bind,src={source},dst={target},readonly"]
-    for model in job.models:
-        words += ["--mount", f"type=bind,src={model.path},dst={model.target},readonly"]
     for name, value in job.env.items():
         words += ["-e", f"{name}={value}"]
-    if job.exceptions.writable:
-        words += [
-            f"--tmpfs={path}:rw,nosuid,nodev,size={job.exceptions.writable_bytes}"
-            for path in job.exceptions.writable
-        ]
+    for path in job.exceptions.writable:
+        words.append(f"--tmpfs={path}:rw,nosuid,nodev,size={job.exceptions.writable_bytes}")
     if job.command:
         words.append(f"--entrypoint={job.command[0]}")
     words += [job.image, *(job.command or ())[1:]]
@@ -204,14 +195,7 @@ def check_submission(
     with (
         input_runs(machine, submission, task, dataset, scenario) as inputs,
         _bundle(machine.config, machine.engine(), submission, image) as bundle,
-        check(
-            machine,
-            bundle,
-            task,
-            dataset,
-            scenario,
-            input_runs=inputs,
-        ) as checked,
+        check(machine, bundle, task, dataset, scenario, input_runs=inputs) as checked,
     ):
         yield checked
 
@@ -251,19 +235,15 @@ def input_runs(
 
     here = f"{submission.team}/{submission.software}"
     if here in above:
-        raise RunnerError(
-            "E207", f"the inputs of {here} lead back to itself", fix="correct inputs in submission.yaml"
-        )
-    found = []
+        fix = "correct inputs in submission.yaml"
+        raise RunnerError("E207", f"the inputs of {here} lead back to itself", fix=fix)
+    inputs = []
     with ExitStack() as open_checks:
         for name, source in submission.inputs.items():
             needed = load_submission(machine.config, *owner_of(source, submission.team))
             if needed.task != task.id:
-                raise RunnerError(
-                    "E207",
-                    f"the input {source} is for the task {needed.task}",
-                    fix=f"name a software for {task.id}",
-                )
+                what = f"the input {source} is for the task {needed.task}"
+                raise RunnerError("E207", what, fix=f"name a software for {task.id}")
             deeper = open_checks.enter_context(
                 input_runs(machine, needed, task, dataset, scenario, (*above, here))
             )
@@ -272,11 +252,8 @@ def input_runs(
                 check(machine, bundle, task, dataset, scenario, input_runs=deeper)
             )
             if not checked.good or checked.detail.attempt is None:
-                raise RunnerError(
-                    "E207",
-                    f"the input run of {source} failed",
-                    fix=f"runner try --team {needed.team} --software {needed.software}",
-                )
+                fix = f"runner try --team {needed.team} --software {needed.software}"
+                raise RunnerError("E207", f"the input run of {source} failed", fix=fix)
             output = checked.detail.attempt.output
-            found.append(InputRun(name, checked.job.run_id, output, files_digest(folder_files(output))))
-        yield found
+            inputs.append(InputRun(name, checked.job.run_id, output, files_digest(folder_files(output))))
+        yield inputs

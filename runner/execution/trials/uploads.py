@@ -34,15 +34,8 @@ class UploadCheck:
 
     def as_dict(self) -> dict[str, Any]:
         """The same for ``--json``."""
-        return {
-            "file": self.file,
-            "dataset": self.dataset,
-            "scenario": self.scenario,
-            "how": self.how,
-            "good": self.good,
-            "message": self.text,
-            "run": dict(self.view) if self.view is not None else None,
-        }
+        facts = {name: getattr(self, name) for name in ("file", "dataset", "scenario", "how", "good")}
+        return {**facts, "message": self.text, "run": None if self.view is None else dict(self.view)}
 
 
 def check_uploads(
@@ -61,49 +54,30 @@ def check_uploads(
         run for run in submission.run if dataset in (None, run.dataset) and scenario in (None, run.scenario)
     ]
     if not meant:
-        raise RunnerError(
-            "E207",
-            f"{submission.team}/{submission.software} has no such run file",
-            why=f"It has files for {', '.join(f'{r.dataset} in {r.scenario}' for r in submission.run)}.",
-            fix="name one of these",
-        )
+        what = f"{submission.team}/{submission.software} has no such run file"
+        why = f"It has files for {', '.join(f'{r.dataset} in {r.scenario}' for r in submission.run)}."
+        raise RunnerError("E207", what, why=why, fix="name one of these")
     for run in meant:
         chosen = task.datasets[run.dataset]
-        if _open(chosen):
+        # Everything is here that a score needs, and everybody may know the score.
+        complete = chosen.inputs.is_dir() and chosen.truths.is_dir() and not missing_sources(chosen)
+        if chosen.visibility == "public" and complete:
             check_task(task, machine.config, [chosen.id])
             yield _scored(machine, submission, task, chosen, run.scenario, run.path.name)
         else:
             yield _form(task, chosen, run.scenario, run.path)
 
 
-def _open(dataset: Dataset) -> bool:
-    """Whether everything is here that a score needs, and everybody may know the score."""
-    here = dataset.inputs.is_dir() and dataset.truths.is_dir() and not missing_sources(dataset)
-    return dataset.visibility == "public" and here
-
-
 def _scored(
-    machine: Machine,
-    submission: SubmissionFile,
-    task: Task,
-    dataset: Dataset,
-    scenario: str,
-    file: str,
+    machine: Machine, submission: SubmissionFile, task: Task, dataset: Dataset, scenario: str, file: str
 ) -> UploadCheck:
     from runner.execution.trials.software import check_submission
     from runner.views.audience import Audience
 
     with check_submission(machine, submission, None, task, dataset, scenario) as checked:
         view = checked.view(Audience.parse(f"team:{submission.team}"))
-        return UploadCheck(
-            file,
-            dataset.id,
-            scenario,
-            "scored",
-            checked.good,
-            view=view,
-            summary=checked.summary(),
-        )
+        good, summary = checked.good, checked.summary()
+        return UploadCheck(file, dataset.id, scenario, "scored", good, view=view, summary=summary)
 
 
 def _form(task: Task, dataset: Dataset, scenario: str, file: Path) -> UploadCheck:

@@ -84,12 +84,12 @@ def _model_files(model: Model) -> list[tuple[PurePosixPath, Path]]:
     """The files of a model that go into the volume with its digest. Raises E402 when they have another one."""
     actual = model_digest(model)
     if actual != model.digest:
-        raise RunnerError(
-            "E402",
+        what, why = (
             f"the model for {model.target} has another content",
-            why=f"{model.path} has the digest {actual}.",
-            fix="fetch the right model, or correct models[].digest in task.yaml",
+            f"{model.path} has the digest {actual}.",
         )
+        fix = "fetch the right model, or correct models[].digest in task.yaml"
+        raise RunnerError("E402", what, why=why, fix=fix)
     return folder_files(model.path)
 
 

@@ -277,10 +277,7 @@ def _input_size(job: Job, talk: Interaction) -> tuple[int, int]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise RunnerError(
-            "E402",
-            f"{talk.input} of {job.task.id}/{job.dataset.id} is missing",
-            why=f"The inputs of an interactive run in mode {talk.mode} are that file.",
-            fix="put it into the dataset's inputs",
-        ) from error
+        what = f"{talk.input} of {job.task.id}/{job.dataset.id} is missing"
+        why = f"The inputs of an interactive run in mode {talk.mode} are that file."
+        raise RunnerError("E402", what, why=why, fix="put it into the dataset's inputs") from error
     return len(data), data.count(b"\n") + 1

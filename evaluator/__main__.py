@@ -70,6 +70,12 @@ def _check(args: argparse.Namespace) -> int:
     return check(args)
 
 
+def _data(args: argparse.Namespace) -> int:
+    from evaluator.commands.data import data
+
+    return data(args.request)
+
+
 def _codes(args: argparse.Namespace) -> int:
     from evaluator.codes import CODES
 
@@ -90,6 +96,7 @@ _OWN: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
         _check,
         "say everything that is wrong with a run: a TREC run, or of the kind that a request names",
     ),
+    "data": (_data, "say everything that is wrong with the data of a dataset, as JSON (runner task check)"),
     "codes": (_codes, "list everything that can be found wrong"),
 }
 
@@ -113,6 +120,7 @@ def _parser(modules: Iterable[ModuleType]) -> argparse.ArgumentParser:
         own[name].set_defaults(call=call)
     default = Path(os.environ.get("EVALUATOR_REQUEST", "/in/request.json"))
     own["run"].add_argument("--request", type=Path, default=default, metavar="FILE")
+    own["data"].add_argument("--request", type=Path, default=default, metavar="FILE")
     own["local"].add_argument("--request", type=Path, metavar="FILE", help="default: $EVALUATOR_REQUEST_JSON")
     check = own["check"]
     check.add_argument("run", type=Path, metavar="RUN")

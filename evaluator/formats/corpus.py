@@ -6,7 +6,7 @@ JSON lines (``docno``, ``doc_id``, ``docid``, ``id`` or ``_id``), TREC's ``<DOCN
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from evaluator.errors import EvaluatorError
@@ -14,7 +14,7 @@ from evaluator.formats.files import Source, organisers
 from evaluator.formats.lines import id_of_object
 
 KEYS = ("docno", "doc_id", "docid", "id", "_id")
-_FIX = 'give every document a "docno"'
+WITHOUT = 'give every document a "docno"'
 _FIRST = re.compile(rb'\{"(docno|doc_id|docid|id|_id)": ?"([^"\\]*)"')
 _DOCNO = re.compile(rb"<DOCNO>\s*([^<]*?)\s*</DOCNO>", re.IGNORECASE)
 
@@ -43,25 +43,56 @@ def read_corpus(path: Path, name: str | None = None) -> DocumentIds:
     Raises :class:`EvaluatorError` for files that are unreadable or hold no ids.
     """
     name = name or path.name
+    ids = {doc for _, doc in corpus_ids(path, name)}
+    if not ids:
+        raise EvaluatorError(f"the corpus {name} holds no document ids", fix=WITHOUT)
+    return DocumentIds(ids)
+
+
+def _raise(number: int, error: EvaluatorError) -> None:
+    raise error
+
+
+def corpus_ids(
+    path: Path,
+    name: str,
+    *,
+    broken: Callable[[int, EvaluatorError], None] = _raise,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Iterator[tuple[int, bytes]]:
+    """The line and id of every document of a plain or gzip file, of which only a piece is held at a time.
+
+    Args:
+        path: The file.
+        name: What messages call it.
+        broken: Told of a line without an id, and why it has none; the default raises that.
+        progress: Told now and then which share of the file has been read.
+
+    Raises:
+        EvaluatorError: The file is unreadable.
+    """
     form = ""
-    ids: set[bytes] = set()
-    wrong = f"the corpus {name} is not JSON lines", f"the corpus {name} lacks an id", _FIX
     with organisers(f"the corpus {name}"), Source(path, follow=True) as source:
         for number, line in enumerate(source.lines(), 1):
             form = form or _form(line, name)
-            if form == "json":
-                match = _FIRST.match(line)
-                if match is not None:
-                    ids.add(match[2])
-                elif line.strip():
-                    ids.add(id_of_object(line, f"{name}:{number}", KEYS, wrong))
-            elif form == "trec":
-                ids.update(_DOCNO.findall(line))
-            elif words := line.split(None, 1):
-                ids.add(words[0])
-    if not ids:
-        raise EvaluatorError(f"the corpus {name} holds no document ids", fix=_FIX)
-    return DocumentIds(ids)
+            if not number & 0xFFFF:
+                progress(source.share())
+            try:
+                for doc in _ids_in(line, form, name, number):
+                    yield number, doc
+            except EvaluatorError as error:
+                broken(number, error)
+
+
+def _ids_in(line: bytes, form: str, name: str, number: int) -> Sequence[bytes]:
+    """The ids on a line of a corpus of this form. Raises :class:`EvaluatorError` for a line of JSON without one."""
+    if form == "json":
+        match = _FIRST.match(line)
+        if match is not None:
+            return (match[2],)
+        wrong = f"the corpus {name} is not JSON lines", f"the corpus {name} lacks an id", WITHOUT
+        return (id_of_object(line, f"{name}:{number}", KEYS, wrong),) if line.strip() else ()
+    return _DOCNO.findall(line) if form == "trec" else line.split(None, 1)[:1]
 
 
 def _form(line: bytes, name: str) -> str:

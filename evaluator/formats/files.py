@@ -153,6 +153,10 @@ class Source(Closing):
         if rest:
             yield rest
 
+    def share(self) -> float:
+        """Which part of the file on disk has been read, from 0 to 1."""
+        return self._file.tell() / self.size if self.size else 1.0
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()

@@ -6,6 +6,7 @@ Problems are the organiser's: they stop the evaluation, and are told by file and
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from evaluator.errors import EvaluatorError
 from evaluator.formats.files import BOM, organisers, read_all
 
 _GRADE = re.compile(rb"([+-]?[0-9]{1,18})(?:\.0*)?")
+COLUMNS = "write four columns: topic, iteration (0), document, grade (an integer)"
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -47,26 +49,11 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
     """
     name = name or path.name
     qrels = Qrels(path, name)
-    with organisers(f"the truths {name}"):
-        data = read_all(path, follow=True).removeprefix(
-            BOM
-        )  # some editors write one; no topic begins with it
-    for number, line in enumerate(data.split(b"\n"), 1):
-        words = line.split()
-        if not words or words[0] == b"#":
-            continue
-        comment = line.startswith(b"#")  # but a topic may be called #1
-        if len(words) != 4:
-            if comment:
-                continue
-            raise _broken(name, number, f"the line has {len(words)} columns, not 4")
-        topic, iteration, doc, text = words
-        match = _GRADE.fullmatch(text)
-        if match is None:
-            if comment:
-                continue
-            raise _broken(name, number, _no_grade(text))
-        qrels.add(topic, iteration, doc, int(match[1]))
+    data = read_truths(path, name)
+    for number, (topic, iteration, doc, text), wrong in lines_of(data):
+        if wrong:
+            raise _broken(name, number, wrong)
+        qrels.add(topic, iteration, doc, int(text))
     if not qrels.grades:
         raise EvaluatorError(f"the truths {name} are empty", fix="put one judgement in every line")
     if qrels.repeated:
@@ -76,6 +63,39 @@ def read_qrels(path: Path, name: str | None = None) -> Qrels:
                 number = _line_of(data, topic, iteration, doc)
                 raise _broken(name, number, "the document has two different grades for this topic")
     return qrels
+
+
+def read_truths(path: Path, name: str) -> bytes:
+    """All bytes of a plain or gzip file of judgements, called ``name``. Raises :class:`EvaluatorError`."""
+    with organisers(f"the truths {name}"):
+        return read_all(path, follow=True).removeprefix(BOM)  # no topic begins with it
+
+
+Row = tuple[bytes, bytes, bytes, bytes]
+
+
+def lines_of(data: bytes) -> Iterator[tuple[int, Row, str]]:
+    """Every line of judgements that is neither empty nor a comment, as read_qrels reads it.
+
+    Returns:
+        Its number, its columns (topic, iteration, document, the grade as digits), and what is wrong with it: then the
+        columns that are not there are empty. What is wrong names no content.
+    """
+    for number, line in enumerate(data.split(b"\n"), 1):
+        words = line.split()
+        if not words or words[0] == b"#":
+            continue
+        comment = line.startswith(b"#")  # but a topic may be called #1
+        if len(words) != 4:
+            if not comment:
+                yield number, (b"", b"", b"", b""), f"the line has {len(words)} columns, not 4"
+            continue
+        topic, iteration, doc, text = words
+        match = _GRADE.fullmatch(text)
+        if match is not None:
+            yield number, (topic, iteration, doc, match[1]), ""
+        elif not comment:
+            yield number, (topic, iteration, doc, b""), _no_grade(text)
 
 
 def _line_of(data: bytes, topic: bytes, iteration: bytes, doc: bytes) -> int:
@@ -96,5 +116,5 @@ def _broken(name: str, number: int, what: str) -> EvaluatorError:
     return EvaluatorError(
         f"the truths {name} are not valid qrels",
         f"{name}:{number}: {what}",
-        "write four columns: topic, iteration (0), document, grade (an integer)",
+        COLUMNS,
     )

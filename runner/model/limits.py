@@ -77,6 +77,39 @@ class Limits:
     loopback: bool = True  # False: no TCP and no UDP at all, not even inside the container
 
 
+# What no container can have, or no task means: the least and the most of each limit. The least memory and processor time are
+# those of Docker Engine.
+_SENSIBLE: Mapping[str, tuple[float, float]] = {
+    "memory": (6 * MIB, 64 * 1024 * GIB),
+    "cpus": (0.01, 1024),
+    "pids": (2, 1_000_000),
+    "wall_clock": (1, 60 * 86400),
+    "output": (1024, 16 * 1024 * GIB),
+    "tmp": (1024, 1024 * GIB),
+    "shm": (1024, 1024 * GIB),
+    "log": (1024, GIB),
+}
+
+
+def absurd(limits: Limits) -> list[tuple[str, str, str]]:
+    """Limits that no software can work under, or that limit nothing: each with what is wrong and what to do."""
+    found = []
+    for key, (least, most) in _SENSIBLE.items():
+        value = getattr(limits, key)
+        if value < least:
+            found.append(
+                (key, f"with a limit of {value:g} no software can work", f"write at least {least:g}")
+            )
+        elif value > most:
+            found.append((key, f"{value:g} is no limit", f"write at most {most:g}"))
+    for key in ("output", "tmp", "shm"):
+        value = getattr(limits, key)
+        if limits.memory < value <= _SENSIBLE[key][1]:
+            what = f"{value:,} bytes count as memory, of which there are {limits.memory:,}"
+            found.append((key, what, "give more memory, or less of this"))
+    return found
+
+
 @dataclass(frozen=True)
 class Exceptions:
     """What the organiser granted to one software beyond the strict sandbox; named on the run.

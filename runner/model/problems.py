@@ -52,10 +52,16 @@ class Problems:
 
     def refuse(self, what: str) -> None:
         """Raise one error with all of them, under the gravest code, if there are any. ``what`` cannot be used."""
-        if self.found:
-            codes = {problem.code for problem in self.found}
-            code = next(code for code in _GRAVEST_FIRST if code in codes)
-            count = "one problem" if len(self.found) == 1 else f"{len(self.found)} problems"
-            raise RunnerError(
-                code, what, why=f"{count} found.", fix="correct what is listed", problems=self.in_order()
-            )
+        refuse(self.in_order(), what)
+
+
+def refuse(problems: Sequence[Problem], what: str) -> None:
+    """Raise one error with all ``problems``, in this order, under the gravest code of theirs, if there are any.
+
+    ``what`` says what cannot be used.
+    """
+    if problems:
+        codes = {problem.code for problem in problems}
+        code = next(code for code in _GRAVEST_FIRST if code in codes)
+        count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
+        raise RunnerError(code, what, why=f"{count} found.", fix="correct what is listed", problems=problems)

@@ -74,6 +74,10 @@ def _check_folders(config: Config, folder: Path, data: Raw, i: int, problems: Pr
     row, at = data["datasets"][i], ("datasets", i)
     for key in ("inputs", "truths"):
         check_inside(folder, (*at, key), row.get(key), problems)
+        default = f"datasets/{row['id']}/{key}"
+        if key not in row and "from" not in row and inside(folder, default) is None:
+            what = f"{default} is a link that leaves the task's folder, or leads in a circle"
+            problems.add(at, what, "copy the folder itself there")
     truths = truths_folder(config, folder, data, row)
     if truths is None or inputs_folder(config, folder, row) is None:
         return

@@ -10,11 +10,12 @@ from pathlib import Path, PurePosixPath
 import schemas
 from runner.model.config import Config
 from runner.model.errors import Problem, RunnerError
+from runner.model.limits import absurd
 from runner.model.problems import Pointer, Problems
 from runner.model.task import Dataset, Scenario, Task
 from runner.model.view import matches
 from runner.tasks.check_services import data_problem, input_problem, vector_problems
-from runner.tasks.data_files import file_digest, folder_files, within
+from runner.tasks.data_files import contents, folder_files, unpacked, within
 from runner.tasks.files import how_to_get, missing_sources, model_digest, view_files, why_stage_missing
 from runner.tasks.views import Files, seen
 
@@ -46,6 +47,7 @@ def _checked(task: Task, config: Config, datasets: Collection[str] | None) -> Pr
     if datasets is None:
         checks.models()
         checks.baselines()
+        checks.limits()
     return checks.problems
 
 
@@ -54,7 +56,7 @@ class _FileChecks:
     """The checks of one task, and what they have seen so far.
 
     ``hidden`` are files of truths with the position and name of their dataset, ``shown`` the files that participants
-    may see, with the dataset or service that they belong to.
+    may see, with the words for where they lie.
     """
 
     task: Task
@@ -86,7 +88,7 @@ class _FileChecks:
                     self.problems.add((*at, "sources", k), what, fix)
             return
         inputs = self.files(at, dataset.inputs, f'inputs of "{dataset.id}"')
-        self.shown += [(dataset.id, name, path) for name, path in inputs]
+        self.shown += [(f'inputs of "{dataset.id}"', name, path) for name, path in inputs]
         for key in ("topics", "corpus"):
             if (file := getattr(dataset, key)) is not None:
                 self.among((*at, key), file, {str(name) for name, _ in inputs}, f'inputs of "{dataset.id}"')
@@ -169,34 +171,58 @@ class _FileChecks:
             at = ("services", name)
             if service.data is not None:
                 files = self.files((*at, "data"), service.data, f"data of the service {name}")
-                self.shown += [(f"service {name}", file, path) for file, path in files]
+                self.shown += [(f"data of the service {name}", file, path) for file, path in files]
                 if files and (wrong := data_problem(name, {str(file) for file, _ in files})):
                     self.problems.add((*at, "data"), wrong, _MAKE)
                 for wrong, fix in vector_problems(name, {str(file): path for file, path in files}):
                     self.problems.add((*at, "data"), wrong, fix)
             if service.prompts is not None:
                 files = self.files((*at, "llm", "prompts"), service.prompts, f"prompts of the service {name}")
-                self.shown += [(f"service {name}", file, path) for file, path in files]
+                self.shown += [(f"data of the service {name}", file, path) for file, path in files]
 
     def leaks(self) -> None:
-        """Files of truths whose content is also shown. Only files of equal size are hashed.
+        """Files of truths whose content is also shown, packed or not. Only what has the same size unpacked is hashed.
 
-        Truths of a public dataset are no secret, and may be training data of another one.
+        Truths of a public dataset are no secret, and may be training data of another one; but nobody may find there
+        those of a blinded one.
         """
-        sizes: dict[int, list[tuple[str, PurePosixPath, Path]]] = {}
-        for entry in self.shown:
-            sizes.setdefault(entry[2].stat().st_size, []).append(entry)
-        for i, dataset, path in self.hidden:
+        shown = [*self.shown, *self.public_truths()]
+        hidden = [(i, dataset, unpacked(path)) for i, dataset, path in self.hidden]
+        wanted = {size for _, _, (size, _) in hidden if size}
+        copies: dict[tuple[int, str], list[tuple[str, PurePosixPath]]] = {}
+        for place, name, path in shown:
+            for content in contents(path, wanted):
+                copies.setdefault(content, []).append((place, name))
+        for i, dataset, content in hidden:
             public = self.task.datasets[dataset].visibility == "public"
-            size = path.stat().st_size
-            for other, name, copy in sizes.get(size, ()) if size else ():
-                if (other == dataset or not public) and file_digest(path) == file_digest(copy):
-                    # The name of a service has a blank here, which no dataset has.
-                    place = f"data of the {other}" if " " in other else f'inputs of "{other}"'
-                    what = (
-                        f'the truths of "{dataset}" are also among the {place}, as {schemas.show(str(name))}'
-                    )
-                    self.problems.add(("datasets", i), what, "remove them from there", "E403")
+            for other, name in copies.get(content, ()) if content[0] else ():
+                if public and other != f'inputs of "{dataset}"':
+                    continue
+                what = f'the truths of "{dataset}" are also among the {other}, as {schemas.show(str(name))}'
+                self.problems.add(("datasets", i), what, "remove them from there", "E403")
+
+    def public_truths(self) -> list[tuple[str, PurePosixPath, Path]]:
+        """What measures read of the truths of public datasets, which everybody gets."""
+        found = []
+        read = {measure.truths for measure in self.task.measures.values()}
+        for _, dataset, path in self.hidden:
+            row = self.task.datasets[dataset]
+            name = PurePosixPath(path.relative_to(row.truths).as_posix())
+            if row.visibility == "public" and any(str(part) in read for part in (name, *name.parents)):
+                found.append((f'truths of the public dataset "{dataset}"', name, path))
+        return found
+
+    def limits(self) -> None:
+        """Limits that nothing can work under, or that are none."""
+        definition = self.task.definition
+        evaluator = definition.get("evaluator", {})
+        for at, limits, given in (
+            (("limits",), self.task.limits, definition.get("limits", {})),
+            (("evaluator", "limits"), self.task.evaluator_limits, evaluator.get("limits", {})),
+        ):
+            for key, what, fix in absurd(limits):
+                place = (*at, key) if key in given else at
+                self.problems.add(place, f"{key}: {what}", fix, "E401")
 
     def models(self) -> None:
         """Models that are not there, or have another content than their digest says."""

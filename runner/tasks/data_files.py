@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import hashlib
+import lzma
 import os
 import stat
-from collections.abc import Iterator, Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence, Set
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import schemas
 from runner.model.errors import RunnerError
@@ -21,6 +29,76 @@ def file_digest(path: Path) -> str:
     if key not in _HASHES:
         _HASHES[key] = file_sha256(path)
     return _HASHES[key]
+
+
+Content = tuple[int, str]  # bytes without compression, and their SHA-256 (hex)
+_PACKED: dict[tuple[tuple[str, int, int, int], int], list[Content]] = {}
+
+
+def unpacked(path: Path) -> Content:
+    """The content of a file, without the compression (gzip, bzip2, xz) that it may have."""
+    opened = _opener(path)
+    size = path.stat().st_size
+    found = None if opened is None else _hashed(opened, None)
+    return (size, file_digest(path)) if found is None else found
+
+
+def contents(path: Path, sizes: Set[int]) -> list[Content]:
+    """The contents of a file that have one of these ``sizes``: as it is, without its compression, and those in a zip file.
+
+    Of what is packed no more than the greatest of ``sizes`` is read. Remembered while the file stays the same.
+    """
+    info, most = path.stat(), max(sizes, default=0)
+    found = [(info.st_size, file_digest(path))] if info.st_size in sizes else []
+    if not most:
+        return found
+    key = ((str(path), info.st_size, info.st_ino, info.st_mtime_ns), hash(frozenset(sizes)))
+    if key not in _PACKED:
+        opened = _opener(path)
+        packed = [] if opened is None else [_hashed(opened, most)]
+        _PACKED[key] = [*(one for one in packed if one and one[0] in sizes), *_zipped(path, sizes)]
+    return found + _PACKED[key]
+
+
+def _opener(path: Path) -> Callable[[], Any] | None:
+    """How a compressed file is opened; None for another one."""
+    with path.open("rb") as file:
+        head = file.read(6)
+    for magic, module in ((b"\x1f\x8b", gzip), (b"BZh", bz2), (b"\xfd7zXZ\0", lzma)):
+        if head.startswith(magic):
+            return partial(module.open, path)
+    return None
+
+
+def _hashed(opened: Callable[[], Any], most: int | None) -> Content | None:
+    """What comes out of a compressed file; None when that is more than ``most`` bytes, or the file is damaged."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with opened() as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+                size += len(piece)
+                if most is not None and size > most:
+                    return None
+    except (OSError, EOFError, zlib.error, lzma.LZMAError):
+        return None
+    return size, digest.hexdigest()
+
+
+def _zipped(path: Path, sizes: Set[int]) -> Iterator[Content]:
+    """The files in a zip file that have one of these sizes."""
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"PK\x03\x04":
+                return
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if member.file_size in sizes and (
+                    found := _hashed(partial(archive.open, member), member.file_size)
+                ):
+                    yield found
+    except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile):  # damaged, or under a password
+        return
 
 
 def folder_files(folder: Path) -> list[tuple[PurePosixPath, Path]]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluator.data import DataReport
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, show
 from evaluator.formats.corpus import read_corpus
@@ -64,6 +65,12 @@ class AdHoc:
         most = checked_options(self.name, request.options)["max_documents"]
         read = _scan(run, inputs, request, most, log)
         log.answered, log.tag = len(read.topics), read.tag
+
+    def check_data(self, inputs: Path, truths: Path, request: Request, report: DataReport) -> None:
+        """Read topics, corpus and judgments against one another; see :class:`evaluator.kinds.base.DataChecker`."""
+        from evaluator.kinds.adhoc.data import check_data
+
+        check_data(inputs, truths, request, report)
 
 
 KIND = AdHoc()

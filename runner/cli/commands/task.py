@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from runner.execution.check_measures import Answer
     from runner.model.config import Config
     from runner.model.task import Task
+    from runner.tasks.check_contents import Contents
     from runner.tasks.views import ViewSummary
 
 tasks = group("task", "Tasks of this project: list, start a new one, check one.")
@@ -63,21 +64,22 @@ def check(
     ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Check task.yaml, every file it names and whether the evaluator image can compute the measures, and say what each
-    scenario sees; with --run prove it with its baseline.
+    """Check task.yaml, every file it names, topics, corpus, judgments and baselines against one another, and whether the
+    evaluator image can compute the measures; say what is there and what each scenario sees. --run proves it with its
+    baseline.
     """
     from runner.execution.check_measures import refusal
     from runner.tasks import compose
-    from runner.tasks.check_data import check_task
     from runner.tasks.check_judges import doubts
     from runner.tasks.files import view_sights
 
     where = context.config()
     task = context.load_task(where, name)
-    check_task(task, where)
+    contents = _contents(where, task)
     if compose.write(task):
         output.say(f"tasks/{name}/compose.yaml was written anew from task.yaml")
     output.say(f"{name}: task.yaml and its files are fine")
+    _show_contents(contents, statistics=not as_json)
     for doubt in (doubtful := doubts(task)):
         output.say(f"warning: {doubt}")
     missing = _missing(task)
@@ -107,6 +109,7 @@ def check(
                 "runs": results,
                 "views": [sight.as_dict() for sight in sights],
                 "missing": missing,
+                "contents": [one.as_dict() for one in contents],
                 "doubts": doubtful,
                 "measures": [answer._asdict() for answer in measures],
             }
@@ -115,6 +118,42 @@ def check(
         raise refused
     if not good:
         raise typer.Exit(1)
+
+
+def _contents(where: Config, task: Task) -> list[Contents]:
+    """What is in the data of each dataset. Raises one error with all that is wrong with files, data and baselines."""
+    from runner.model.problems import refuse
+    from runner.submissions.check_baselines import baseline_problems
+    from runner.tasks.check_contents import read_contents
+    from runner.tasks.check_data import task_problems
+
+    problems = task_problems(task, where)
+    contents = read_contents(task, where, output.say)
+    problems += [problem for one in contents for problem in one.problems]
+    problems += baseline_problems(task, where)
+    try:
+        refuse(problems, f"the files of the task {task.id} are not right")
+    except RunnerError:
+        _show_contents(contents, statistics=False)
+        raise
+    return contents
+
+
+def _show_contents(contents: list[Contents], *, statistics: bool) -> None:
+    """Warnings, what was not read, and with ``statistics`` how much is there."""
+    import textwrap
+
+    for one in contents:
+        for line in one.lines() if statistics else ():
+            output.data("\n".join(textwrap.wrap(output.printable(line), 80, subsequent_indent="    ")))
+        for warning in one.warnings:
+            output.say(f"warning: {warning}")
+    unchecked: dict[str, list[str]] = {}
+    for one in contents:
+        if one.unchecked:
+            unchecked.setdefault(one.unchecked, []).append(one.dataset)
+    for why, names in unchecked.items():
+        output.say(f"not read against one another: {', '.join(names)} ({why})")
 
 
 def _measures(where: Config, task: Task) -> list[Answer]:

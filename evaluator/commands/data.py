@@ -1,0 +1,26 @@
+"""``evaluator data``: what is wrong with the data of a dataset, and statistics of it, for its organiser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from evaluator.process import FINE
+
+
+def data(path: Path) -> int:
+    """Print what the kind of the request at ``path`` says of its inputs and truths, as one JSON object. Returns 0.
+
+    ``checked`` is false where the kind has no such check. Raises EvaluatorError for a request that cannot be read.
+    """
+    from evaluator.data import DataReport
+    from evaluator.kinds.base import DataChecker, find
+    from evaluator.request import load
+
+    request, report = load(path), DataReport()
+    kind = find(request.kind)
+    checked = isinstance(kind, DataChecker)
+    if isinstance(kind, DataChecker):
+        kind.check_data(request.inputs, request.truths, request, report)
+    print(json.dumps({"checked": checked, **report.as_json()}))
+    return FINE

@@ -1,0 +1,151 @@
+"""What stands in a task's data, read against one another: topics, corpus and judgments of each dataset, and its statistics.
+
+Formats are the evaluator's matter. It is a program of its own and never imported here: it is started as a process on this
+machine, and gets the same request as its container. The files are the organiser's own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import schemas
+from runner.model.config import Config
+from runner.model.errors import Problem, RunnerError
+from runner.model.task import Dataset, Task
+from runner.tasks.files import missing_sources, why_stage_missing
+from runner.tasks.request import request
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What was found in the data of one dataset. ``unchecked`` says why nothing was looked for, or is empty.
+
+    ``problems`` make scores wrong, ``warnings`` may be meant. ``statistics``: ``topics`` and ``documents`` (None where the
+    task names no such file) and ``truths``, for each file its judgments, judged topics and documents, and ``grades``
+    with their counts.
+    """
+
+    dataset: str
+    problems: Sequence[Problem] = ()
+    warnings: Sequence[Problem] = ()
+    statistics: Mapping[str, Any] | None = None
+    unchecked: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "dataset": self.dataset,
+            "statistics": self.statistics,
+            "warnings": [str(problem) for problem in self.warnings],
+            "unchecked": self.unchecked,
+        }
+
+    def lines(self) -> list[str]:
+        """The statistics for people: one line for the dataset, and one for each file of judgments."""
+        if self.statistics is None:
+            return []
+        named = ((noun, self.statistics[f"{noun}s"]) for noun in ("topic", "document"))
+        counts = [_count(noun, n) for noun, n in named if n is not None]
+        found = [f"{self.dataset}: {', '.join(counts) or 'no topics and no corpus are named'}"]
+        for one in self.statistics["truths"]:
+            found.append(
+                f"  {schemas.show(one['file'])}: {_count('judgment', one['judgments'])} of "
+                f"{_count('document', one['documents'])} for {_count('topic', one['topics'])}; {_grades(one['grades'])}"
+            )
+        return found
+
+
+def _count(noun: str, n: int) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _grades(counts: Mapping[str, int]) -> str:
+    """Counts by grade; the first and last where there are many grades."""
+    pairs = [f"grade {grade}: {n:,}" for grade, n in counts.items()]
+    return ", ".join(pairs if len(pairs) <= 6 else [*pairs[:3], "…", *pairs[-2:]]) or "no grade"
+
+
+def read_contents(task: Task, config: Config, tell: Callable[[str], None]) -> list[Contents]:
+    """Read the data of every dataset of ``task`` and say what is wrong.
+
+    Args:
+        task: the task.
+        config: names files as people know them.
+        tell: told in one line how far the reading of a large file is.
+
+    Raises:
+        RunnerError: E404 when the evaluator fails.
+    """
+    found = []
+    for dataset in task.datasets.values():
+        if task.evaluator_image is not None:
+            why = "its evaluator is an image of its own, which alone knows the formats"
+        elif missing_sources(dataset) or why_stage_missing(dataset):
+            why = "files are still to come"
+        else:
+            why = "" if dataset.inputs.is_dir() and dataset.truths.is_dir() else "its folders are not there"
+        found.append(Contents(dataset.id, unchecked=why) if why else _read(task, dataset, config, tell))
+    return found
+
+
+def _read(task: Task, dataset: Dataset, config: Config, tell: Callable[[str], None]) -> Contents:
+    said = _ask(_request(task, dataset), tell)
+    if not said["checked"]:
+        return Contents(dataset.id, unchecked=f"the kind {task.kind} has no such check")
+    problems: dict[bool, list[Problem]] = {True: [], False: []}
+    for one in said["problems"]:
+        side, _, name = one["file"].partition("/")
+        path = (dataset.inputs if side == "inputs" else dataset.truths) / name
+        where = str(path.relative_to(config.root)) if path.is_relative_to(config.root) else str(path)
+        line = one["line"]
+        place = schemas.show(where, 300) + (f":{line}" if line else "")
+        problems[one["grave"]].append(Problem(place, one["what"], one["fix"], line=line, code="E402"))
+    return Contents(dataset.id, problems[True], problems[False], said["statistics"])
+
+
+def _request(task: Task, dataset: Dataset) -> dict[str, Any]:
+    """The request, without files that are not there: that they are not is said elsewhere."""
+    content = request(task, dataset, task.default_scenario().id, task.output)
+    folders = {"inputs": dataset.inputs.absolute(), "truths": dataset.truths.absolute()}
+    content["paths"] = {"run": str(folders["inputs"]), "output": str(folders["inputs"])}
+    content["paths"] |= {side: str(folder) for side, folder in folders.items()}
+    for key in ("topics", "corpus"):
+        if content[key] and not (folders["inputs"] / content[key]).is_file():
+            content[key] = None
+    content["measures"] = [m for m in content["measures"] if (folders["truths"] / m["truths"]).exists()]
+    return content
+
+
+def _ask(content: Mapping[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="check-") as scratch:
+        path, answer = Path(scratch) / "request.json", Path(scratch) / "answer.json"
+        path.write_text(json.dumps(content))
+        last = ""
+        with (
+            answer.open("wb") as out,
+            subprocess.Popen(
+                [sys.executable, "-m", "evaluator", "data", "--request", str(path)],
+                stdout=out,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+            ) as process,
+        ):
+            assert process.stderr is not None
+            for line in process.stderr:
+                last = line.strip() or last
+                tell(schemas.show(last, 200))
+        if process.returncode:
+            why = f"It ended with exit code {process.returncode}: {schemas.show(last, 300)}"
+            raise RunnerError(
+                "E404", "the evaluator could not read the data", why=why, fix="see what it says"
+            )
+        said: dict[str, Any] = json.loads(answer.read_bytes())
+        return said

@@ -1,0 +1,128 @@
+"""``evaluator data``: topics, corpus and judgments read against one another, by file and line, all at once."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluator.__main__ import main
+
+TOPICS = '{"qid": "1"}\n{"qid": "2"}\n'
+CORPUS = "d1\nd2\nd3\n"
+
+
+def said(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    qrels: str | bytes,
+    topics: str = TOPICS,
+    corpus: str | bytes = CORPUS,
+) -> dict[str, Any]:
+    for side, name, content in (
+        ("inputs", "topics.jsonl", topics), ("inputs", "corpus.txt", corpus), ("truths", "qrels.txt", qrels)
+    ):  # fmt: skip
+        (folder / side).mkdir(exist_ok=True)
+        (folder / side / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    paths = {"run": str(folder), "output": str(folder)}
+    paths |= {side: str(folder / side) for side in ("inputs", "truths")}
+    request = {
+        "schema_version": 1, "kind": "adhoc", "visibility": "blinded", "paths": paths, "run_file": "run.txt",
+        "topics": "topics.jsonl", "corpus": "corpus.txt",
+        "measures": [{"id": "ap", "measure": "AP", "truths": "qrels.txt"}],
+    }  # fmt: skip
+    (folder / "request.json").write_text(json.dumps(request))
+    assert main(["data", "--request", str(folder / "request.json")]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def places(found: dict[str, Any], *, grave: bool = True) -> list[tuple[str, int | None]]:
+    return [(one["file"], one["line"]) for one in found["problems"] if one["grave"] is grave]
+
+
+def words(found: dict[str, Any]) -> str:
+    return "\n".join(one["what"] for one in found["problems"])
+
+
+def test_good_data_give_statistics_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = said(tmp_path, capsys, "1 0 d1 1\n1 0 d2 0\n2 0 d3 2\n")
+    assert found["checked"] is True and found["problems"] == []
+    assert found["statistics"] == {
+        "topics": 2,
+        "documents": 3,
+        "truths": [
+            {
+                "file": "qrels.txt",
+                "judgments": 3,
+                "topics": 2,
+                "documents": 3,
+                "grades": {"0": 1, "1": 1, "2": 1},
+            }
+        ],
+    }
+
+
+def test_everything_wrong_with_judgments_is_said_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = said(tmp_path, capsys, "1 0 d1 1\n1 d2 0\n1 0 d2 nan\n9 0 d2 1\n1 0 d7 1\n1 0 d1 2\n1 0 d3 -1\n")
+    file = "truths/qrels.txt"
+    assert places(found) == [(file, line) for line in (2, 3, 4, 5, 6)]
+    assert places(found, grave=False) == [("inputs/topics.jsonl", 2), (file, 7)]
+    for part in ("3 columns", "not an integer", 'the topic "9" is not in', 'the document "d7" is not in'):
+        assert part in words(found), part
+    assert "first at line 1), with another grade" in words(found) and "negative" in words(found)
+
+
+def test_the_same_judgment_twice_is_only_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = said(tmp_path, capsys, "1 0 d1 1\n1 0 d1 1\n2 0 d1 1\n")
+    assert places(found) == [] and places(found, grave=False) == [("truths/qrels.txt", 2)]
+
+
+def test_topics_and_documents_that_stand_twice_or_have_no_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = '{"qid": "1"}\nno JSON\n{"qid": "2"}\n{"text": "x"}\n{"qid": "1"}\n'
+    corpus = gzip.compress(b'{"docno": "d1"}\n{"docno": "d2"}\n{}\n{"docno": "d1"}\n')
+    found = said(tmp_path, capsys, "1 0 d1 1\n2 0 d2 1\n", topics, corpus)
+    expected = [("inputs/corpus.txt", 3), ("inputs/corpus.txt", 4)]
+    assert places(found) == expected + [("inputs/topics.jsonl", line) for line in (2, 4, 5)]
+    assert found["statistics"]["documents"] == 3
+
+
+def test_many_of_one_sort_are_counted_and_not_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = said(tmp_path, capsys, "1 0 d1 1\n2 0 d1 1\n" + "".join(f"1 0 x{i} 1\n" for i in range(1000)))
+    assert len(found["problems"]) == 5 and "(and 995 more like it)" in found["problems"][-1]["what"]
+
+
+def test_of_truths_only_ids_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = said(tmp_path, capsys, "1 0 d1 77.5\n1 secret 78\n")
+    assert places(found) and not any(text in json.dumps(found) for text in ("77", "78", "secret"))
+
+
+@pytest.mark.parametrize("damaged", [b"\x1f\x8b damaged", b""])
+def test_files_that_cannot_be_read_are_problems_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damaged: bytes
+) -> None:
+    found = said(tmp_path, capsys, damaged, topics="", corpus=damaged)
+    assert {file for file, _ in places(found)} == {
+        "truths/qrels.txt",
+        "inputs/topics.jsonl",
+        "inputs/corpus.txt",
+    }
+
+
+def test_a_kind_without_such_a_check_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said(tmp_path, capsys, "1 0 d1 1\n")
+    request = json.loads((tmp_path / "request.json").read_text()) | {"kind": "report"}
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    assert main(["data", "--request", str(tmp_path / "request.json")]) == 0
+    assert json.loads(capsys.readouterr().out)["checked"] is False

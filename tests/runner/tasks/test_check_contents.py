@@ -1,0 +1,145 @@
+"""``runner task check`` as an organiser meets it: data that do not fit together, truths in reach, limits, linked folders."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.tasks.check_contents import read_contents
+from runner.tasks.check_data import task_problems
+from runner.tasks.load import load_task
+from tests.worlds.definitions import project, told, write_submission, write_task
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return project(tmp_path / "project")
+
+
+def checked(config: Config, *options: str) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": "/usr/bin:/bin", "RUNNER_ROOT": str(config.root), "DOCKER_HOST": "unix:///nowhere", "HOME": "/nowhere"}  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "runner", "task", "check", "toy", *options],
+        capture_output=True,
+        text=True,
+        env=env,
+        cwd=Path(__file__).parents[3],
+        timeout=120,
+    )
+
+
+def test_statistics_and_warnings_stand_on_one_screen(config: Config) -> None:
+    folder = write_task(config)
+    (folder / "datasets/dev/truths/qrels.txt").write_text("dev-1 0 d1 1\ndev-1 0 d2 -2\n")
+    done = checked(config)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == [
+        "dev: 1 topic",
+        "  qrels.txt: 2 judgments of 2 documents for 1 topic; grade -2: 1, grade 1: 1",
+    ]
+    assert max(map(len, lines)) <= 80
+    assert "warning: tasks/toy/datasets/dev/truths/qrels.txt:2: the grade is negative" in done.stderr
+    said = json.loads(checked(config, "--json").stdout)["contents"]
+    assert [one["statistics"]["topics"] for one in said] == [1, 1] and len(said[0]["warnings"]) == 1
+
+
+def test_all_that_is_wrong_is_said_at_once_with_its_line(config: Config) -> None:
+    datasets = [
+        {"id": "dev", "visibility": "public", "topics": "queries.jsonl", "corpus": "documents.jsonl"},
+        {"id": "test", "visibility": "blinded", "topics": "queries.jsonl", "corpus": "documents.jsonl"},
+    ]
+    tables = [{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ap", "baseline": "alpha/one"}]
+    folder = write_task(config, datasets=datasets, tables=tables, limits={"memory": "1B"})
+    write_submission(config, "schema_version: 1\ntask: toy\nimage: x\nbuilt: 1\n")
+    (folder / "datasets/test/truths/qrels.txt").write_text("test-1 0 d1 1\ntest-9 0 d8 1\n")
+    done = checked(config)
+    assert done.returncode == 4 and "E40" in done.stderr, done.stderr
+    place = "tasks/toy/datasets/test/truths/qrels.txt:2: the "
+    for part in (
+        place + 'topic "test-9"',
+        place + 'document "d8"',
+        "memory: with a limit of 1 no",
+        "submission.yaml:4",
+    ):
+        assert part in done.stderr, (part, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_is_still_to_come_is_not_read(config: Config) -> None:
+    datasets = [{"id": "dev", "visibility": "public", "sources": [{"path": "inputs/more.txt"}]}]
+    tables = [{"id": "main", "cells": [{"dataset": "dev"}], "rank_by": "ap"}]
+    write_task(config, datasets=datasets, tables=tables)
+    (found,) = read_contents(load_task(config, "toy"), config, lambda _: None)
+    assert found.unchecked == "files are still to come" and found.statistics is None
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip", "xz", "zip", "packed truths"])
+def test_truths_are_found_among_inputs_however_they_are_packed(config: Config, form: str) -> None:
+    folder = write_task(config)
+    inputs, truths = folder / "datasets/test/inputs", folder / "datasets/test/truths/qrels.txt"
+    data = truths.read_bytes()
+    if form == "zip":
+        with zipfile.ZipFile(inputs / "extra.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("inner/anything.txt", data)
+    elif form == "packed truths":
+        (inputs / "extra").write_bytes(data)
+        truths.write_bytes(gzip.compress(data))
+    else:
+        pack = {"plain": bytes, "gzip": gzip.compress, "xz": lzma.compress}[form]
+        (inputs / "extra").write_bytes(pack(data))
+    (problem,) = task_problems(load_task(config, "toy"), config)
+    assert problem.code == "E403" and 'inputs of "test"' in problem.what and "extra" in problem.what
+
+
+def test_truths_of_a_blinded_dataset_are_found_in_a_public_one(config: Config) -> None:
+    folder = write_task(config)
+    shutil.copy(folder / "datasets/test/truths/qrels.txt", folder / "datasets/dev/truths/qrels.txt")
+    (problem,) = task_problems(load_task(config, "toy"), config)
+    assert problem.code == "E403" and 'the public dataset "dev"' in problem.what
+    # What no measure reads, such as a licence, may be the same.
+    (folder / "datasets/dev/truths/qrels.txt").write_text("dev-1 0 d1 1\n")
+    for dataset in ("dev", "test"):
+        (folder / f"datasets/{dataset}/truths/LICENSE").write_text("free\n")
+    assert task_problems(load_task(config, "toy"), config) == []
+
+
+@pytest.mark.parametrize("side", ["inputs", "truths"])
+@pytest.mark.parametrize("target", ["outside", "itself"])
+def test_a_folder_that_is_a_link_is_a_problem_of_the_task(
+    config: Config, tmp_path: Path, side: str, target: str
+) -> None:
+    place = write_task(config) / "datasets/dev" / side
+    shutil.move(place, tmp_path / "outside")
+    place.symlink_to(tmp_path / "outside" if target == "outside" else place)
+    with pytest.raises(RunnerError) as error:
+        load_task(config, "toy")
+    assert error.value.code == "E401" and f"datasets/dev/{side} is a link" in told(error.value)
+
+
+@pytest.mark.parametrize(
+    ("limits", "word"),
+    [
+        ({"memory": "1MiB"}, "memory"),
+        ({"wall_clock": "9999d"}, "wall_clock"),
+        ({"cpus": 0.001}, "cpus"),
+        ({"memory": "64MiB", "output": "1GiB"}, "output"),
+    ],
+)
+def test_absurd_limits_are_named_with_their_line(
+    config: Config, limits: dict[str, object], word: str
+) -> None:
+    folder = write_task(config, limits=limits)
+    found = task_problems(load_task(config, "toy"), config)
+    text = (folder / "task.yaml").read_text().splitlines()
+    assert any(f'"{word}"' in text[(problem.line or 0) - 1] and word in problem.what for problem in found)

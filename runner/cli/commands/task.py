@@ -93,13 +93,7 @@ def check(
 
         results = prove(context.machine(where), task, output.say)
         if not as_json:
-            output.table(
-                ("software", "dataset", "scenario", "outcome", "scores", "why"),
-                [
-                    (r["software"], r["dataset"], r["scenario"], r["outcome"], ", ".join(f"{k} {v:.4f}" for k, v in r["scores"].items()), r["why"])
-                    for r in results
-                ],
-            )  # fmt: skip
+            _show_proof(results)
     good = all(result["good"] for result in results) and all(one.computed is not False for one in measures)
     if as_json:
         output.as_json(
@@ -118,6 +112,16 @@ def check(
         raise refused
     if not good:
         raise typer.Exit(1)
+
+
+def _show_proof(results: list[dict[str, Any]]) -> None:
+    output.table(
+        ("software", "dataset", "scenario", "outcome", "scores", "why"),
+        [
+            (r["software"], r["dataset"], r["scenario"], r["outcome"], ", ".join(f"{k} {v:.4f}" for k, v in r["scores"].items()), r["why"])
+            for r in results
+        ],
+    )  # fmt: skip
 
 
 def _contents(where: Config, task: Task) -> list[Contents]:

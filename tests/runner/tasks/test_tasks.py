@@ -161,7 +161,9 @@ def test_a_definition_with_odd_values_is_refused_in_words(
     for place in draw.draw(st.lists(st.sampled_from(list(places(data))[1:]), min_size=1, max_size=3)):
         with suppress(LookupError, TypeError):  # the place went with another one
             parent = functools.reduce(operator.getitem, place[:-1], data)
-            if isinstance(parent, dict) == isinstance(place[-1], str):  # else another kind of value took its place
+            if isinstance(parent, dict) == isinstance(
+                place[-1], str
+            ):  # else another kind of value took its place
                 parent[place[-1]] = deepcopy(draw.draw(ODD))
     config = project(tmp_path_factory.mktemp("odd") / "root")
     write_task(config, text=schemas.canonical({**data, "id": "toy"}).decode(), data=False)

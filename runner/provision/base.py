@@ -221,9 +221,8 @@ def _cached(config: Config, engine: Probe, requirements: Path, require_hashes: b
     """The wheels of ``requirements`` in the data directory, fetched when the file is new."""
     machine = engine.info().platform.split("/")[1]
     architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
-    key = hashlib.sha256(
-        f"{architecture}\n{require_hashes}\n".encode() + requirements.read_bytes()
-    ).hexdigest()[:24]
+    asked = f"{architecture}\n{require_hashes}\n".encode() + requirements.read_bytes()
+    key = hashlib.sha256(asked).hexdigest()[:24]
     cached = config.home / "data" / "wheels" / key
     if not cached.is_dir():
         _download(requirements, cached, architecture, require_hashes)

@@ -142,11 +142,9 @@ def install(*packages: str) -> None:
             code="E301",
         )
     env = {"DEBIAN_FRONTEND": "noninteractive"}
-    wait = ["-o", "DPkg::Lock::Timeout=300"]
-    run_tool(["apt-get", *wait, "update", "-q"], timeout=300, env=env)
-    run_tool(
-        ["apt-get", *wait, "install", "-y", "-q", "--no-install-recommends", *packages], timeout=900, env=env
-    )
+    apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300"]
+    run_tool([*apt, "update", "-q"], timeout=300, env=env)
+    run_tool([*apt, "install", "-y", "-q", "--no-install-recommends", *packages], timeout=900, env=env)
 
 
 def run_tool(command: list[str], *, timeout: float, env: dict[str, str] | None = None) -> None:

@@ -80,11 +80,10 @@ def files(task_id: str) -> Mapping[str, str]:
     """The files of a toy retrieval task; the same for the same name, on every machine."""
     draw = random.Random(f"skeleton of {task_id}")  # noqa: S311
     documents, themes = [], {}
+    vocabulary = " ".join(_THEMES.values()).split()
     for number in range(1, 49):
         theme = sorted(_THEMES)[number % len(_THEMES)]
-        words = draw.choices(_THEMES[theme].split(), k=12) + draw.choices(
-            " ".join(_THEMES.values()).split(), k=12
-        )
+        words = draw.choices(_THEMES[theme].split(), k=12) + draw.choices(vocabulary, k=12)
         draw.shuffle(words)
         name = f"d{number:03d}"
         documents.append({"docno": name, "text": " ".join(words), "original_document": {"synthetic": True}})
@@ -104,9 +103,8 @@ def files(task_id: str) -> Mapping[str, str]:
         folder = f"datasets/{dataset}"
         made[f"{folder}/inputs/documents.jsonl.gz"] = _jsonl(documents)
         made[f"{folder}/inputs/queries.jsonl"] = _jsonl(queries)
-        made[f"{folder}/inputs/metadata.json"] = (
-            json.dumps({"ir_datasets_id": f"{task_id}-{dataset}", "synthetic": True}) + "\n"
-        )
+        metadata = {"ir_datasets_id": f"{task_id}-{dataset}", "synthetic": True}
+        made[f"{folder}/inputs/metadata.json"] = _jsonl([metadata])
         made[f"{folder}/truths/qrels.txt"] = "".join(qrels)
     return made
 

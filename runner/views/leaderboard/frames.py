@@ -148,9 +148,8 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pd.Da
     for name, dtype, _ in columns:
         values = [row.get(name) for row in rows]
         if dtype == TIME:
-            made[name] = pd.to_datetime(pd.Series(values, dtype="object"), utc=True, format="ISO8601").astype(
-                dtype
-            )
+            times = pd.to_datetime(pd.Series(values, dtype="object"), utc=True, format="ISO8601")
+            made[name] = times.astype(dtype)
         else:
             made[name] = pd.Series(values, dtype=dtype)
     return pd.DataFrame(made, columns=[column.name for column in columns])

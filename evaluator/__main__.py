@@ -123,7 +123,7 @@ def _parser(modules: Iterable[ModuleType]) -> argparse.ArgumentParser:
     own["data"].add_argument("--request", type=Path, default=default, metavar="FILE")
     own["local"].add_argument("--request", type=Path, metavar="FILE", help="default: $EVALUATOR_REQUEST_JSON")
     check = own["check"]
-    check.add_argument("run", type=Path, metavar="RUN")
+    check.add_argument("run", type=Path, metavar="RUN", help="a run file; - is standard input")
     check.add_argument("--topics", type=Path, metavar="FILE", help="topics that may be answered")
     check.add_argument("--corpus", type=Path, metavar="FILE", help="documents that may be listed")
     check.add_argument(

@@ -16,11 +16,13 @@ from evaluator.request import Request, load
 
 def check(args: argparse.Namespace) -> int:
     """Print everything that is wrong with a run. Returns 1 if it is invalid, else 0."""
+    from evaluator.formats.files import whole_file
     from evaluator.kinds.base import checker, find
 
     request = _request(args)
     log = Log(str(args.run), request.severities, kept=request.max_findings)
-    checker(find(request.kind)).check(args.run, request.inputs, request, log)
+    with whole_file(args.run) as file:
+        checker(find(request.kind)).check(file, request.inputs, request, log)
     if args.json:
         print_json(_report(log))
     else:

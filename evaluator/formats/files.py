@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -177,6 +179,25 @@ def organisers(
         yield
     except (Unreadable, Damaged) as error:
         raise EvaluatorError(f"{what} cannot be read", str(error), fix) from None
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """``path``, or a temporary file of all that comes from standard input (``-``) or from the pipe that it is.
+
+    Never for files that a participant may have planted: a pipe can keep its reader waiting.
+    """
+    if str(path) != "-" and not path.is_fifo():
+        yield path
+        return
+    with tempfile.NamedTemporaryFile(prefix="run-") as file:
+        if str(path) == "-":
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        else:
+            with path.open("rb") as pipe:
+                shutil.copyfileobj(pipe, file)
+        file.flush()
+        yield Path(file.name)
 
 
 def files_in(folder: Path, endings: tuple[str, ...]) -> list[Path]:

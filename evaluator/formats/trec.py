@@ -19,7 +19,8 @@ from pathlib import Path
 
 from evaluator.findings import Log
 from evaluator.formats.blocks import SMALL_CHUNK, WholeLines, cut, regroup
-from evaluator.formats.files import Source, Unreadable
+from evaluator.formats.files import Damaged, Source, Unreadable
+from evaluator.formats.mistaken import HEAD, other_format
 from evaluator.formats.ranked import Rules, Scan
 from evaluator.formats.trec_lines import FastPath, RunReader, Ungrouped
 
@@ -43,6 +44,11 @@ def scan(
     """
     kept = log.checkpoint()
     try:
+        if said := _mistaken(path):
+            log.add("F010", 1, said)
+            if not log.invalid:
+                log.add("F001", None, "the file has no line with a result")
+            return Scan({}, None)
         with Source(path, max_bytes) as source:
             large = source.size >= LARGE_FILE // (4 if source.gzip else 1)
             fast = large if fast is None else fast
@@ -64,6 +70,15 @@ def scan(
     except Unreadable as error:
         log.add("F002", None, str(error))
     return Scan({}, None)
+
+
+def _mistaken(path: str | Path) -> str:
+    """What the file is instead of a TREC run, if that can be seen at its beginning; reports nothing by itself."""
+    with Source(path) as source:
+        try:
+            return other_format(source.read(HEAD))
+        except Damaged:
+            return ""
 
 
 def _fast_path(rules: Rules) -> FastPath:

@@ -22,7 +22,7 @@ def add_commands(commands: Any) -> None:
     """Add the command to argparse's ``commands``."""
     parser = commands.add_parser("trec", help="score TREC runs, like trec_eval and ir_measures")
     parser.add_argument("qrels", type=Path, metavar="QRELS")
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run files; - is standard input")
     parser.add_argument(
         "-m",
         "--measure",
@@ -49,6 +49,7 @@ def add_commands(commands: Any) -> None:
 
 def trec(args: argparse.Namespace) -> int:
     """Score runs by one file of judgements and print the values. Returns 1 if a run is invalid."""
+    from evaluator.formats.files import whole_file
     from evaluator.formats.qrels import read_qrels
     from evaluator.formats.ranked import Rules
     from evaluator.formats.trec import scan
@@ -64,15 +65,16 @@ def trec(args: argparse.Namespace) -> int:
     invalid = False
     for path in args.runs:
         log = Log(str(path))
-        read = scan(path, rules, log)
-        report_unmatched(read, [qrels], log)
-        print(log.printed(50), end="", file=sys.stderr)
-        if log.invalid:
-            invalid = True
-            continue
-        values = evaluate(measures, qrels, read.topics, name_topics=True)
-        if args.cross_check:
-            _cross_checked(measures, qrels, path, values, log, double=double)
+        with whole_file(path) as file:
+            read = scan(file, rules, log)
+            report_unmatched(read, [qrels], log)
+            print(log.printed(50), end="", file=sys.stderr)
+            if log.invalid:
+                invalid = True
+                continue
+            values = evaluate(measures, qrels, read.topics, name_topics=True)
+            if args.cross_check:
+                _cross_checked(measures, qrels, file, values, log, double=double)
         results.append(
             {
                 "run": plain(str(path), 200),
@@ -88,7 +90,7 @@ def trec(args: argparse.Namespace) -> int:
                 else {},
             }
         )
-    _print_results(results, args.format)
+    _print_results(results, args.format, named=len(args.runs) > 1)
     return 1 if invalid else 0
 
 
@@ -110,13 +112,13 @@ def _cross_checked(
         raise EvaluatorError(f"the cross-check of {found[0]} with ir_measures failed", found[1])
 
 
-def _print_results(results: list[dict[str, Any]], form: str) -> None:
+def _print_results(results: list[dict[str, Any]], form: str, *, named: bool) -> None:
     if form == "json":
         print_json(results)
     elif form == "trec_eval":
         print("".join(line + "\n" for result in results for line in _trec_eval(result)), end="")
     elif results:
-        print("\n\n".join("\n".join(_table(result, named=len(results) > 1)) for result in results))
+        print("\n\n".join("\n".join(_table(result, named=named)) for result in results))
 
 
 def _trec_eval(result: Mapping[str, Any]) -> Iterator[str]:

@@ -56,7 +56,6 @@ def load_task(where: Config, name: str) -> Task:
 
 def get_dataset(task: Task, name: str) -> Dataset:
     """The dataset ``name`` of ``task``. Raises E102."""
-
     if name not in task.datasets:
         raise no_such("dataset", name, task.datasets, of=task.id, fix="name one of them")
     return task.datasets[name]

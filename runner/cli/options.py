@@ -91,10 +91,6 @@ def selection(everything: bool, *names: str | None) -> Selection:
 
     named = Selection(*names)
     if not everything and named == Selection():
-        raise RunnerError(
-            "E101",
-            "nothing was named",
-            why="An evaluation can take hours.",
-            fix="runner evaluate --all, or name a --task, --team or --run",
-        )
+        fix = "runner evaluate --all, or name a --task, --team or --run"
+        raise RunnerError("E101", "nothing was named", why="An evaluation can take hours.", fix=fix)
     return named

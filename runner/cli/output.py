@@ -30,9 +30,12 @@ options = OutputOptions()
 
 def printable(text: str) -> str:
     """``text`` without control characters that a terminal would obey; line breaks and tabs stay."""
-    return "".join(
-        c if c in "\n\t" or (c.isprintable()) else c.encode("unicode_escape").decode() for c in text
-    )
+    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def figure(value: float | None, digits: int = 4, *, none: str = "–") -> str:
+    """A value as people read it, with so many digits behind the point; ``none`` where there is no value."""
+    return none if value is None else f"{value:.{digits}f}"
 
 
 def plain() -> bool:

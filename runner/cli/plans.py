@@ -81,12 +81,9 @@ def ask_again(plan: Plan) -> Plan:
     import sys
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise RunnerError(
-            "E104",
-            again(plan),
-            why="Their outcomes stand; to execute them again costs their time once more, and may change ranks.",
-            fix="add --changed keep to leave them as they are, or --changed again to execute them again",
-        )
+        why = "Their outcomes stand; to execute them again costs their time once more, and may change ranks."
+        fix = "add --changed keep to leave them as they are, or --changed again to execute them again"
+        raise RunnerError("E104", again(plan), why=why, fix=fix)
     question = f"{again(plan)}. Execute them again, or keep them as they are? [again/keep/stop]"
     answer = typer.prompt(question, default="keep", err=True)
     if answer not in ("again", "keep"):
@@ -96,12 +93,11 @@ def ask_again(plan: Plan) -> Plan:
 
 def plan_json(plan: Plan) -> dict[str, Any]:
     """A plan for ``--json``."""
+    skipped = [{"run": s.run.id, "why": s.why, "blocked": s.blocked, "stale": s.stale} for s in plan.skipped]
     return {
         "work": [{"run": p.run.id, "step": p.step, "why": p.why, "needs": list(p.needs)} for p in plan.work],
         "again": [{"run": p.run.id, "changed": p.changed} for p in plan.again],
-        "skipped": [
-            {"run": s.run.id, "why": s.why, "blocked": s.blocked, "stale": s.stale} for s in plan.skipped
-        ],
+        "skipped": skipped,
     }
 
 
@@ -127,22 +123,15 @@ def result_json(
 
 def changed_choice(given: str) -> Changed:
     """What ``--changed`` says. Raises E101 for another word."""
-
     for choice in CHANGED:
         if given == choice:
             return choice
-    raise RunnerError(
-        "E101", f"there is no --changed {output.printable(given)}", fix=f"use {', '.join(CHANGED)}"
-    )
+    what = f"there is no --changed {output.printable(given)}"
+    raise RunnerError("E101", what, fix=f"use {', '.join(CHANGED)}")
 
 
 def _confirmed(todo: Plan, request: EvaluationRequest, yes: bool) -> Plan:
-
     if request.force and len(todo.work) > ASK_ABOVE and not yes:
-        raise RunnerError(
-            "E101",
-            f"--force would execute {len(todo.work)} runs again",
-            why="It costs their time once more.",
-            fix="add --yes if that is meant",
-        )
+        what, why = f"--force would execute {len(todo.work)} runs again", "It costs their time once more."
+        raise RunnerError("E101", what, why=why, fix="add --yes if that is meant")
     return ask_again(todo) if request.changed == "ask" and todo.again else todo

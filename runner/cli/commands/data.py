@@ -24,9 +24,7 @@ data = group("data", "Data that does not come with a task: fetch it, import it, 
     epilog="Examples:  runner data pull touche-2021-task1  |  runner data pull touche-2021-task1 --dataset touche-2021"
 )
 def pull(
-    task: options.TaskArgument,
-    dataset: options.DatasetOption = None,
-    as_json: options.JsonOption = False,
+    task: options.TaskArgument, dataset: options.DatasetOption = None, as_json: options.JsonOption = False
 ) -> None:
     """Fetch a task's remote files and check their hashes. Start it again after any interruption: it goes on."""
     from runner.tasks.fetch import pull as fetch
@@ -103,22 +101,18 @@ def stage(
     loaded = tasks.get(task) or context.load_task(where, task)
     chosen = context.get_dataset(loaded, dataset)
     if chosen.stage is None:
-        raise RunnerError(
-            "E101",
-            f"{loaded.id}/{chosen.id} is not made from runs",
-            why="Its task.yaml has no from: for it.",
-            fix="runner data pull, or runner data import",
-        )
+        what, why = f"{loaded.id}/{chosen.id} is not made from runs", "Its task.yaml has no from: for it."
+        raise RunnerError("E101", what, why=why, fix="runner data pull, or runner data import")
     with context.store(where) as store:
         if dry_run:
-            gathered = Stages(where, store, tasks).gather(chosen.stage)
-            for source in gathered.sources:
+            sources, left_out = Stages(where, store, tasks).gather(chosen.stage)
+            for source in sources:
                 output.say(f"takes {source.run_id} (attempt {source.number})")
-            for run, why in gathered.left_out.items():
+            for run, why in left_out.items():
                 output.say(f"  leaves out {run}: {why}")
             if as_json:
-                taken = [{"run": s.run_id, "attempt": s.number} for s in gathered.sources]
-                output.as_json({"takes": taken, "leaves_out": dict(gathered.left_out)})
+                taken = [{"run": source.run_id, "attempt": source.number} for source in sources]
+                output.as_json({"takes": taken, "leaves_out": dict(left_out)})
             return
         made = Stages(where, store, tasks).build(loaded, chosen)
     state = "was made" if made.new else "is in force; nothing has changed in it"

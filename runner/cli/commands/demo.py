@@ -61,10 +61,8 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
     failed = _hand_in(where, tasks)
     with context.coordinating() as coordinator:
         coordinator.machine.engine()  # its profile is in every lock: without an engine there is nothing to plan
-        wanted = [
-            EvaluationRequest(Selection(task=name, dataset=SHOWN[name]), stages=False) for name in tasks
-        ]
-        todo = Plan.joined([coordinator.plan(request) for request in wanted])
+        wanted = [Selection(task=name, dataset=SHOWN[name]) for name in tasks]
+        todo = Plan.joined([coordinator.plan(EvaluationRequest(named, stages=False)) for named in wanted])
         show_plan(todo)
         _, unsettled = coordinator.run(todo, EvaluationRequest(stages=False))
         for task in tasks.values():
@@ -117,11 +115,8 @@ def _board(store: Store, task: Task) -> None:
     from runner.views.audience import ORGANISER
     from runner.views.leaderboard.table import build
 
-    shown = [
-        name
-        for name, table in task.tables.items()
-        if len(table.cells) == 1 and table.cells[0].dataset == SHOWN[task.id]
-    ]
-    for name in shown[:1]:
-        print_table(build(store, task, name, ORGANISER))
-        output.data("")
+    for name, table in task.tables.items():
+        if [cell.dataset for cell in table.cells] == [SHOWN[task.id]]:
+            print_table(build(store, task, name, ORGANISER))
+            output.data("")
+            break

@@ -73,11 +73,8 @@ def cancel(run: options.RunArgument) -> None:
         tasks = context.all_tasks(where)
         found = find_run(store, run_id(store, tasks, ORGANISER, run), tasks.values(), running=live)
         if found.outcome.name not in ("pending", "running"):
-            raise RunnerError(
-                "E102",
-                f"{found.id} is {found.outcome.name}",
-                why="Only waiting and running runs can be cancelled.",
-            )
+            why = "Only waiting and running runs can be cancelled."
+            raise RunnerError("E102", f"{found.id} is {found.outcome.name}", why=why)
         facts = {"task": found.submission.task, "run": found.id, "submission": found.submission.id}
         data = {**facts, "dataset": found.dataset, "scenario": found.scenario}
         store.commit("run-cancelled", data, actor="organiser")

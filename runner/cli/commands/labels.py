@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -112,16 +113,13 @@ def agreement(
     _, loaded, chosen = context.dataset(task, dataset)
     path = labels_file(loaded, chosen)
     if not path.is_file():
-        raise RunnerError(
-            "E102",
-            f"there are no labels for {chosen.id}",
-            fix=f"runner labels export {loaded.id} --dataset {chosen.id} --out FOLDER",
-        )
-    found = compare(path)
+        fix = f"runner labels export {loaded.id} --dataset {chosen.id} --out FOLDER"
+        raise RunnerError("E102", f"there are no labels for {chosen.id}", fix=fix)
+    figures = compare(path)
     if as_json:
-        output.as_json(found)
+        output.as_json(figures)
     else:
-        _table(found)
+        _table(figures)
 
 
 def _say_agreement(found: dict[str, Any]) -> None:
@@ -129,15 +127,13 @@ def _say_agreement(found: dict[str, Any]) -> None:
 
     for criterion, figures in found.items():
         if figures["doubled"]:
-            alpha = "not defined" if figures["alpha"] is None else f"{figures['alpha']:.3f}"
+            alpha = output.figure(figures["alpha"], 3, none="not defined")
             answers = plural(figures["doubled"], "answer")
             output.say(f"{criterion}: alpha {alpha} over {answers} judged by two or more")
 
 
 def _table(found: dict[str, Any]) -> None:
-    def figure(value: float | None) -> str:
-        return "–" if value is None else f"{value:.3f}"
-
+    figure = partial(output.figure, digits=3)
     rows = []
     for criterion, figures in found.items():
         rows.append((criterion, "all", "alpha", figure(figures["alpha"]), "", str(figures["doubled"])))

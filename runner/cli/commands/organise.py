@@ -50,27 +50,19 @@ def release(
         found = find_run(store, run, tasks.values(), running=store.archive.live())
         task = tasks.get(found.submission.task)
         if task and found.dataset in task.datasets and task.datasets[found.dataset].visibility == "public":
-            raise RunnerError(
-                "E101",
-                f"{found.id} is on a public dataset",
-                why="Its team sees everything.",
-                fix="nothing to do",
-            )
+            what, why = f"{found.id} is on a public dataset", "Its team sees everything."
+            raise RunnerError("E101", what, why=why, fix="nothing to do")
         if found.outcome.attempt is None:
             raise RunnerError("E102", f"{found.id} has no attempt to be released", fix="runner evaluate")
         if found.released is not undo:
             output.say(f"{found.id} was {'released' if found.released else 'closed'} already")
             return
         data = {"task": found.submission.task, "run": found.id, "attempt": found.outcome.attempt}
-        if undo:
-            store.commit("run-closed", data, actor="organiser")
-        else:
-            more = {"reason": schemas.show(reason, 500)}
-            store.commit("run-released", {**data, **more}, actor="organiser")
+        more = {} if undo else {"reason": schemas.show(reason, 500)}
+        store.commit("run-closed" if undo else "run-released", {**data, **more}, actor="organiser")
     team = found.submission.team
-    output.say(
-        f"{found.id} is {'closed again' if undo else f'open to {team}: runner show RUN --as team:{team}'}"
-    )
+    state = "closed again" if undo else f"open to {team}: runner show RUN --as team:{team}"
+    output.say(f"{found.id} is {state}")
 
 
 @app.command(

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from runner.execution.reevaluation import Rank, Value
     from runner.model.run import Run
 
+VALUES = ("run", "measure", "old", "new", "difference")
+RANKS = ("table", "software", "old rank", "new rank")
+
 
 @app.command(
     epilog="Examples:  runner reevaluate --task vaswani --all  |  runner reevaluate --run baselines.bm25.1a2b3c4d.test"
@@ -70,33 +73,18 @@ def _show(found: list[Value], ranks: list[Rank]) -> None:
     """Print what changed: values of runs first, then ranks."""
     if found:
         output.data("")
-        output.table(
-            ("run", "measure", "old", "new", "difference"),
-            [
-                (
-                    v.run,
-                    v.measure,
-                    _figure(v.old) + (f" ({v.of})" if v.of else ""),
-                    _figure(v.new),
-                    "" if v.difference is None else f"{v.difference:+.4f}",
-                )
-                for v in found
-            ],
-            right=("old", "new", "difference"),
-        )
+        values = []
+        for v in found:
+            old = output.figure(v.old) + (f" ({v.of})" if v.of else "")
+            difference = "" if v.difference is None else f"{v.difference:+.4f}"
+            values.append((v.run, v.measure, old, output.figure(v.new), difference))
+        output.table(VALUES, values, right=VALUES[2:])
     if ranks:
         output.data("")
-        output.table(
-            ("table", "software", "old rank", "new rank"),
-            [(f"{r.task} {r.table}", r.software, _place(r.old), _place(r.new)) for r in ranks],
-            right=("old rank", "new rank"),
-        )
+        places = [(f"{r.task} {r.table}", r.software, _place(r.old), _place(r.new)) for r in ranks]
+        output.table(RANKS, places, right=RANKS[2:])
     elif found:
         output.say("no rank has changed")
-
-
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
 
 
 def _place(rank: int | None) -> str:

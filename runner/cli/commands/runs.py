@@ -37,9 +37,8 @@ def _detail(
     if not permissions_for(audience, found.run.submission.team, dataset, found.published).run:
         raise no_run(run)
     if wanted != run:
-        if (
-            dataset.visibility != "public"
-        ):  # each attempt is another message of a software, and so is their number
+        # Each attempt is another message of a software, and so is their number.
+        if dataset.visibility != "public":
             raise not_for(audience, "single attempts of a run on a blinded dataset")
         found = detail(store, run, tasks.values(), running=store.archive.live())
     return found, dataset, tasks.get(found.run.submission.task)
@@ -73,9 +72,9 @@ def runs(
     wanted = Selection(task, team, dataset, submission)
     with context.store(where) as store:
         views = [
-            one.view
-            for one in listed_runs(store, context.all_tasks(where), audience)
-            if wanted.takes(one.run) and outcome in (None, one.run.outcome.name)
+            listed.view
+            for listed in listed_runs(store, context.all_tasks(where), audience)
+            if wanted.takes(listed.run) and outcome in (None, listed.run.outcome.name)
         ]
     if as_json:
         output.as_json([dict(view) for view in views])

@@ -89,13 +89,12 @@ def verify(
     if as_json:
         output.as_json(found.as_dict())
     if found.problems:
-        raise RunnerError(
-            "E307",
-            f"event log, archive and database are not as they were recorded: {len(found.problems)} problems",
-            why="They are compared with each other, and with the last head of the log that is known.",
-            fix="restore from a backup what is named; runner store rebuild makes the database again from the other two",
-            problems=found.problems,
+        what = (
+            f"event log, archive and database are not as they were recorded: {len(found.problems)} problems"
         )
+        why = "They are compared with each other, and with the last head of the log that is known."
+        fix = "restore from a backup what is named; runner store rebuild makes the database again from the other two"
+        raise RunnerError("E307", what, why=why, fix=fix, problems=found.problems)
     for note in found.notes:
         output.say(note)
     output.say(f"all hashes match: {found.events} events, head {found.head or 'none'}")
@@ -134,9 +133,8 @@ def gc(
         output.as_json({"attempts": swept, "volumes": volumes, "folders": folders})
     else:
         verb = "would remove" if dry_run else "removed"
-        output.say(
-            f"{verb}: {len(volumes)} data volumes, {len(folders)} scratch folders, {len(swept)} leftover attempts"
-        )
+        gone = f"{len(volumes)} data volumes, {len(folders)} scratch folders, {len(swept)} leftover attempts"
+        output.say(f"{verb}: {gone}")
 
 
 def _old_folders(where: Config, dry_run: bool) -> list[str]:

@@ -19,7 +19,7 @@ from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
 from evaluator.formats.files import Unreadable, read_all
 from evaluator.formats.labels import Label, Score
-from evaluator.measures.agreement import kappa
+from evaluator.measures.agreement import with_people
 from evaluator.measures.examination import Answer, Place
 from schemas.debates import CRITERIA
 from schemas.details import Detail, noted
@@ -253,8 +253,4 @@ def reliability(judge: Judgments, people: Judgments) -> dict[str, float]:
         for c in CRITERIA
         if c in mine and c in theirs and mine[c] != 0.5 and theirs[c] != 0.5
     ]
-    if not pairs:
-        return {}
-    found = kappa([a for a, _ in pairs], [b for _, b in pairs])
-    figures = {"agreement with people": found.observed, "verdicts compared": float(len(pairs))}
-    return figures if found.value is None else {**figures, "kappa": found.value}
+    return with_people(pairs, "verdicts")

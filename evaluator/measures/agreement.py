@@ -102,3 +102,16 @@ def agreement(labels: Mapping[Hashable, Mapping[str, Hashable | None]]) -> dict[
         "doubled": everybody.items,
         "labels": sum(v is not None for column in by_name.values() for v in column),
     }
+
+
+def with_people(pairs: Sequence[tuple[Hashable, Hashable]], what: str) -> dict[str, float]:
+    """How far a judge agrees with people, as figures beside its scores; {} without pairs.
+
+    ``agreement with people`` is the share of equal ones among the ``pairs``, whose number is given as ``WHAT compared``;
+    ``kappa`` is Cohen's, where it is defined.
+    """
+    if not pairs:
+        return {}
+    found = kappa([a for a, _ in pairs], [b for _, b in pairs])
+    figures = {"agreement with people": found.observed, f"{what} compared": float(len(pairs))}
+    return figures if found.value is None else {**figures, "kappa": found.value}

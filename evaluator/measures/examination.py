@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from evaluator.findings import Log, plain, show
@@ -119,36 +120,37 @@ class _Look:
 
     def _compare(self, turn: Turn, record: TurnRecord | None, line: int, topic: str, n: int) -> None:
         if record is not None and record.answered == turn.failed and self.log.once("F221"):
-            message = f"turn {n} of {show(topic)} is answered in one file and failed in the other"
-            self.log.add("F221", line, message, turn_key(topic, n))
+            self._note("F221", line, topic, n, " is answered in one file and failed in the other")
 
     def _words(self, turn: Turn, words: int, line: int, topic: str, n: int) -> None:
         if words > self.rules.word_limit:
-            message = f"turn {n} of {show(topic)} has {words:,} words, {self.rules.word_limit} are allowed"
-            self.log.add("F207", line, message, turn_key(topic, n))
+            self._note("F207", line, topic, n, f" has {words:,} words, {self.rules.word_limit} are allowed")
         if (longest := longest_word(turn.answer)) > LONGEST:
-            message = f"turn {n} of {show(topic)} has a word of {longest:,} characters"
-            self.log.add("F225", line, message, turn_key(topic, n))
+            self._note("F225", line, topic, n, f" has a word of {longest:,} characters")
 
     def _failed(self, record: TurnRecord | None, line: int, topic: str, n: int) -> None:
         why = ""
         if record is not None and record.failure:
             words = FAILURES.get(record.failure, plain(record.failure, 40))
             why = f": {plain(record.detail, 150) if record.detail else words}"
-        self.log.add("F202", line, f"turn {n} of {show(topic)} has no answer{why}", turn_key(topic, n))
+        self._note("F202", line, topic, n, f" has no answer{why}")
+
+    def _note(self, code: str, line: int, topic: str, n: int, what: str) -> None:
+        """Add a finding about turn ``n`` to the log."""
+        self.log.add(code, line, f"turn {n} of {show(topic)}{what}", turn_key(topic, n))
 
     def _arguments(self, turn: Turn, line: int, topic: str, n: int) -> tuple[list[str], Cited | None]:
         """The texts that the answer may rest on (the index's, where there is one), and how its arguments stand."""
-        rules, log, key = self.rules, self.log, turn_key(topic, n)
+        rules, note = self.rules, partial(self._note, line=line, topic=topic, n=n)
         if turn.cited > rules.max_arguments:
-            log.add("F212", line, f"turn {n} of {show(topic)} lists {turn.cited:,} arguments", key)
+            note("F212", what=f" lists {turn.cited:,} arguments")
         seen: set[str] = set()
         texts: list[str] = []
         ok = 0
         for at, argument in enumerate(turn.arguments):
             again = argument.id in seen
             if again:
-                log.add("F222", line, f"turn {n} of {show(topic)} lists {show(argument.id)} again", key)
+                note("F222", what=f" lists {show(argument.id)} again")
             known = None if rules.texts is None else rules.texts.get(argument.id)
             text = argument.text if rules.texts is None else known
             # An answer that lists the whole index rests on none of it.
@@ -159,18 +161,14 @@ class _Look:
             if rules.texts is None or not argument.id:
                 continue
             if known is None:
-                log.add(
-                    "F208", line, f"turn {n} of {show(topic)}: there is no argument {show(argument.id)}", key
-                )
+                note("F208", what=f": there is no argument {show(argument.id)}")
                 continue
             same = argument.text is not None and same_text(argument.text, known)
             if argument.text is not None and not same:
-                log.add("F209", line, f"turn {n} of {show(topic)}: {show(argument.id)} has another text", key)
+                note("F209", what=f": {show(argument.id)} has another text")
             served = rules.served is None or argument.id in rules.served.ids
             if not served:
-                log.add(
-                    "F210", line, f"turn {n} of {show(topic)}: {show(argument.id)} was not retrieved", key
-                )
+                note("F210", what=f": {show(argument.id)} was not retrieved")
             # Good arguments must not make up for a bad one by being repeated, or by the hundred.
             ok += same and served and not again and at < rules.max_arguments
         return texts, None if rules.texts is None else Cited(turn.cited, ok)

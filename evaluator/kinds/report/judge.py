@@ -13,6 +13,7 @@ from evaluator.argue.models import Bank, JudgedReport
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
 from evaluator.kinds.report.reading import Kept, Reading
+from evaluator.measures.agreement import with_people
 from evaluator.request import Request
 
 
@@ -100,7 +101,7 @@ def judge(
     elif (why := judging.counts.mostly_refused) is not None:
         reason = why
     facts = asked.facts()
-    figures = known | (_agreement(list(compared.pairs.values())) if compared and compared.pairs else {})
+    figures = known | (with_people(list(compared.pairs.values()), "judgments") if compared else {})
     if figures:
         facts["reliability"] = {**facts.get("reliability", {}), **figures}
     return Outcome(judged, facts, reason, judging)
@@ -138,11 +139,3 @@ def _why(failed: Sequence[EvaluatorError], count: int) -> str:
     return (
         f"the judge could not be asked about {len(failed):,} of {count:,} reports: {plain(first.what, 150)}"
     )
-
-
-def _agreement(pairs: Sequence[tuple[bool, bool]]) -> dict[str, float]:
-    from evaluator.measures.agreement import kappa
-
-    found = kappa([a for a, _ in pairs], [b for _, b in pairs])
-    figures = {"agreement with people": found.observed, "judgments compared": float(found.items)}
-    return figures if found.value is None else {**figures, "kappa": found.value}

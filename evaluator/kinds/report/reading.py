@@ -15,6 +15,7 @@ from evaluator.argue.formats.tracks import Track, track
 from evaluator.argue.models import Bank, ReportRequest
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
+from evaluator.formats.files import Closing
 from evaluator.request import Request
 
 REQUESTS = "requests.jsonl"
@@ -29,7 +30,7 @@ class Kept(NamedTuple):
     cut: int
 
 
-class Reading:
+class Reading(Closing):
     """What the software saw (``requests`` by topic, the documents in ``lookup``), and its reports. A context manager."""
 
     def __init__(self, inputs: Path, request: Request, options: Mapping[str, Any]) -> None:
@@ -77,10 +78,8 @@ class Reading:
         lookup = self.lookup.within(report) if self.options["documents_in_reports"] else self.lookup
         return lookup.text
 
-    def __enter__(self) -> Reading:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the collections."""
         self.lookup.close()
 
 

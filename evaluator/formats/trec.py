@@ -5,7 +5,7 @@ A chunk takes the first of three ways that understands it; all three follow the 
 against each other:
 
 1. :mod:`evaluator.formats.trec_fast` (numpy, large files only): chunks without anything unusual,
-2. :meth:`evaluator.formats.trec_lines.RunReader._columns`: legal chunks of any shape, in pure Python but with the loops in C,
+2. :meth:`evaluator.formats.trec_lines.RunReader.take_columns`: legal chunks of any shape, in pure Python but with the loops in C,
 3. :meth:`RunReader._by_line` (there): a chunk with anything wrong in it, line by line, to name the place.
 
 Documents are ordered as trec_eval does: score falling, ties by document id (as bytes) falling; the rank column

@@ -123,7 +123,7 @@ class _Fast:
 
         ranks = _digits(padded, ends[:, 3], lengths[:, 3], int(longest[3]))
         rises = ranks[1:] > ranks[:-1]
-        scores = _scores(padded, starts[:, 4], ends[:, 4], lengths[:, 4])
+        scores = score_values(padded, starts[:, 4], ends[:, 4], lengths[:, 4])
         falls = scores[1:] <= scores[:-1]
         if not ((rises & falls) | change[1:]).all():
             raise _Unusual
@@ -343,7 +343,7 @@ def _digits(padded: bytes, ends: Array, lengths: Array, longest: int) -> Array:
     return numbers
 
 
-def _scores(padded: bytes, starts: Array, ends: Array, lengths: Array) -> Array:
+def score_values(padded: bytes, starts: Array, ends: Array, lengths: Array) -> Array:
     """The doubles of a column of decimals, rounded as ``float()`` does."""
     last = _ending_at(padded, ends, np.minimum(lengths, 8))
     dot, fraction = _dot(last)

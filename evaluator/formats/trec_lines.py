@@ -85,10 +85,10 @@ class RunReader(TopicReader):
 
     def slow(self, data: bytes, lines: Sequence[int]) -> None:
         """Read one block without numpy."""
-        if not self._columns(data, lines):
+        if not self.take_columns(data, lines):
             self._by_line(data, lines)
 
-    def _columns(self, data: bytes, lines: Sequence[int]) -> bool:
+    def take_columns(self, data: bytes, lines: Sequence[int]) -> bool:
         """Read a block whose every line is legal. Returns False, having done nothing, if it is not sure."""
         n = len(lines)
         windows, number = -1, 0

@@ -97,7 +97,7 @@ def command(model: str, port: int) -> list[str]:
             raise EvaluatorError(f"there is no file {plain(model, 120)}", usage=True)
         if found := shutil.which("llama-server"):
             return [found, "-m", model, "--ctx-size", str(CONTEXT), *where]
-        if _installed("llama_cpp") and _installed("fastapi"):
+        if installed("llama_cpp") and installed("fastapi"):
             sizes = ["--n_ctx", str(CONTEXT), "--logits_all", "false"]
             return [sys.executable, "-m", "llama_cpp.server", "--model", model, *sizes, *where]
         raise _missing(
@@ -105,7 +105,7 @@ def command(model: str, port: int) -> list[str]:
         )
     if found := shutil.which("vllm"):
         return [found, "serve", model, *named, *where]
-    if _installed("vllm"):
+    if installed("vllm"):
         return [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, *named, *where]
     raise _missing("vLLM", "pip install vllm; or give -m a .gguf file and install llama.cpp's llama-server")
 
@@ -134,7 +134,8 @@ def _missing(name: str, fix: str) -> EvaluatorError:
     )
 
 
-def _installed(module: str) -> bool:
+def installed(module: str) -> bool:
+    """Whether a module can be imported here."""
     return importlib.util.find_spec(module) is not None
 
 

@@ -101,7 +101,7 @@ def register(
     received = (clock or SystemClock()).now()
     bundle = read_bundle(folder)
     _check_team(config, bundle, team)
-    task = _task_of(bundle, tasks)
+    task = task_of(bundle, tasks)
     config.locks.mkdir(parents=True, exist_ok=True)
     # Between looking at the quota and using it nobody else may register.
     with FileLock(config.locks / "register.lock"):
@@ -159,7 +159,7 @@ def _check_team(config: Config, bundle: Bundle, team: str | None) -> None:
         raise RunnerError("E213", what, why=why, fix="pack it again as another team")
 
 
-def _task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
+def task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
     """The task of a bundle. Raises E102 when there is none, E207 when the bundle does not fit it."""
     data = bundle.data
     task = tasks.get(data["task"])

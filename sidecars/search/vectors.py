@@ -96,7 +96,7 @@ class Matrix:
             end = min(start + BLOCK, count)
             block = self._rows[start:end] if among is None else self._rows[among[start:end]]
             with np.errstate(invalid="ignore", over="ignore"):
-                np.dot(_widened(block, buffer) if half else block, query, out=found[start:end])
+                np.dot(widened(block, buffer) if half else block, query, out=found[start:end])
         with np.errstate(invalid="ignore", over="ignore"):
             return np.where(inverse > 0, found * inverse, np.float32(-2)).astype(np.float32, copy=False)
 
@@ -123,7 +123,7 @@ class Matrix:
         return np.flatnonzero(self._inverse > 0)
 
 
-def _widened(block: npt.NDArray[Any], buffer: npt.NDArray[np.int32]) -> Floats:
+def widened(block: npt.NDArray[Any], buffer: npt.NDArray[np.int32]) -> Floats:
     """Half precision as single precision, divided by 2**112, in ``buffer``: much faster than numpy's conversion.
 
     Sign, exponent and fraction are moved to where single precision has them. What is left is the difference of the two

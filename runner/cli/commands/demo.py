@@ -69,12 +69,12 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
             _board(coordinator.store, task)
     for name, why in {**failed, **{run: undone.why for run, undone in unsettled.items()}}.items():
         output.say(f"not done: {name}: {why}")
-    output.say(_next(tasks))
+    output.say(next_commands(tasks))
     if failed or unsettled:
         raise typer.Exit(PLATFORM)
 
 
-def _next(tasks: Mapping[str, Task]) -> str:
+def next_commands(tasks: Mapping[str, Task]) -> str:
     """What to try now, on the first task that was run."""
     hints = ["runner runs", "runner show RUN"]
     hints += [f"runner leaderboard {name} --as public --format html > board.html" for name in [*tasks][:1]]

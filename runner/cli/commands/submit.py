@@ -137,7 +137,7 @@ def try_(
         raise RunnerError("E101", "a page shows one software", fix="choose one with --software")
 
     def one(submission: SubmissionFile) -> int:
-        good, view = _tried(
+        good, view = try_on_public_data(
             where, submission, dataset, scenario, (debate, page, command_line), show=not as_json
         )
         views.append(view)
@@ -148,7 +148,7 @@ def try_(
     output.finish(worst, shown if as_json else None)
 
 
-def _tried(
+def try_on_public_data(
     where: Config,
     submission: SubmissionFile,
     dataset: str | None,

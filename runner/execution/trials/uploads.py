@@ -65,7 +65,7 @@ def check_uploads(
             check_task(task, machine.config, [chosen.id])
             yield _scored(machine, submission, task, chosen, run.scenario, run.path.name)
         else:
-            yield _form(task, chosen, run.scenario, run.path)
+            yield check_form(task, chosen, run.scenario, run.path)
 
 
 def _scored(
@@ -80,7 +80,8 @@ def _scored(
         return UploadCheck(file, dataset.id, scenario, "scored", good, view=view, summary=summary)
 
 
-def _form(task: Task, dataset: Dataset, scenario: str, file: Path) -> UploadCheck:
+def check_form(task: Task, dataset: Dataset, scenario: str, file: Path) -> UploadCheck:
+    """Whether a run file has the form that its task wants, as the evaluator's checker says; unknown without inputs."""
     from runner.submissions.check_file import ask
 
     if not dataset.inputs.is_dir() or missing_sources(dataset, "inputs"):

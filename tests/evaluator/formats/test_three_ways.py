@@ -115,7 +115,7 @@ def test_all_ways_agree(data: bytes, checked: bool, double: bool, chunk: int, fi
         assert outcome(path, data, rules, fast=False, chunk=chunk) == python
         assert outcome(path, data, rules, fast=True) == python
         assert outcome(path, data, rules, fast=True, chunk=chunk) == python
-        patch.setattr(trec_lines.RunReader, "_columns", lambda *_: False)
+        patch.setattr(trec_lines.RunReader, "take_columns", lambda *_: False)
         assert outcome(path, data, rules, fast=False) == python
         assert outcome(path, data, rules, fast=False, chunk=chunk) == python
 
@@ -141,7 +141,7 @@ def test_numpy_scores_are_those_of_float(score: str, tmp_path: Path) -> None:
     import numpy as np
 
     one = lambda n: np.array([n])  # noqa: E731
-    value = trec_fast._scores(padded, one(16), one(16 + len(score)), one(len(score)))
+    value = trec_fast.score_values(padded, one(16), one(16 + len(score)), one(len(score)))
     assert value[0] == float(score)
 
 

@@ -39,7 +39,7 @@ def dcg(*gains: float) -> float:
 def score(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Score:
     """Scores a run by judgements, read in one of the three ways: condensed and main values by topic."""
     if request.param == "lines":
-        monkeypatch.setattr(trec_lines.RunReader, "_columns", lambda *_: False)
+        monkeypatch.setattr(trec_lines.RunReader, "take_columns", lambda *_: False)
 
     def run(lines: str, judged: str) -> tuple[Values, Values]:
         (tmp_path / "run").write_text(lines)

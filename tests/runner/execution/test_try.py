@@ -32,7 +32,7 @@ def test_a_broken_build_does_not_stop_the_teams_others(
         return True, {"software": submission.software}
 
     monkeypatch.setattr(context, "config", lambda: config)
-    monkeypatch.setattr(submit, "_tried", tried)
+    monkeypatch.setattr(submit, "try_on_public_data", tried)
     with pytest.raises(typer.Exit) as end:
         submit.try_("alpha", as_json=True)
     said = capsys.readouterr()

@@ -14,7 +14,7 @@ from runner.model.errors import RunnerError
 from runner.submissions.bundle import Bundle
 from runner.submissions.definition import SubmissionFile
 from runner.submissions.pack import image_of
-from runner.submissions.register import _task_of
+from runner.submissions.register import task_of
 from runner.tasks.load import load_task
 from tests.worlds.definitions import project, write_task
 
@@ -87,10 +87,10 @@ def test_a_run_file_is_no_way_around_the_sandbox(
     write_task(config, "mini", data=False, **how)
     task = load_task(config, "mini")
     if fits:
-        assert _task_of(bundle, {"mini": task}) is task
+        assert task_of(bundle, {"mini": task}) is task
         return
     with pytest.raises(RunnerError) as caught:
-        _task_of(bundle, {"mini": task})
+        task_of(bundle, {"mini": task})
     assert caught.value.code == "E207"
 
 

@@ -240,5 +240,5 @@ def test_no_vectors_at_all(asking: Callable[..., Any]) -> None:
 def test_every_number_of_half_precision_is_widened_exactly() -> None:
     numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     numbers = numbers[np.isfinite(numbers)].reshape(1, -1)
-    found = vectors._widened(numbers, np.empty(numbers.shape, dtype=np.int32))
+    found = vectors.widened(numbers, np.empty(numbers.shape, dtype=np.int32))
     assert np.array_equal(found.astype(np.float64) * 2.0**112, numbers.astype(np.float64))

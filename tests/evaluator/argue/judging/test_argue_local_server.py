@@ -36,7 +36,7 @@ class Programs:
         self.folder, self.note, self.record = folder / "bin", folder / "note.jsonl", folder / "requests.jsonl"
         self.folder.mkdir()
         monkeypatch.setenv("PATH", str(self.folder))
-        monkeypatch.setattr("evaluator.judges.local_server._installed", lambda _: False)
+        monkeypatch.setattr("evaluator.judges.local_server.installed", lambda _: False)
 
     def add(self, name: str, before: str = "") -> None:
         path = self.folder / name

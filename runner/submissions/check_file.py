@@ -12,11 +12,51 @@ import sys
 import tempfile
 from pathlib import Path
 
+import schemas
 from runner.model.errors import RunnerError, no_such
 from runner.model.task import Dataset, Task
+from runner.tasks.files import how_to_get, missing_sources
 from runner.tasks.request import request
 
 SECONDS = 600
+
+
+def dataset_to_check(task: Task, wanted: str | None = None) -> Dataset:
+    """The dataset by whose topics and documents a run file is checked; its truths are not read.
+
+    Args:
+        task: the task.
+        wanted: its id; None takes the first public one, or else the only one whose files are here.
+
+    Raises:
+        RunnerError: E102 for a wrong name, or when it is not clear which; E402 when its topics or corpus were not fetched.
+    """
+    if wanted is not None and wanted not in task.datasets:
+        raise no_such("dataset", wanted, task.datasets, of=task.id, fix="name one of them")
+    dataset = task.datasets[wanted] if wanted is not None else _only_possible(task)
+    needed = {f"inputs/{name}" for name in (dataset.topics, dataset.corpus) if name}
+    missing = [source for source in missing_sources(dataset, "inputs") if source.name in needed]
+    if missing:
+        names = ", ".join(source.name for source in missing)
+        raise RunnerError(
+            "E402",
+            f"{dataset.id} of {task.id} cannot be checked against: files have not been fetched",
+            why=f"Missing: {schemas.show(names, 300)}.",
+            fix=how_to_get(missing[0], dataset.id, task.id),
+        )
+    return dataset
+
+
+def _only_possible(task: Task) -> Dataset:
+    here = [d for d in task.datasets.values() if d.stage is None and not missing_sources(d, "inputs")]
+    public = [d for d in here if d.visibility == "public"]
+    if not public and len(here) > 1:
+        why = f"It has no public one, and {', '.join(d.id for d in here)} are here."
+        raise RunnerError(
+            "E102", f"which dataset of {task.id} is meant?", why=why, fix="name one with --dataset"
+        )
+    # With none here, the first one is taken, whose missing files are named.
+    return (public or here or list(task.datasets.values()))[0]
 
 
 def check_file(

@@ -25,6 +25,7 @@ from runner.records.store.connect import Store
 from runner.records.store.queries import quota, submission, submissions
 from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered, registration
 from runner.submissions.origins import ORGANISERS, RESERVED, kept_as, origins, resolve_expected
+from runner.tasks.files import how_to_get, missing_sources
 from schemas.files import scratch_folder
 
 
@@ -131,11 +132,29 @@ def _register(
         why = f"{use.used} are settled and {use.open} are still to be run."
         fix = "withdraw one that has not run yet, or ask the organiser for an extension"
         raise RunnerError("E206", what, why=why, fix=fix)
+    _check_evaluable(bundle, task)
     image = _take_in(config, engine, bundle)
     event = {**registration(bundle), "received": stamp(received)}
     store.commit("submission-registered", event, actor=actor)
     left = quota(store, task, bundle.data["team"])
     return Receipt(identity, True, left, image.id if image else None, store.head())
+
+
+def _check_evaluable(bundle: Bundle, task: Task) -> None:
+    """Raise E402 when files of the organiser's are missing in every dataset that the bundle is for: nothing could be scored."""
+    wanted = counted(task) if bundle.cells is None else [Cell(*cell) for cell in bundle.cells]
+    datasets = [task.datasets[name] for name in dict.fromkeys(cell.dataset for cell in wanted)]
+    missing = [(dataset, found) for dataset in datasets if (found := missing_sources(dataset))]
+    if not datasets or len(missing) < len(datasets):
+        return
+    dataset, found = missing[0]
+    names = schemas.show(", ".join(source.name for source in found), 300)
+    raise RunnerError(
+        "E402",
+        f"{bundle.data['team']}/{bundle.data['software']} could not be evaluated: files of {task.id} are missing here",
+        why=f"Not fetched for {dataset.id}: {names}. That is the organiser's side; it costs no quota.",
+        fix=how_to_get(found[0], dataset.id, task.id) + ", then register again",
+    )
 
 
 def packed_here(config: Config, folder: Path) -> bool:

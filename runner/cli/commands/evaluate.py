@@ -96,11 +96,10 @@ def check(
     as_json: options.JsonOption = False,
 ) -> None:
     """Check a run file with the evaluator's checker; no container. Every problem with its line; 1 when invalid."""
-    from runner.execution.trials.software import public_dataset
-    from runner.submissions.check_file import check_file
+    from runner.submissions.check_file import check_file, dataset_to_check
 
     where = context.config()
     loaded = context.load_task(where, task)
-    code = check_file(loaded, public_dataset(loaded, dataset), file, scenario=scenario, as_json=as_json)
+    code = check_file(loaded, dataset_to_check(loaded, dataset), file, scenario=scenario, as_json=as_json)
     if code:
         raise typer.Exit(code)

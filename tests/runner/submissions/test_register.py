@@ -250,3 +250,23 @@ def test_a_kept_bundle_that_was_damaged_is_named_and_skipped(world: World) -> No
     os.mkfifo(path)
     found, errors = registered(world.project.config, world.store)
     assert list(found) == [b] and [e.code for e in errors] == ["E205"]
+
+
+def test_what_could_not_be_evaluated_is_refused_and_costs_nothing(world: World) -> None:
+    """Its only dataset lacks a file of the organiser's; once that is here, the same bundle is taken."""
+
+    bundle = _bundle(world, "small", "one")
+    datasets = [
+        {"id": "dev", "visibility": "public", "topics": "queries.jsonl", "corpus": "documents.jsonl.gz"},
+        {
+            "id": "test",
+            "visibility": "blinded",
+            "topics": "queries.jsonl",
+            "sources": [{"path": "inputs/more.txt"}],
+        },
+    ]
+    world.project.write_task(quota={"submissions": 1}, datasets=datasets)
+    error = _refused(world, bundle, "E402")
+    assert "inputs/more.txt" in error.why and "no quota" in error.why and "runner data import" in error.fix
+    (world.tasks["mini"].datasets["test"].inputs / "more.txt").write_text("x")
+    assert _register(world, bundle).quota.left == 0

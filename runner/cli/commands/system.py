@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -100,6 +102,24 @@ def verify(
     output.say(f"all hashes match: {found.events} events, head {found.head or 'none'}")
 
 
+@stores.command(epilog="Examples:  runner store backup /media/disk/proctor.tar.gz")
+def backup(file: Annotated[Path, typer.Argument(help="The file to write.")]) -> None:
+    """Write all that cannot be made again into one file: event log, rounds, submissions, archive."""
+    from runner.records.backup import backup as write
+
+    size = write(context.config().home, file)
+    output.say(f"{file} holds the backup, {size:,} bytes; tasks/, truths and images are not in it")
+
+
+@stores.command(epilog="Examples:  RUNNER_HOME=.runner-new runner store restore /media/disk/proctor.tar.gz")
+def restore(file: Annotated[Path, typer.Argument(help="A file of runner store backup.")]) -> None:
+    """Put a backup into an empty data directory, and make the database again."""
+    from runner.records.backup import restore as put_back
+
+    put_back(file, context.config().home)
+    rebuild(accept_loss=False)
+
+
 @app.command(epilog="Examples:  runner gc --dry-run  |  runner gc")
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
@@ -126,15 +146,22 @@ def gc(
         for service in task.services.values():
             if service.data is not None and service.data.is_dir():
                 keep.add(str(data_digest(service)))
-    swept = [] if dry_run else engine.reap()
+    swept = engine.reap(dry_run=dry_run)
     volumes = engine.gc(keep_digests=keep, dry_run=dry_run)
     folders = _old_folders(where, dry_run) + sweep(where.home / "views", views, dry_run=dry_run)
     if as_json:
         output.as_json({"attempts": swept, "volumes": volumes, "folders": folders})
     else:
-        verb = "would remove" if dry_run else "removed"
-        gone = f"{len(volumes)} data volumes, {len(folders)} scratch folders, {len(swept)} leftover attempts"
-        output.say(f"{verb}: {gone}")
+        _said(dry_run, {"leftover attempts": swept, "data volumes": volumes, "scratch folders": folders})
+
+
+def _said(dry_run: bool, found: Mapping[str, Sequence[str]]) -> None:
+    """Say how much was removed; of what would be, every name."""
+    for what, names in found.items() if dry_run else ():
+        for name in names:
+            output.data(f"{what}: {output.printable(name)}")
+    counts = ", ".join(f"{len(names)} {what}" for what, names in reversed(found.items()))
+    output.say(f"{'would remove' if dry_run else 'removed'}: {counts}")
 
 
 def _old_folders(where: Config, dry_run: bool) -> list[str]:

@@ -1,0 +1,49 @@
+"""One file with all that cannot be made again of a data directory, and the way back."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+from runner.model.errors import RunnerError
+from schemas.files import atomic_path
+
+# The event log first: the archive may then hold more than the log speaks of, which is taken up on the next start.
+PARTS = ("events.jsonl", "snapshots", "submissions", "archive")
+
+
+def backup(home: Path, target: Path) -> int:
+    """Write the backup of the data directory ``home`` to the file ``target``; returns its bytes.
+
+    It may be made while the runner works. Raises E102 when there is nothing to back up, OSError when it cannot be written.
+    """
+    if not (home / "events.jsonl").is_file():
+        raise RunnerError("E102", f"{home} holds no event log", fix="set RUNNER_HOME to the data directory")
+    with atomic_path(target, mode=0o600) as part:
+        with tarfile.open(part, "w:gz", compresslevel=1) as file:
+            for name in PARTS:
+                if (home / name).exists():
+                    file.add(home / name, name)
+        return part.stat().st_size
+
+
+def restore(source: Path, home: Path) -> None:
+    """Put a backup into the data directory ``home``, in which none of its parts may be yet.
+
+    Raises E102 for what is no backup, E101 when something is there already; nothing is written then.
+    """
+    there = [name for name in PARTS if (home / name).exists()]
+    if there:
+        why = f"It has {', '.join(there)}, which a backup never replaces."
+        fix = "set RUNNER_HOME to an empty folder, or move these away"
+        raise RunnerError("E101", f"{home} is not empty", why=why, fix=fix)
+    try:
+        with tarfile.open(source, "r:*") as file:
+            for member in file.getmembers():
+                if member.name.split("/")[0] not in PARTS or not (member.isreg() or member.isdir()):
+                    raise tarfile.TarError("it holds something else")
+            home.mkdir(parents=True, exist_ok=True)
+            file.extractall(home, filter="tar")
+    except (tarfile.TarError, EOFError, FileNotFoundError, IsADirectoryError) as error:
+        fix = "name a file that runner store backup wrote"
+        raise RunnerError("E102", f"{source} is no backup", why=f"{error}.", fix=fix) from error

@@ -46,4 +46,6 @@ def restore(source: Path, home: Path) -> None:
             file.extractall(home, filter="tar")
     except (tarfile.TarError, EOFError, FileNotFoundError, IsADirectoryError) as error:
         fix = "name a file that runner store backup wrote"
-        raise RunnerError("E102", f"{source} is no backup", why=f"{error}.", fix=fix) from error
+        raise RunnerError(
+            "E102", f"{source} is no backup", why=str(error).partition("\n")[0].rstrip(":"), fix=fix
+        ) from error

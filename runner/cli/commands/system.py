@@ -160,7 +160,7 @@ def _said(dry_run: bool, found: Mapping[str, Sequence[str]]) -> None:
     for what, names in found.items() if dry_run else ():
         for name in names:
             output.data(f"{what}: {output.printable(name)}")
-    counts = ", ".join(f"{len(names)} {what}" for what, names in reversed(found.items()))
+    counts = ", ".join(f"{len(names)} {what}" for what, names in reversed(list(found.items())))
     output.say(f"{'would remove' if dry_run else 'removed'}: {counts}")
 
 

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 from benchmarks import touche as bench
 from evaluator.__main__ import main as evaluator
@@ -307,6 +308,7 @@ def test_the_generated_corpus_is_like_the_original(generated: Path) -> None:
 
 
 def test_software_sees_the_corpus_and_the_topics_and_nothing_else() -> None:
-    software = (TASK / "compose.yaml").read_text().split("\n  evaluator:")[0]
-    seen = re.findall(r'"target": "/tira-data/input/([^"]+)"', software)
+    services = yaml.safe_load((TASK / "compose.yaml").read_text("utf-8"))["services"]
+    mounts = [Path(mount["target"]) for mount in services["software"]["volumes"]]
+    seen = [path.name for path in mounts if path.parent == Path("/tira-data/input")]
     assert sorted(seen) == ["args-me.json", "topics.xml"]

@@ -306,7 +306,7 @@ def test_an_index_that_refuses_its_vectors_is_held_at_once(held: Execute, tmp_pa
     assert str(done.verdict.detail).startswith(
         "E402: the argument index cannot use what task.yaml gives it. "
     )
-    assert "text_embedding.npy: 3 rows, but there are 12 arguments" in str(done.verdict.detail)
+    assert "text_embedding.npy: 3 rows, but the folder" in str(done.verdict.detail)
     assert derive([AttemptFacts(1, "platform-error", done.verdict.detail)]).name == "held"
 
 

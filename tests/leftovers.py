@@ -59,13 +59,19 @@ class Alone:
 
 
 def things(api: Any) -> dict[str, Mapping[str, str]]:
-    """Everything on the engine that is ours or could be: what it is and its name -> its labels."""
+    """Everything on the engine that is ours or could be: what it is and its name -> its labels.
+
+    Images without a name are looked at where a label of ours says whose they are, and steps of builds go with what was built.
+    """
     found = {f"container {c['Names'][0].strip('/')}": c["Labels"] for c in api.containers(all=True)}
     found |= {f"volume {v['Name']}": v["Labels"] or {} for v in api.volumes()["Volumes"] or []}
     found |= {f"network {n['Name']}": n["Labels"] or {} for n in api.networks()}
-    for image in api.images(all=True):
-        for name in [n for n in image["RepoTags"] or [] if n != "<none>:<none>"] or [image["Id"]]:
-            found[f"image {name}"] = image["Labels"] or {}
+    for image in api.images():
+        labels = image["Labels"] or {}
+        names = [name for name in image["RepoTags"] or [] if name != "<none>:<none>"]
+        if any(label.startswith("proctor.") for label in labels):
+            names = names or [image["Id"]]
+        found |= {f"image {name}": labels for name in names}
     return found
 
 

@@ -1,7 +1,7 @@
 """Details: what is said of a run in addition to verdicts and scores, as a kind and its fields.
 
 Where a fact arises it becomes a :class:`Detail`; words are made of it only where somebody reads them. What an audience may
-see is decided over kinds and fields (``runner.views.permissions``), so that no program reads wording back.
+see is decided over kinds and fields (``runner.views.audience``), so that no program reads wording back.
 
 :data:`KINDS` is the closed set. A row is a template: its replacement fields are the kind's fields, each with the name of
 its type (:data:`TYPES`). Kinds in :data:`CODES` name a cause that only the organiser can correct.

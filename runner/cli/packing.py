@@ -98,7 +98,7 @@ def _checked(
         view = checked.view(context.audience(f"team:{submission.team}"))
         if show:
             render.show(view)
-        if not checked.good and checked.our_failure:
+        if checked.our_failure:
             output.say(f"our side failed: {checked.our_failure}")
             output.say("this says nothing about the software; --no-check packs it as it is")
         return checked.good, {**view, "hint": hint(view, task)}, checked.summary()

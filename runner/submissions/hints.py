@@ -49,6 +49,11 @@ TABLE: tuple[Row, ...] = (
         _NO_NETWORK,
         _NO_BUILD_NETWORK,
     ),
+    _row(  # the engine's init process
+        r"^\[FATAL tini \(\d+\)\] exec ",
+        "the command is not in the image, or cannot be executed there: correct command in submission.yaml, or the Dockerfile",
+        "",
+    ),
     _row(r"read-only file ?system|EROFS", _WRITABLE, ""),
     _row(r"permission ?(?:denied|error)|AccessDenied|EACCES", _WRITABLE, ""),
     _row(r"ModuleNotFoundError|No module named", "a package is not in the image: install it in the Dockerfile", ""),

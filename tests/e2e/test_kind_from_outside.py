@@ -52,7 +52,9 @@ def colours(live: Project, engine: DockerEngine, site: Path) -> Iterator[tuple[P
     folder = live.write_task(**TASK)
     for dataset, truths in (("dev", folder / "datasets/dev/truths"), ("test", live.truths / "mini/test")):
         (folder / "datasets" / dataset / "inputs/topics.txt").write_text("t1\nt2\nt3\nt4\n")
-        (truths / "colours.txt").write_text(TRUTH)
+        (truths / "colours.txt").write_text(
+            TRUTH if dataset == "dev" else "".join(reversed(TRUTH.splitlines(keepends=True)))
+        )
     build = (
         "import json, pathlib, sys; from runner.model.config import load; "
         "from runner.provision.engine import open_engine; from runner.provision.images import IMAGES, ensure_images, tag; "

@@ -6,6 +6,7 @@ A kind of task whose runs can be looked into makes a subclass of :class:`Content
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -44,7 +45,7 @@ PieceType = TypeVar("PieceType", bound=Piece)
 
 
 @dataclass(frozen=True)
-class Contents(Generic[PieceType]):
+class Contents(ABC, Generic[PieceType]):
     """What is inside a run for one audience, as :class:`runner.model.kinds.Content` has it: ``pieces``, or None when it may not see them.
 
     ``notes``: what could not be compared or read. A subclass names its pieces (``noun``, such as ``debate``), what of a
@@ -69,13 +70,13 @@ class Contents(Generic[PieceType]):
         """The first lines on a terminal."""
         yield "" if self.pieces is None else f"\n{self.key}: {len(self.pieces):,}"
 
+    @abstractmethod
     def line(self, piece: PieceType) -> str:
         """A piece in one line of the overview."""
-        raise NotImplementedError
 
+    @abstractmethod
     def full(self, piece: PieceType) -> Iterator[str]:
         """A piece in full, as lines for a terminal."""
-        raise NotImplementedError
 
     def others(self, rest: Sequence[PieceType]) -> tuple[str, str]:
         """The options of ``runner show`` for pieces that had no space on a page, and what these write."""

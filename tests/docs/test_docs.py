@@ -324,11 +324,19 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(path), target
 
 
-def test_every_page_is_linked_from_the_readme() -> None:
-    linked = {
-        (ROOT / t.partition("#")[0]).resolve() for t in LINK.findall((ROOT / "README.md").read_text("utf-8"))
-    }
-    assert not [p for p in (ROOT / "docs").rglob("*.md") if p not in linked]
+def test_every_page_is_in_the_index_and_the_index_in_the_readme() -> None:
+    def linked(page: Path) -> set[Path]:
+        return {(page.parent / t.partition("#")[0]).resolve() for t in LINK.findall(page.read_text("utf-8"))}
+
+    index = ROOT / "docs" / "README.md"
+    assert index in linked(ROOT / "README.md")
+    assert not [p for p in (ROOT / "docs").rglob("*.md") if p not in linked(index) | {index}]
+
+
+def test_the_readme_fits_two_screens() -> None:
+    shown = LINK.sub("]", (ROOT / "README.md").read_text("utf-8"))
+    assert len(shown.splitlines()) <= 90
+    assert max(map(len, shown.splitlines())) <= 130
 
 
 @pytest.mark.parametrize("page", ["explanation/threat-model.md", "reference/interactive.md"])

@@ -57,6 +57,7 @@ bench: $(READY)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.search --small
 	@$(BIN)/python -m benchmarks.eviction
 	@$(BIN)/python -m benchmarks.planning
+	@$(BIN)/python -m benchmarks.startup
 
 docs: $(READY)  ## Write the generated pages under docs/reference
 	@$(BIN)/python -m runner.reference

@@ -120,7 +120,9 @@ def _parser(modules: Iterable[ModuleType]) -> argparse.ArgumentParser:
         own[name].set_defaults(call=call)
     default = Path(os.environ.get("EVALUATOR_REQUEST", "/in/request.json"))
     own["run"].add_argument("--request", type=Path, default=default, metavar="FILE")
-    own["data"].add_argument("--request", type=Path, default=default, metavar="FILE")
+    own["data"].add_argument(
+        "--request", type=Path, action="append", required=True, metavar="FILE", help="repeatable"
+    )
     own["local"].add_argument("--request", type=Path, metavar="FILE", help="default: $EVALUATOR_REQUEST_JSON")
     check = own["check"]
     check.add_argument("run", type=Path, metavar="RUN", help="a run file; - is standard input")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from evaluator.process import FINE
 
 
-def data(path: Path) -> int:
-    """Print what the kind of the request at ``path`` says of its inputs and truths, as one JSON object. Returns 0.
+def data(paths: Sequence[Path]) -> int:
+    """Print what the kind of each request says of its inputs and truths, one line with a JSON object each. Returns 0.
 
     ``checked`` is false where the kind has no such check. Raises EvaluatorError for a request that cannot be read.
     """
@@ -17,10 +18,11 @@ def data(path: Path) -> int:
     from evaluator.kinds.base import DataChecker, find
     from evaluator.request import load
 
-    request, report = load(path), DataReport()
-    kind = find(request.kind)
-    checked = isinstance(kind, DataChecker)
-    if isinstance(kind, DataChecker):
-        kind.check_data(request.inputs, request.truths, request, report)
-    print(json.dumps({"checked": checked, **report.as_json()}))
+    for path in paths:
+        request, report = load(path), DataReport()
+        kind = find(request.kind)
+        checked = isinstance(kind, DataChecker)
+        if isinstance(kind, DataChecker):
+            kind.check_data(request.inputs, request.truths, request, report)
+        print(json.dumps({"checked": checked, **report.as_json()}))
     return FINE

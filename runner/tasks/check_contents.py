@@ -83,7 +83,7 @@ def read_contents(task: Task, config: Config, tell: Callable[[str], None]) -> li
     Raises:
         RunnerError: E404 when the evaluator fails.
     """
-    found = []
+    unchecked, requests = {}, {}
     for dataset in task.datasets.values():
         if task.evaluator_image is not None:
             why = "its evaluator is an image of its own, which alone knows the formats"
@@ -91,12 +91,18 @@ def read_contents(task: Task, config: Config, tell: Callable[[str], None]) -> li
             why = "files are still to come"
         else:
             why = "" if dataset.inputs.is_dir() and dataset.truths.is_dir() else "its folders are not there"
-        found.append(Contents(dataset.id, unchecked=why) if why else _read(task, dataset, config, tell))
-    return found
+        if why:
+            unchecked[dataset.id] = Contents(dataset.id, unchecked=why)
+        else:
+            requests[dataset.id] = _request(task, dataset)
+    answers = _ask(requests, tell) if requests else {}
+    return [
+        unchecked.get(name) or _contents(task, dataset, config, answers[name])
+        for name, dataset in task.datasets.items()
+    ]
 
 
-def _read(task: Task, dataset: Dataset, config: Config, tell: Callable[[str], None]) -> Contents:
-    said = _ask(_request(task, dataset), tell)
+def _contents(task: Task, dataset: Dataset, config: Config, said: Mapping[str, Any]) -> Contents:
     if not said["checked"]:
         return Contents(dataset.id, unchecked=f"the kind {task.kind} has no such check")
     problems: dict[bool, list[Problem]] = {True: [], False: []}
@@ -123,15 +129,20 @@ def _request(task: Task, dataset: Dataset) -> dict[str, Any]:
     return content
 
 
-def _ask(content: Mapping[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
+def _ask(requests: Mapping[str, Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, dict[str, Any]]:
+    """What one process of the evaluator answers to each dataset's request."""
     with tempfile.TemporaryDirectory(prefix="check-") as scratch:
-        path, answer = Path(scratch) / "request.json", Path(scratch) / "answer.json"
-        path.write_text(json.dumps(content))
+        answer = Path(scratch) / "answers.jsonl"
+        options = []
+        for number, content in enumerate(requests.values()):
+            path = Path(scratch) / f"request-{number}.json"
+            path.write_text(json.dumps(content))
+            options += ["--request", str(path)]
         last = ""
         with (
             answer.open("wb") as out,
             subprocess.Popen(
-                [sys.executable, "-m", "evaluator", "data", "--request", str(path)],
+                [sys.executable, "-m", "evaluator", "data", *options],
                 stdout=out,
                 stderr=subprocess.PIPE,
                 encoding="utf-8",
@@ -147,5 +158,5 @@ def _ask(content: Mapping[str, Any], tell: Callable[[str], None]) -> dict[str, A
             raise RunnerError(
                 "E404", "the evaluator could not read the data", why=why, fix="see what it says"
             )
-        said: dict[str, Any] = json.loads(answer.read_bytes())
-        return said
+        answers = map(json.loads, answer.read_bytes().splitlines())
+        return dict(zip(requests, answers, strict=True))

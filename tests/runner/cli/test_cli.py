@@ -242,19 +242,6 @@ def test_any_task_yaml_gets_an_answer(
 # ---- manners
 
 
-def test_help_is_quick_to_import() -> None:
-    code = (
-        "import sys; sys.argv = ['runner', '--help']\n"
-        "from runner.cli.main import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "heavy = {'docker', 'pandas', 'numpy', 'scipy', 'sqlalchemy', 'ir_measures', 'jsonschema', 'requests', 'yaml', 'jinja2'}\n"
-        "print('HEAVY', sorted(heavy & sys.modules.keys()))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "HEAVY []"
-
-
 def test_every_command_has_help_with_an_example(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     import click
     import typer.main

@@ -120,6 +120,17 @@ def test_files_that_cannot_be_read_are_problems_too(
     }
 
 
+def test_several_requests_are_answered_in_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requests = []
+    for name, qrels in (("good", "1 0 d1 1\n"), ("bad", "1 0 d9 1\n")):
+        (tmp_path / name).mkdir()
+        alone = said(tmp_path / name, capsys, qrels)
+        requests.append((tmp_path / name / "request.json", alone))
+    options = [word for path, _ in requests for word in ("--request", str(path))]
+    assert main(["data", *options]) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [one for _, one in requests]
+
+
 def test_a_kind_without_such_a_check_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said(tmp_path, capsys, "1 0 d1 1\n")
     request = json.loads((tmp_path / "request.json").read_text()) | {"kind": "report"}

@@ -90,13 +90,16 @@ def machine(where: Config) -> Machine:
 
 
 @contextmanager
-def coordinating(*, dry_run: bool = False) -> Iterator[Coordinator]:
-    """The coordinator of this invocation's data directory, which reports to the terminal. Raises E306."""
+def coordinating(*, dry_run: bool = False, verbose: bool = False) -> Iterator[Coordinator]:
+    """The coordinator of this invocation's data directory, which reports to the terminal, with ``verbose`` run by run.
+
+    Raises E306.
+    """
     from runner.cli.terminal import Terminal
     from runner.execution.coordinator import coordinating as opened
 
     where = config()
-    with opened(where, Terminal(), dry_run=dry_run, machine=machine(where)) as coordinator:
+    with opened(where, Terminal(verbose=verbose), dry_run=dry_run, machine=machine(where)) as coordinator:
         yield coordinator
 
 

@@ -49,6 +49,9 @@ SubmissionOption = Annotated[
 RunOption = Annotated[str | None, typer.Option("--run", help="Only this run.", autocompletion=_runs)]
 AllOption = Annotated[bool, typer.Option("--all", help="Everything that is registered.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Name every run: in the plan, and when it is done.")
+]
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="At most so many containers at once.")
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from runner.cli import context, output
 from runner.model.errors import RunnerError
+from runner.views.text import plural, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,56 +22,73 @@ if TYPE_CHECKING:
 
 CHANGED: tuple[Changed, ...] = ("ask", "again", "keep")
 ASK_ABOVE = 10
+EXPLAINED = ("blocked", "left to the other engine", "stale", "cancelled")  # whose reasons are said
+REASONS = 8  # that are said; more are listed with --verbose
 
 
 @contextmanager
 def planned(
-    request: EvaluationRequest, *, dry_run: bool, as_json: bool, yes: bool = False
+    request: EvaluationRequest, *, dry_run: bool, as_json: bool, verbose: bool = False, yes: bool = False
 ) -> Iterator[tuple[Coordinator, Plan | None]]:
     """The coordinator and the plan of a request, shown and agreed to; no plan where it was only to be shown.
 
+    With ``verbose`` the plan is listed run by run, and so is what becomes of them.
+
     Raises E101 for forcing many runs without ``yes``, and as :func:`ask_again`.
     """
-    with context.coordinating(dry_run=dry_run) as coordinator:
+    with context.coordinating(dry_run=dry_run, verbose=verbose) as coordinator:
         if coordinator.adopted:
             output.say(f"taken over from an interrupted command: {coordinator.adopted}")
         todo = coordinator.plan(request)
-        show_plan(todo)
+        show_plan(todo, output.data if dry_run and not as_json else output.say)
+        if verbose and not as_json:
+            _list(todo)
         if dry_run and as_json:
             output.as_json(plan_json(todo))
         yield coordinator, None if dry_run else _confirmed(todo, request, yes)
 
 
-def show_plan(plan: Plan) -> None:
-    """Say what is to be done, and what is left alone and why."""
-    output.say(f"to do: {_many(len(plan.work), 'run')}" if plan.work else "nothing to do")
-    for planned in plan.work:
-        output.say(f"  {planned.step:8} {planned.run.id}  ({planned.why})")
-    groups = {
-        "left alone": [entry for entry in plan.skipped if entry.blocked],
-        "left out": [entry for entry in plan.skipped if entry.run.outcome.name == "cancelled"],
-        "stale": [entry for entry in plan.skipped if entry.stale],
-        "left to the other engine": [entry for entry in plan.skipped if entry.elsewhere],
-    }
-    for how, entries in groups.items():
-        for entry in entries:
-            output.say(f"  {how} {entry.run.id}: {entry.why}")
+def show_plan(plan: Plan, tell: Callable[[str], None] = output.say) -> None:
+    """Say how many runs of each kind there are, and why some are left alone: one line a reason."""
+    kinds = Counter(entry.kind for entry in plan.entries)
+    counts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+    tell(f"{plural(kinds.total(), 'run')}: {counts}" if kinds else "no runs")
     if plan.again:
-        output.say(f"  {again(plan)}")
-    settled = len(plan.skipped) - sum(len(entries) for how, entries in groups.items() if how != "stale")
-    if settled:
-        output.say(f"  settled already: {_many(settled, 'run')}")
+        tell(f"  {again(plan)}")
+    reasons = [(s.run.id, f"{s.kind}: {s.why}") for s in plan.skipped if s.kind in EXPLAINED]
+    for line in by_reason(reasons, REASONS):
+        tell(line)
+    if not plan.work:
+        tell("nothing to do")
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' if count > 1 else ''}"
+def by_reason(reasons: Iterable[tuple[str, str]], most: int | None = None) -> list[str]:
+    """Runs and why, in lines that fit: each reason once, whomever it is about; at most so many reasons."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for run, why in reasons:
+        groups.setdefault(why.replace(run, "RUN"), []).append((run, why))
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    lines: list[str] = []
+    for same, ((run, why), *others) in ordered[:most]:
+        text = f"{1 + len(others)} runs {same}" if others else f"{run} {why}"
+        lines += wrapped(output.printable(text), "  ")
+    if more := sum(len(runs) for _, runs in ordered[len(ordered[:most]) :]):
+        lines.append(f"  … and {plural(more, 'run')} for other reasons; --verbose lists them")
+    return lines
+
+
+def _list(plan: Plan) -> None:
+    """Print every run of a plan: what is done or why not."""
+    rows = [(entry.kind, entry.run.id, entry.why) for entry in plan.entries]
+    if rows:
+        output.table(("what", "run", "why"), rows)
 
 
 def again(plan: Plan) -> str:
     """How many settled runs a plan would execute again, and why, in one line."""
     why = Counter(p.changed for p in plan.again)
     reasons = "; ".join(f"{changed} has changed ({n})" for changed, n in sorted(why.items()))
-    return f"{_many(len(plan.again), 'settled run')} would be executed again: {reasons}"
+    return f"{plural(len(plan.again), 'settled run')} would be executed again: {reasons}"
 
 
 def ask_again(plan: Plan) -> Plan:

@@ -16,10 +16,10 @@ LEFT_OUT = ("task", "dataset", "team", "software", "description")  # facts that 
 
 def became(run: Run) -> str:
     """What became of a run that was worked on, in one line for the organiser: a failed evaluation is never called scored."""
-    outcome = run.outcome
+    outcome, reason = run.outcome, output.printable(" ".join(run.outcome.reason.split()))
     if outcome.old:
-        return f"THE EVALUATION FAILED, its scores are from before ({outcome.name}): {output.printable(outcome.reason)}"
-    return f"{outcome.name}: {output.printable(outcome.reason)}" if outcome.fault else outcome.name
+        return f"THE EVALUATION FAILED, its scores are from before ({outcome.name}): {reason}"
+    return f"{outcome.name}: {reason}" if reason else outcome.name
 
 
 def show(view: RunView) -> None:

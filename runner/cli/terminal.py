@@ -1,10 +1,15 @@
-"""The terminal as it listens to a coordinator: chatter, problems, and a progress bar."""
+"""The terminal as it listens to a coordinator: chatter, problems, and how far the work is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runner.cli import output
 from runner.model.errors import RunnerError
@@ -12,9 +17,66 @@ from runner.model.errors import RunnerError
 if TYPE_CHECKING:
     from runner.execution.pool import RunProgress
 
+EVERY = 60.0  # seconds between two lines of progress where there is no terminal
+BAR = 12  # columns
+NOT_DONE = "not done"
+
+
+class Tally:
+    """How far work on ``total`` runs is, in one line. ``now`` gives the time in seconds."""
+
+    def __init__(self, total: int, now: Callable[[], float] = time.monotonic) -> None:
+        self.total, self._now, self._began = total, now, now()
+        self._ended: Counter[str] = Counter()
+        self._running: dict[str, str] = {}
+        self._lock = threading.Lock()  # what shows it does so from another thread
+
+    def take(self, moment: RunProgress) -> None:
+        """Count what has happened."""
+        from runner.execution.plan import work_of
+
+        with self._lock:
+            if moment.kind == "started":
+                self._running[moment.run.id] = work_of(moment.run, moment.step)
+            else:
+                self._running.pop(moment.run.id, None)
+            if moment.kind == "done":
+                outcome = moment.run.outcome
+                self._ended["evaluation failed" if outcome.old else outcome.name] += 1
+            elif moment.kind == "blocked":
+                self._ended[NOT_DONE] += 1
+
+    def line(self, width: int | None = None) -> str:
+        """Done of all, outcomes, time left (at the end: used), what is running; cut at ``width`` columns, with a bar in front."""
+        from runner.views.text import cut, duration
+
+        with self._lock:
+            done = self._ended.total()
+            used = self._now() - self._began
+            parts = [f"{done}/{self.total} done"]
+            parts += [", ".join(f"{n} {name}" for name, n in self._ended.most_common())] if done else []
+            if done == self.total:
+                parts.append(f"took {duration(used)}")
+            elif done:
+                parts.append(f"{duration(used / done * (self.total - done))} left")
+            running = [f"{work} {run}" for run, work in self._running.items()]
+        parts += [f"{len(running)} running: {', '.join(running)}"] if running else []
+        text = " · ".join(parts)
+        if width is None:
+            return text
+        full = done * BAR // self.total if self.total else BAR
+        return cut(f"{'█' * full}{'░' * (BAR - full)} {text}", width)
+
 
 class Terminal:
-    """A :class:`runner.execution.coordinator.Listener` that writes to stderr."""
+    """A :class:`runner.execution.coordinator.Listener` that writes to stderr.
+
+    ``verbose`` names every run that is done, not only those that were not scored. ``every``: seconds between two lines of
+    progress where stderr is no terminal.
+    """
+
+    def __init__(self, *, verbose: bool = False, every: float = EVERY) -> None:
+        self._verbose, self._every = verbose, every
 
     def say(self, text: str) -> None:
         """Print one line, unless --quiet."""
@@ -25,39 +87,65 @@ class Terminal:
         output.show_error(error)
 
     @contextmanager
-    def progress(self, total: int) -> Iterator[Any]:
-        """A function that shows progress events: a bar with what is running on a terminal, plain lines elsewhere."""
-        import sys
+    def progress(self, total: int) -> Iterator[Callable[[RunProgress], None]]:
+        """A function that takes progress events: they move a line on a terminal, and a line a minute elsewhere.
 
+        What was not scored is named in a line of its own, and the end is said in any case; nothing with --quiet.
+        """
+        tally = Tally(total)
+        if total == 0 or output.options.quiet:
+            yield tally.take
+            return
+
+        def take(moment: RunProgress) -> None:
+            tally.take(moment)
+            if text := self._of_run(moment):
+                output.say(text)
+
+        moving = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        with _moving(tally) if moving else _now_and_then(tally, self._every):
+            yield take
+        output.say(tally.line())
+
+    def _of_run(self, moment: RunProgress) -> str:
+        """What is said of one run now; empty for nothing."""
         from runner.cli.render import became
 
-        if not sys.stderr.isatty() or output.options.quiet or total == 0:
+        if moment.kind == "blocked":
+            return f"{moment.run.id}: {NOT_DONE}: {moment.text}"
+        outcome = moment.run.outcome
+        named = self._verbose or outcome.name != "scored" or outcome.old
+        return f"{moment.run.id}: {became(moment.run)}" if moment.kind == "done" and named else ""
 
-            def line(moment: RunProgress) -> None:
-                if moment.kind == "done":
-                    output.say(f"{moment.run.id}: {became(moment.run)}")
-                elif moment.kind == "blocked":
-                    output.say(f"{moment.run.id}: not done: {moment.text}")
 
-            yield line
-            return
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+@contextmanager
+def _moving(tally: Tally) -> Iterator[None]:
+    """The line at the bottom of a terminal; what is printed meanwhile goes above it."""
+    from rich.live import Live
+    from rich.text import Text
 
-        running: dict[str, str] = {}
-        with Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"),
-            console=output.stderr_console(), transient=True,
-        ) as bar:  # fmt: skip
-            job = bar.add_task("runs", total=total, now="")
+    console = output.stderr_console()
 
-            def show(moment: RunProgress) -> None:
-                if moment.kind == "started":
-                    running[moment.run.id] = moment.step
-                else:
-                    running.pop(moment.run.id, None)
-                if moment.kind in ("done", "blocked"):
-                    bar.advance(job)
-                    bar.console.print(f"{moment.run.id}: {moment.text or became(moment.run)}", markup=False)
-                bar.update(job, now=", ".join(f"{step} {run}" for run, step in running.items()))
+    def shown() -> Text:
+        return Text(tally.line(console.width), no_wrap=True, overflow="crop")
 
-            yield show
+    with Live(get_renderable=shown, console=console, transient=True, redirect_stdout=False):
+        yield
+
+
+@contextmanager
+def _now_and_then(tally: Tally, seconds: float) -> Iterator[None]:
+    """The line every so many seconds, also while a long run gives no news."""
+    over = threading.Event()
+
+    def tell() -> None:
+        while not over.wait(seconds):
+            output.say(tally.line())
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()

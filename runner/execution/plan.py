@@ -32,6 +32,16 @@ class Planned:
     changed: str = ""
     job: Job | None = None  # to be executed; made later where runs that it takes as input are still to come
 
+    @property
+    def kind(self) -> str:
+        """What is to be done, as people call it."""
+        return work_of(self.run, self.step)
+
+
+def work_of(run: Run, step: str) -> str:
+    """A step as people call it: a run file is not executed, it is only evaluated."""
+    return "evaluate" if run.submission.how == "uploaded" else step
+
 
 @dataclass(frozen=True)
 class Skipped:
@@ -48,6 +58,16 @@ class Skipped:
     stale: bool = False
     elsewhere: bool = False
 
+    @property
+    def kind(self) -> str:
+        """Why nothing is done, in a word or two."""
+        if self.blocked:
+            return "blocked"
+        if self.elsewhere:
+            return "left to the other engine"
+        name = self.run.outcome.name
+        return "stale" if self.stale else name if name in ("cancelled", "withdrawn", "running") else "settled"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -61,6 +81,11 @@ class Plan:
         """One plan of several, in their order."""
         each = list(plans)
         return cls(tuple(p for one in each for p in one.work), tuple(s for one in each for s in one.skipped))
+
+    @property
+    def entries(self) -> tuple[Planned | Skipped, ...]:
+        """All of it: the work first."""
+        return (*self.work, *self.skipped)
 
     @property
     def again(self) -> tuple[Planned, ...]:

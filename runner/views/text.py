@@ -75,6 +75,14 @@ def seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.1f} s"
 
 
+def duration(value: float) -> str:
+    """Seconds in words that are short and exact enough to wait by: ``40 s``, ``3 min``, ``2 h 5 min``."""
+    if value < 59.5:
+        return f"{value:.0f} s"
+    hours, minutes = divmod(round(value / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 def memory(size: int | None, source: str) -> str:
     """A peak of memory in MiB (``size`` is in bytes); ``≈`` when it was only sampled, empty for None."""
     return "" if size is None else f"{'≈' if source == 'sampled' else ''}{size / 2**20:.0f} MiB"
@@ -110,6 +118,11 @@ def quoted(text: str, head: str) -> Iterator[str]:
 
 def wrapped(text: str, head: str) -> Iterator[str]:
     """``text`` in lines that fit, the first after ``head``, the others indented as far."""
+    # A name or an option that is broken at its hyphen could not be copied.
     yield from textwrap.wrap(
-        one_line(text), width(), initial_indent=head, subsequent_indent=" " * len(head)
+        one_line(text),
+        width(),
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_on_hyphens=False,
     ) or [head]

@@ -10,7 +10,7 @@ import typer
 from runner.cli import context, options, output
 from runner.cli.app import app
 from runner.cli.boards import boards
-from runner.cli.plans import changed_choice, planned, result_json
+from runner.cli.plans import by_reason, changed_choice, planned, result_json
 from runner.model.errors import PLATFORM, RunnerError
 
 
@@ -37,6 +37,7 @@ def evaluate(
         ),
     ] = "ask",
     jobs: options.JobsOption = None,
+    verbose: options.VerboseOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Run what is missing, evaluate it, post it, print the leaderboard. Start it again after any interruption."""
@@ -44,7 +45,7 @@ def evaluate(
 
     wanted = options.selection(everything, task, team, dataset, submission, run)
     request = EvaluationRequest(wanted, force, changed_choice(changed), jobs=jobs)
-    with planned(request, dry_run=dry_run, as_json=as_json, yes=yes) as (coordinator, todo):
+    with planned(request, dry_run=dry_run, as_json=as_json, verbose=verbose, yes=yes) as (coordinator, todo):
         if todo is None:
             return
         result = coordinator.run(todo, request)
@@ -53,8 +54,8 @@ def evaluate(
             result_json(coordinator, todo, result.done, unsettled)
         else:
             boards(coordinator, wanted, result.done)
-    for name, why in sorted(unsettled.items()):
-        output.say(f"not settled: {name}: {why}")
+    for line in by_reason((name, f"not settled: {why}") for name, why in sorted(unsettled.items())):
+        output.say(line)
     if unsettled:
         raise typer.Exit(PLATFORM)
 

@@ -33,6 +33,7 @@ def reevaluate(
     run: options.RunOption = None,
     dry_run: options.DryRunOption = False,
     jobs: options.JobsOption = None,
+    verbose: options.VerboseOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Evaluate archived runs again (after a correction of qrels or measures), and say what that changed. Never runs software again.
@@ -46,7 +47,7 @@ def reevaluate(
 
     wanted = options.selection(everything, task, team, dataset, submission, run)
     request = EvaluationRequest(wanted, jobs=jobs, only_evaluate=True)
-    with planned(request, dry_run=dry_run, as_json=as_json) as (coordinator, todo):
+    with planned(request, dry_run=dry_run, as_json=as_json, verbose=verbose) as (coordinator, todo):
         if todo is None:
             return
         store, known = coordinator.store, coordinator.tasks

@@ -1,0 +1,200 @@
+"""What ``runner evaluate`` says of many runs: the plan in a few lines, how far it is, and who was not scored and why."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from runner.cli import output
+from runner.cli.plans import by_reason, show_plan
+from runner.cli.terminal import Tally, Terminal
+from runner.execution.plan import Plan, Planned, Skipped
+from runner.execution.pool import RunProgress
+from runner.model.outcome import Outcome
+from runner.model.run import Run, Submission
+from tests.runner.execution.test_pool import World
+from tests.worlds.mini import Project, call
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
+
+
+def a_run(number: int, name: str = "scored", *, workflow: str = "upload", reason: str = "") -> Run:
+    """A run of a team of its own, which became ``name``."""
+    team = f"team-with-a-long-name-{number:03}"
+    id = f"{team}.dense-retrieval.{number:08x}"
+    submission = Submission(
+        id, "mini", team, "dense-retrieval", ("default",), "t", "", "automatic", None, "", number, workflow
+    )
+    return Run(f"{id}.test", submission, "test", "default", Outcome(name, "", reason, ""))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def many() -> Plan:
+    """147 run files to be evaluated, and 3 that cannot be."""
+    todo = [Planned(a_run(n, "pending"), "execute", "not executed yet") for n in range(147)]
+    why = "E402: 2 of the files of mini/test have not been fetched. Fix: runner data pull mini --dataset test"
+    return Plan(tuple(todo), tuple(Skipped(a_run(n, "pending"), why, blocked=True) for n in range(147, 150)))
+
+
+def test_the_plan_of_many_runs_is_a_line_for_each_kind_and_reason(many: Plan) -> None:
+    said: list[str] = []
+    show_plan(many, said.append)
+    assert said[0] == "150 runs: 147 evaluate, 3 blocked"
+    assert " ".join(said[1:]).count("have not been fetched") == 1 and said[1].startswith(
+        "  3 runs blocked: E402"
+    )
+    assert len(said) < 5 and all(len(line) <= 100 for line in said)
+
+
+def test_software_is_executed_and_settled_runs_are_counted() -> None:
+    said: list[str] = []
+    software = Planned(a_run(1, "pending", workflow="batch"), "execute", "not executed yet")
+    held = a_run(2, "held")
+    why = f"held; runner evaluate --run {held.id} --force starts it again"
+    show_plan(Plan((software,), (Skipped(a_run(3), "scored"), Skipped(held, why, blocked=True))), said.append)
+    assert said[0] == "3 runs: 1 execute, 1 settled, 1 blocked"
+    assert f"--run {held.id} --force" in " ".join(line.strip() for line in said[1:])
+    said.clear()
+    show_plan(Plan((), (Skipped(a_run(3), "scored"),)), said.append)
+    assert said == ["1 run: 1 settled", "nothing to do"]
+
+
+def test_reasons_are_said_once_and_what_is_left_out_is_counted() -> None:
+    lines = by_reason([(f"a.{n}", f"blocked: a.{n} needs RUNNER_X {n % 12}") for n in range(24)], 8)
+    assert len(lines) == 9 and lines[0] == "  2 runs blocked: RUN needs RUNNER_X 0"
+    assert lines[-1] == "  … and 8 runs for other reasons; --verbose lists them"
+    assert by_reason([("a.1", "blocked: \x1b[2J RUNNER_X")]) == ["  a.1 blocked: \\x1b[2J RUNNER_X"]
+
+
+def _events(plan: Plan) -> Iterator[RunProgress]:
+    """What a pool with two workers reports, the first of five runs of a software that fails."""
+    for n, planned in enumerate(plan.work):
+        yield RunProgress("started", planned.run, planned.step)
+        became = a_run(n, "invalid", reason="3 errors in the run file") if n % 49 == 0 else a_run(n)
+        yield RunProgress("done", became, planned.step)
+
+
+def test_how_far_it_is_fits_and_says_what_is_left(many: Plan) -> None:
+    now = [0.0]
+    tally = Tally(147, lambda: now[0])
+    assert tally.line(80).endswith("0/147 done")
+    events = list(_events(many))
+    for moment in events[:197]:  # 98 are done, the next has started
+        tally.take(moment)
+    now[0] = 98 * 3.0
+    assert tally.line() == (
+        "98/147 done · 96 scored, 2 invalid · 2 min left · 1 running: "
+        "evaluate team-with-a-long-name-098.dense-retrieval.00000062.test"
+    )
+    assert len(tally.line(80)) == 80 and tally.line(80).startswith("████████░░░░ 98/147 done · 96 scored")
+    for moment in events[197:]:
+        tally.take(moment)
+    assert tally.line() == "147/147 done · 144 scored, 3 invalid · took 5 min"
+
+
+def test_a_failed_evaluation_is_not_counted_as_scored() -> None:
+    tally = Tally(1)
+    run = a_run(1)
+    tally.take(
+        RunProgress("done", replace(run, outcome=replace(run.outcome, old=True, reason="x")), "evaluate")
+    )
+    assert "1 evaluation failed" in tally.line() and "scored" not in tally.line()
+
+
+def test_without_a_terminal_only_failures_have_lines(many: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    with Terminal().progress(147) as take:
+        for moment in _events(many):
+            take(moment)
+    said = capsys.readouterr()
+    lines = said.err.splitlines()
+    assert said.out == "" and len(lines) == 4
+    assert lines[0] == f"{a_run(0).id}: invalid: 3 errors in the run file"
+    assert lines[-1].startswith("147/147 done · 144 scored, 3 invalid")
+    with Terminal(verbose=True).progress(147) as take:
+        for moment in _events(many):
+            take(moment)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 148 and lines[1] == f"{a_run(1).id}: scored"
+
+
+def test_without_a_terminal_a_long_run_gives_signs_of_life(
+    many: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Terminal(every=0.02).progress(147) as take:
+        take(next(_events(many)))
+        end = time.monotonic() + 30
+        said = ""
+        while said.count("1 running: evaluate") < 2 and time.monotonic() < end:
+            time.sleep(0.02)
+            said += capsys.readouterr().err
+    assert said.count("0/147 done · 1 running: evaluate team-with-a-long-name-000") >= 2
+
+
+def test_quiet_says_nothing_but_results(many: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    output.options.quiet = True
+    try:
+        with Terminal().progress(147) as take:
+            for moment in _events(many):
+                take(moment)
+    finally:
+        output.options.quiet = False
+    assert capsys.readouterr().err == ""
+
+
+SHOWN = """
+import time
+from runner.cli.terminal import Terminal
+from runner.execution.pool import RunProgress
+from tests.runner.cli.test_evaluating import a_run
+with Terminal().progress(20) as take:
+    for n in range(20):
+        take(RunProgress("started", a_run(n, "pending"), "execute"))
+        time.sleep(0.1)
+        take(RunProgress("done", a_run(n, "failed" if n == 7 else "scored"), "execute"))
+"""
+
+
+def test_on_a_terminal_one_line_of_eighty_columns_moves() -> None:
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"}
+    done = subprocess.Popen(
+        [sys.executable, "-c", SHOWN], stdout=subprocess.DEVNULL, stderr=theirs, env=env, cwd=ROOT
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while block := os.read(ours, 65536):
+            seen += block
+    except OSError:  # the other end was closed
+        pass
+    os.close(ours)
+    assert done.wait(60) == 0
+    plain = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", seen).decode()
+    lines = [line for line in re.split(r"[\r\n]+", plain) if line]
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
+    assert any(re.match(r"█+░+ \d+/20 done · .* left · 1 running: evaluate team-", line) for line in lines)
+    assert (
+        sum("failed" in line and "team-with-a-long-name-007" in line and "█" not in line for line in lines)
+        == 1
+    )
+    assert lines[-1].startswith("20/20 done · 19 scored, 1 failed · took ")
+
+
+def test_the_list_is_a_result_and_progress_is_not(project: Project) -> None:
+    world = World(project)
+    runs = [world.hand_in("alpha"), world.hand_in("beta")]
+    world.close()
+    said = call(project, "evaluate", "--all", "--dry-run")
+    assert (said.out, said.err) == ("2 runs: 2 execute\n", "")
+    said = call(project, "evaluate", "--all", "--dry-run", "--verbose")
+    assert [line.split()[:2] for line in said.out.splitlines()[2:]] == [["execute", run] for run in runs]
+    said = call(project, "evaluate", "--all", "--dry-run", "--json", "--verbose")
+    assert [work["run"] for work in said.json["work"]] == runs and said.err == "2 runs: 2 execute\n"

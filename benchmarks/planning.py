@@ -33,7 +33,7 @@ from runner.model.clock import SystemClock, stamp
 from runner.model.config import Config
 from runner.records.store.connect import open_store
 from runner.submissions.bundle import Bundle, bundle_digest, registration, write_bundle
-from runner.submissions.register import home_of
+from runner.submissions.kept import home_of
 
 BAR_SECONDS, BAR_RATIO = 2.0, 2.0
 EVALUATOR, SOFTWARE = "proctor/evaluator", "bench/software"

@@ -37,7 +37,7 @@ from runner.records.commit import coordinator as only_coordinator
 from runner.records.store.connect import Store, open_store
 from runner.records.store.run_detail import RunDetail, detail
 from runner.submissions.bundle import Bundle, registration
-from runner.submissions.register import registered
+from runner.submissions.kept import registered
 from runner.tasks.check_data import check_task
 from runner.tasks.load import load_tasks
 from runner.tasks.services import gateway_ready

@@ -27,7 +27,7 @@ from runner.model.task import Task
 from runner.records.archive import Attempt, Evaluation
 from runner.records.commit import commit
 from runner.records.store.queries import find_run
-from runner.submissions.register import take_image
+from runner.submissions.kept import take_image
 
 
 @dataclass

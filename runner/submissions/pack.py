@@ -125,13 +125,13 @@ def write(
     image: ImageRef | None,
     target: Path,
     *,
-    engine: Engine,
+    engine: Engine | None,
     check: Mapping[str, Any] | None,
     with_archive: bool,
 ) -> Bundle:
     """Write the bundle of a submission to ``target``. ``with_archive`` puts the image itself into it.
 
-    Raises E101 when ``target`` holds something else than a bundle.
+    ``engine`` may be None where no archive is wanted. Raises E101 when ``target`` holds something else than a bundle.
     """
     runs = run_entries(submission)
     data = describe(submission, image, [entry for entry, _ in runs])
@@ -139,7 +139,7 @@ def write(
     files: dict[str, Path] = {f"runs/{entry['file']}": path for entry, path in runs}
     files["submission.yaml"] = submission.folder / "submission.yaml"
     with tempfile.TemporaryDirectory(prefix="pack-") as scratch:
-        if image is not None and with_archive and image.repo_digest is None:
+        if image is not None and with_archive and image.repo_digest is None and engine is not None:
             engine.save(image, Path(scratch) / IMAGE)
             data["image"]["archive"] = IMAGE
             files[IMAGE] = Path(scratch) / IMAGE

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import schemas
-from runner.engines.base import Engine, find_image
+from runner.engines.base import Engine
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
-from runner.model.container import ImageRef
 from runner.model.errors import RunnerError, no_such
 from runner.model.names import check_name
 from runner.model.run import QuotaUse
@@ -23,10 +21,10 @@ from runner.records.deadlines import check_open
 from runner.records.events import Position
 from runner.records.store.connect import Store
 from runner.records.store.queries import quota, submission, submissions
-from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered, registration
-from runner.submissions.origins import ORGANISERS, RESERVED, kept_as, origins, resolve_expected
+from runner.submissions.bundle import Bundle, read_bundle, registration
+from runner.submissions.kept import packed_here, put_back, take_in_all
+from runner.submissions.origins import ORGANISERS, RESERVED
 from runner.tasks.files import how_to_get, missing_sources
-from schemas.files import scratch_folder
 
 
 @dataclass(frozen=True)
@@ -44,23 +42,6 @@ class Receipt:
     image: str | None
     head: Position
     put_back: bool = False
-
-
-def home_of(config: Config, submission_id: str) -> Path:
-    """Where the bundle of a registered submission is kept."""
-    return config.registered / submission_id / "bundle"
-
-
-def registered(config: Config, store: Store) -> tuple[dict[str, Bundle], list[RunnerError]]:
-    """The bundles of registered submissions by id, and an error for each that is missing or damaged."""
-    found: dict[str, Bundle] = {}
-    errors: list[RunnerError] = []
-    for entry in submissions(store):
-        try:
-            found[entry.id] = read_registered(home_of(config, entry.id), entry.id)
-        except RunnerError as error:
-            errors.append(error)
-    return found, errors
 
 
 def register(
@@ -97,47 +78,102 @@ def register(
             image, E212 for one that is not the team's, E206 when the quota is used up, E102 or E207 when it fits no
             task, E210 before the task opens and after its deadline.
     """
+    return register_all(config, store, engine, tasks, [folder], actor=actor, clock=clock, team=team)[0]
+
+
+def register_all(
+    config: Config,
+    store: Store,
+    engine: Engine | None,
+    tasks: Mapping[str, Task],
+    folders: Sequence[Path],
+    *,
+    actor: str = "organiser",
+    clock: Clock | None = None,
+    team: str | None = None,
+) -> list[Receipt]:
+    """Register the bundles in ``folders``, in this order: all of them, or none.
+
+    Args and what one bundle means are as in :func:`register`; ``engine`` may be None where all bundles hold run files.
+
+    Returns:
+        A receipt for each.
+
+    Raises:
+        RunnerError: the first of :func:`refusals`; E205 for a bundle that does not match its hashes; as :func:`register`
+            for an image.
+    """
     from filelock import FileLock
 
     received = (clock or SystemClock()).now()
-    bundle = read_bundle(folder)
-    _check_team(config, bundle, team)
-    task = task_of(bundle, tasks)
+    bundles = [read_bundle(folder) for folder in folders]
     config.locks.mkdir(parents=True, exist_ok=True)
     # Between looking at the quota and using it nobody else may register.
     with FileLock(config.locks / "register.lock"):
-        return _register(config, store, engine, bundle, task, actor, received)
+        for refusal in refusals(config, store, tasks, bundles, received, team):
+            if refusal is not None:
+                raise refusal
+        known = {entry.id for entry in submissions(store)}
+        back = {b.submission_id for b in bundles if b.submission_id in known and put_back(config, engine, b)}
+        new = {b.submission_id: b for b in bundles if b.submission_id not in known}
+        take_in_all(config, engine, list(new.values()))
+        for bundle in new.values():
+            event = {**registration(bundle), "received": stamp(received)}
+            store.commit("submission-registered", event, actor=actor)
+    return [_receipt(store, tasks, bundle, new, bundle.submission_id in back) for bundle in bundles]
 
 
-def _register(
+def _receipt(
+    store: Store, tasks: Mapping[str, Task], bundle: Bundle, new: Container[str], back: bool
+) -> Receipt:
+    identity, data = bundle.submission_id, bundle.data
+    left = quota(store, tasks[data["task"]], data["team"])
+    return Receipt(
+        identity, identity in new, left, data["image"]["id"] if data["image"] else None, store.head(), back
+    )
+
+
+def refusals(
     config: Config,
     store: Store,
-    engine: Engine,
-    bundle: Bundle,
-    task: Task,
-    actor: str,
+    tasks: Mapping[str, Task],
+    bundles: Sequence[Bundle],
     received: datetime,
-) -> Receipt:
-    identity = bundle.submission_id
-    known = {entry.id for entry in submissions(store, task=task.id)}
-    if identity in known:
-        back = _put_back(config, engine, bundle)
-        left = quota(store, task, bundle.data["team"])
-        image_id = bundle.data["image"]["id"] if bundle.data["image"] else None
-        return Receipt(identity, False, left, image_id, store.head(), back)
-    check_open(task, bundle.data["team"], received, store)
-    use = quota(store, task, bundle.data["team"])
-    if use.left < 1:
-        what = f"team {bundle.data['team']} has used its {use.limit} submissions for {task.id}"
+    team: str | None = None,
+) -> list[RunnerError | None]:
+    """Why each bundle cannot be registered, were they received then in this order; None where it can be, or is already.
+
+    The quota counts those that come before. Codes: E102, E206, E207, E208, E210, E213 and E402, as of :func:`register`.
+    """
+    known = {entry.id for entry in submissions(store)}
+    before: Counter[tuple[str, str]] = Counter()
+    found: list[RunnerError | None] = []
+    for bundle in bundles:
+        whose = (bundle.data["task"], bundle.data["team"])
+        try:
+            _check_team(config, bundle, team)
+            task = task_of(bundle, tasks)
+            if bundle.submission_id not in known:
+                check_open(task, whose[1], received, store)
+                _check_quota(store, task, whose[1], before[whose])
+                before[whose] += 1
+                _check_evaluable(bundle, task)
+            found.append(None)
+        except RunnerError as error:
+            found.append(error)
+    return found
+
+
+def _check_quota(store: Store, task: Task, team: str, before: int) -> None:
+    """Raise E206 when nothing is left of a team's quota after ``before`` more submissions."""
+    use = quota(store, task, team)
+    if use.left - before < 1:
+        what = f"team {team} has used its {use.limit} submissions for {task.id}"
         why = f"{use.used} are settled and {use.open} are still to be run."
+        if before:
+            what = f"team {team} may hand in {use.left} more submissions for {task.id}, and this is one more"
         fix = "withdraw one that has not run yet, or ask the organiser for an extension"
         raise RunnerError("E206", what, why=why, fix=fix)
-    _check_evaluable(bundle, task)
-    image = _take_in(config, engine, bundle)
-    event = {**registration(bundle), "received": stamp(received)}
-    store.commit("submission-registered", event, actor=actor)
-    left = quota(store, task, bundle.data["team"])
-    return Receipt(identity, True, left, image.id if image else None, store.head())
 
 
 def _check_evaluable(bundle: Bundle, task: Task) -> None:
@@ -155,11 +191,6 @@ def _check_evaluable(bundle: Bundle, task: Task) -> None:
         why=f"Not fetched for {dataset.id}: {names}. That is the organiser's side; it costs no quota.",
         fix=how_to_get(found[0], dataset.id, task.id) + ", then register again",
     )
-
-
-def packed_here(config: Config, folder: Path) -> bool:
-    """Whether a bundle was packed on this machine, into the data directory: nobody else writes there."""
-    return folder.resolve().is_relative_to((config.home / "bundles").resolve())
 
 
 def _check_team(config: Config, bundle: Bundle, team: str | None) -> None:
@@ -204,109 +235,6 @@ def task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
         why = f"No table of {task.id} counts one of its datasets in one of its scenarios."
         raise RunnerError("E207", what, why=why, fix="correct datasets in submission.yaml and pack again")
     return task
-
-
-def take_image(engine: Engine, bundle: Bundle) -> ImageRef | None:
-    """The image of a registered bundle in ``engine``: already there, loaded from its archive, or pulled by digest.
-
-    Raises E204, with what to do, when it is none of these; E205 when an archive holds another image.
-    """
-    image = bundle.data["image"]
-    if image is None:
-        return None
-    if (present := find_image(engine, image["id"])) is not None:
-        return present
-    if image.get("archive"):
-        return _loaded(engine, bundle)
-    if image.get("repo_digest"):
-        return resolve_expected(engine, image["repo_digest"], image["id"])
-    name = f"{bundle.data['team']}/{bundle.data['software']}"
-    raise RunnerError(
-        "E204",
-        f"the image of {name} has vanished from this engine",
-        why=f"It was {image['id'][:19]}, and {bundle.submission_id} was packed here, without an archive of it.",
-        fix="put that very image back, which costs no quota: load it into the engine again, or run runner register with "
-        "the bundle that runner pack … --to FOLDER writes where the image still is; another image is another submission: when "
-        "nobody has this one any more, runner withdraw SUBMISSION --uncharged --reason TEXT, and submit again for no quota",
-    )
-
-
-def _loaded(engine: Engine, bundle: Bundle) -> ImageRef:
-    return engine.load(bundle.folder / IMAGE, max_bytes=MAX_IMAGE, expect=bundle.data["image"]["id"])
-
-
-def _image(config: Config, engine: Engine, bundle: Bundle, here: bool) -> ImageRef | None:
-    """The image of a bundle that is being registered, by identity. Raises E204, E205, E212.
-
-    Only where it was packed ``here`` may the engine have it already. From elsewhere the bundle brings it along or
-    names one of a registry: whatever else the engine holds may be anybody's.
-    """
-    image = bundle.data["image"]
-    if image is None:
-        return None
-    if image.get("archive"):
-        return _loaded(engine, bundle)
-    if here:
-        return take_image(engine, bundle)
-    if image.get("repo_digest"):
-        return origins(config, engine, bundle.data["team"]).registry(image["repo_digest"], image["id"])
-    what = f"the image of {bundle.data['team']}/{bundle.data['software']} is not in the bundle"
-    why = "A bundle from elsewhere brings its image along, or names one of a registry by its digest."
-    fix = "pack with runner pack … --to FOLDER, which writes the image into the bundle"
-    raise RunnerError("E204", what, why=why, fix=fix)
-
-
-@contextmanager
-def _copied(config: Config, bundle: Bundle) -> Iterator[Bundle]:
-    """A copy of a bundle in the data directory, hashes checked: the sender's folder may change at any time."""
-    config.registered.mkdir(parents=True, exist_ok=True)
-    with scratch_folder(config.registered) as staging:
-        shutil.copytree(bundle.folder, staging / "bundle", symlinks=True)
-        staging.chmod(0o755)
-        copied = read_bundle(staging / "bundle")
-        if copied.digest != bundle.digest:
-            what = "the bundle was changed while it was being registered"
-            raise RunnerError("E205", what, fix="register it again")
-        yield copied
-
-
-def _take_in(config: Config, engine: Engine, bundle: Bundle) -> ImageRef | None:
-    """Copy the bundle into the data directory and its image into the engine, as a whole or not at all."""
-    target = home_of(config, bundle.submission_id)
-    with _copied(config, bundle) as copied:
-        image = _image(config, engine, copied, packed_here(config, bundle.folder))
-        if image is not None:
-            engine.keep(image, kept_as(bundle.data["task"], bundle.submission_id))
-        if target.parent.exists():  # left by a process that was killed before it recorded the registration
-            shutil.rmtree(target.parent)
-        copied.folder.parent.rename(target.parent)
-        return image
-
-
-def _put_back(config: Config, engine: Engine, bundle: Bundle) -> bool:
-    """Put the image of a registered submission back where the engine has lost it; whether that was needed.
-
-    Raises E205 unless the bundle is the one that was registered, image included: an id shows a part of its digest.
-    """
-    image = bundle.data["image"]
-    if image is None:
-        return False
-    try:
-        registered_then = read_bundle(home_of(config, bundle.submission_id), verify=False)
-    except RunnerError:
-        return False  # our copy is damaged: nobody can tell whether this is the same
-    if registered_then.digest != bundle.digest:
-        what = "another bundle was registered under this id"
-        raise RunnerError("E205", what, fix="register it under another software's name")
-    kept = kept_as(bundle.data["task"], bundle.submission_id)
-    if (present := find_image(engine, image["id"])) is not None:
-        engine.keep(present, kept)
-        return False
-    with _copied(config, bundle) as copied:
-        loaded = _image(config, engine, copied, packed_here(config, bundle.folder))
-        assert loaded is not None
-        engine.keep(loaded, kept)
-    return True
 
 
 def withdraw(

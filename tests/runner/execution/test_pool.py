@@ -24,9 +24,10 @@ from runner.model.task import Task
 from runner.records.commit import commit_orphans
 from runner.records.store.connect import Store, open_store
 from runner.records.store.queries import find_run
+from runner.submissions.kept import registered
 from runner.submissions.load import load_submission
 from runner.submissions.pack import write
-from runner.submissions.register import register, registered
+from runner.submissions.register import register
 from runner.tasks.load import load_tasks
 from tests.worlds.mini import Project
 

@@ -15,9 +15,10 @@ import pytest
 from runner.model.errors import PlatformError, RunnerError
 from runner.records.store.queries import submissions
 from runner.submissions.bundle import Bundle, read_bundle
+from runner.submissions.kept import home_of, registered
 from runner.submissions.load import load_submission
 from runner.submissions.pack import write
-from runner.submissions.register import Receipt, home_of, register, registered, withdraw
+from runner.submissions.register import Receipt, register, withdraw
 from tests.runner.execution.test_pool import World, good
 from tests.worlds.mini import Project
 

@@ -1,8 +1,9 @@
-"""``python -m runner.reference [--check]``."""
+"""``python -m runner.reference [--check]``: pages of ``docs/reference``, and overviews in the READMEs of tasks."""
 
 import sys
 
-from runner.reference import main
+from runner.reference import main, readmes
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    given = sys.argv[1:]
+    sys.exit(main(given) or readmes(check="--check" in given))

@@ -6,17 +6,15 @@ the inputs. Where an audience sees no log there is no hint: which sentence it is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from runner.views.audience import escape
+from runner.views.overview.inputs import first_object, seen
 from runner.views.text import listed
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Scenario, Task
-    from runner.tasks.views import Shown
 
 FAILED = ("run-error", "no-output", "unhealthy", "signal", "output-limit")
 MOST = 6  # files and fields that are named
@@ -55,26 +53,6 @@ def inputs_hold(task: Task, dataset: str, scenario: str) -> str:
 
 
 def _described(dataset: Dataset, scenario: Scenario | None) -> Iterator[str]:
-    from runner.model.errors import RunnerError
-    from runner.tasks.files import view
-    from runner.tasks.views import is_lines
-
-    try:
-        found = view(dataset, scenario)
-    except (RunnerError, OSError):
-        return
-    for shown in found:
-        fields = _fields(shown) if is_lines(str(shown.name)) else []
+    for shown in seen(dataset, scenario):
+        fields = list(first_object(shown))
         yield f"{shown.name} ({listed(fields, MOST)})" if fields else str(shown.name)
-
-
-def _fields(shown: Shown) -> list[str]:
-    """The keys of the first object that are in the view; none where the file cannot be read so."""
-    from runner.model.errors import RunnerError
-    from runner.tasks.views import objects
-
-    try:
-        first = next(islice(filter(None, objects(shown.path, str(shown.name))), 1), {})
-    except (RunnerError, OSError, json.JSONDecodeError):
-        return []
-    return [key for key in first if shown.fields is None or key in shown.fields]

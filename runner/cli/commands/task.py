@@ -1,4 +1,4 @@
-"""Tasks: list, new, check."""
+"""Tasks: list, show, new, check."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runner.model.task import Task
     from runner.tasks.check_contents import Contents
     from runner.tasks.views import ViewSummary
+    from runner.views.overview.facts import Standing
 
 tasks = group("task", "Tasks of this project: list, start a new one, check one.")
 
@@ -44,6 +45,46 @@ def list_(as_json: options.JsonOption = False) -> None:
     output.table(columns, [(t.id, t.title, t.kind, ", ".join(t.workflows), names) for t, names in rows])
 
 
+@tasks.command(
+    epilog="Examples:  runner task show vaswani  |  runner task show vaswani --as team:mine  |  runner task show vaswani --full"
+)
+def show(
+    name: options.TaskArgument,
+    full: Annotated[
+        bool, typer.Option("--full", help="All files, rounds and tables, more than one screen.")
+    ] = False,
+    as_: options.AsOption = "organiser",
+    as_json: options.JsonOption = False,
+) -> None:
+    """Show a task on one screen: limits, quota, dates, what the inputs hold, how to write the output, measures. With
+    --as team:NAME also what is left of that team's quota.
+    """
+    from runner.views.overview.facts import overview
+    from runner.views.overview.screen import head, lines, screen
+
+    where, audience = context.config(), context.audience(as_)
+    task = context.load_task(where, name)
+    of = overview(task, _standing(where, task, audience.team) if audience.team else None)
+    if as_json:
+        output.as_json(of.as_dict())
+        return
+    for line in [*head(of), *lines(of)] if full else screen(of):
+        output.data(output.printable(line))
+
+
+def _standing(where: Config, task: Task, team: str) -> Standing:
+    """What a team has left of quota and time."""
+    from runner.model.calendar import calendar
+    from runner.records.deadlines import granted
+    from runner.records.store.queries import quota
+    from runner.views.overview.facts import Standing
+
+    with context.store(where) as store:
+        return Standing(
+            team, quota(store, task, team), calendar(task).deadline(team, granted(store, task.id))
+        )
+
+
 @tasks.command(epilog="Examples:  runner task new my-task  |  runner task new my-task --kind adhoc")
 def new(
     name: Annotated[str, typer.Argument(help="The new task's id.")],
@@ -51,9 +92,12 @@ def new(
 ) -> None:
     """Make a small task that works, to be changed into yours."""
     from runner.tasks.scaffold import new_task
+    from runner.views.overview import readme
 
-    folder = new_task(context.config(), name, kind)
-    output.say(f"{folder} is there; next: runner task check {name}")
+    where = context.config()
+    folder = new_task(where, name, kind)
+    readme.write(context.load_task(where, name))
+    output.say(f"{folder} is there; next: runner task check {name}, and runner task show {name}")
 
 
 @tasks.command(epilog="Examples:  runner task check vaswani  |  runner task check vaswani --run")
@@ -72,12 +116,15 @@ def check(
     from runner.tasks import compose
     from runner.tasks.check_judges import doubts
     from runner.tasks.files import view_sights
+    from runner.views.overview import readme
 
     where = context.config()
     task = context.load_task(where, name)
     contents = _contents(where, task)
     if compose.write(task):
         output.say(f"tasks/{name}/compose.yaml was written anew from task.yaml")
+    if readme.write(task):
+        output.say(f"the overview in tasks/{name}/README.md was written anew from task.yaml")
     output.say(f"{name}: task.yaml and its files are fine")
     _show_contents(contents, statistics=not as_json)
     for doubt in (doubtful := doubts(task)):

@@ -1,0 +1,146 @@
+"""What a task is to those who take part, as data: limits, quota, dates, inputs, output, measures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import schemas
+from runner.model.calendar import Calendar, calendar
+from runner.views.overview.inputs import InputFile, first_id, input_files
+from schemas.measures import meaning
+
+if TYPE_CHECKING:
+    from runner.model.dates import ZonedTime
+    from runner.model.run import QuotaUse
+    from runner.model.task import Dataset, Task
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What one team has left: how its quota is used, and until when it may hand in (None: always)."""
+
+    team: str
+    quota: QuotaUse
+    deadline: ZonedTime | None
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """What a software writes or a team uploads: the file's name, what stands in it, and an example."""
+
+    file: str
+    says: str = ""
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measure of the task with its unit and meaning; both are empty where the kind does not say."""
+
+    id: str
+    measure: str
+    truths: str
+    direction: str
+    unit: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A task for those who take part. ``inputs`` are those of the public dataset ``like`` (empty: none is here)."""
+
+    task: Task
+    dates: Calendar
+    like: str
+    inputs: tuple[InputFile, ...]
+    output: OutputFile
+    measures: tuple[Figure, ...]
+    standing: Standing | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``; dates in UTC, sizes in bytes, times in seconds."""
+        task, dates = self.task, self.dates
+        return {
+            **{name: getattr(task, name) for name in ("id", "title", "description", "kind", "demo")},
+            "workflows": list(task.workflows),
+            "takes": ["software"] * task.takes_software + ["run files"] * task.takes_uploads,
+            "limits": asdict(task.limits),
+            "interaction": None if task.interaction is None else asdict(task.interaction),
+            "quota": {"submissions": task.quota.submissions, "attempts": task.quota.attempts},
+            "team": None if self.standing is None else _standing(self.standing),
+            "dates": {
+                **{name: _date(getattr(dates, name)) for name in ("opens", "closes")},
+                "rounds": [
+                    {"id": r.id, "title": r.title, "at": _date(r.at), "datasets": list(r.datasets)}
+                    for r in dates.rounds.values()
+                ],
+            },
+            "datasets": [
+                {name: getattr(one, name) for name in ("id", "visibility", "scores", "description")}
+                for one in task.datasets.values()
+            ],
+            "scenarios": list(task.scenarios),
+            "inputs": {"like": self.like, "files": [asdict(one) for one in self.inputs]},
+            "output": asdict(self.output),
+            "measures": [asdict(one) for one in self.measures],
+            "tables": [
+                {
+                    "id": table.id,
+                    "title": table.title,
+                    "cells": [asdict(cell) for cell in table.cells],
+                    "rank_by": table.rank_by,
+                    "measures": list(table.measures),
+                }
+                for table in task.tables.values()
+            ],
+        }
+
+
+def overview(task: Task, standing: Standing | None = None) -> Overview:
+    """What those who take part have to know of ``task``. Raises E401 when a date of it is none.
+
+    Of blinded datasets it says what task.yaml says of them, and nothing of their files.
+    """
+    public = task.public_dataset()
+    talks = set(task.workflows) == {"interactive"}  # a server is asked, and sees no files
+    files = () if public is None or talks else tuple(input_files(task, public))
+    return Overview(
+        task,
+        calendar(task),
+        public.id if public is not None and files else "",
+        files,
+        _output(task, public),
+        tuple(
+            Figure(m.id, m.measure, m.truths, m.direction, *meaning(task.kind, m.measure))
+            for m in task.measures.values()
+        ),
+        standing,
+    )
+
+
+def _output(task: Task, public: Dataset | None) -> OutputFile:
+    """The task's output file; with ids of the public data in the example where there are any."""
+    said: Mapping[str, str] = {}
+    if task.kind in schemas.kinds():
+        said = schemas.schema(f"kinds/{task.kind}").get("x-output", {})
+    example = said.get("example", "")
+    topic = first_id(public, public.topics) if public else ""
+    document = first_id(public, public.corpus) if public else ""
+    example = example.replace("{topic}", topic or "1").replace("{document}", document or "doc-1")
+    return OutputFile(task.output, said.get("says", ""), example)
+
+
+def _standing(standing: Standing) -> dict[str, Any]:
+    used = standing.quota
+    return {
+        "team": standing.team,
+        **asdict(used),
+        "left": used.left,
+        "deadline": _date(standing.deadline),
+    }
+
+
+def _date(moment: ZonedTime | None) -> str | None:
+    return None if moment is None else moment.at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,243 @@
+"""An overview of a task as lines of at most 80 characters: one screen of a terminal, or everything for the task's README."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from runner.model.limits import GIB, MIB
+from runner.views.overview.facts import Figure, Overview
+from runner.views.text import listed, plural
+from schemas.measures import base
+
+if TYPE_CHECKING:
+    from runner.model.dates import ZonedTime
+    from runner.model.service import Interaction
+    from runner.model.task import Task
+
+WIDTH = 80
+_LABEL = 11
+SCREEN = 54  # lines
+_MOST = 6  # files, rounds and tables on a screen
+_MOST_FIELDS = 12
+# What a server is asked and answers, by mode.
+_TALK = {
+    "debate": (
+        "POST / with the whole dialogue; it answers with what it says",
+        '{"messages": [{"role": "user", "content": "Cities should ban cars."}]}',
+        '{"content": "Buses stop at night.", "arguments": [{"id": "1.2", "text": "…"}]}',
+    ),
+    "judge": (
+        "POST /quantity, /quality, /relation and /manner with a debate; it answers with a score from 0 to 1",
+        '{"simulation": {"userTurns": […]}, "userTurnIndex": 0}',
+        '{"score": 0.8}',
+    ),
+}
+
+
+def screen(of: Overview) -> list[str]:
+    """The overview on one screen: long lists are cut, and where that is not enough examples, too."""
+    found = [*head(of), *lines(of, most=_MOST)]
+    return found if len(found) <= SCREEN else [*head(of), *lines(of, most=_MOST, of_example=1)]
+
+
+def head(of: Overview) -> list[str]:
+    """The task's name, title and description, and an empty line."""
+    return [*_wrap(f"{of.task.id}: {of.task.title}", ""), *_wrap(of.task.description, ""), ""]
+
+
+def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iterator[str]:
+    """The overview, one section after the other, what belongs to one indented.
+
+    Args:
+        of: The task.
+        most: How many files, rounds and tables are named (None: all).
+        of_example: How many lines an example may have, and (below 2) a dataset's description.
+    """
+    task = of.task
+    yield from _section("takes", _takes(task))
+    yield from _section("limits", [_limits(task)])
+    yield from _section("quota", [_quota(of)])
+    yield from _section("dates", _dates(of, most))
+    datasets = [
+        f"{one.id} ({one.visibility}): {one.description}".rstrip(": ") for one in task.datasets.values()
+    ]
+    yield from _section("datasets", datasets, most=None if of_example > 1 else 1)
+    if len(task.scenarios) > 1:
+        yield from _section("scenarios", [", ".join(task.scenarios)])
+    yield from _inputs(of, most, of_example)
+    yield from _section("output", _output(of))
+    if task.interaction is not None:
+        yield from _section("server", _server(task.interaction))
+    lower = any(one.direction == "lower" for one in of.measures)
+    yield from _section("measures", ["↓: lower is better" if lower else "higher is better"])
+    yield from _measures(of.measures)
+    yield from _section("tables", _tables(task, most))
+
+
+def _wrap(text: str, head: str, rest: str | None = None, most: int | None = None) -> list[str]:
+    """``text`` in lines, the first after ``head``, the others after ``rest`` (None: as far in); at most ``most`` of them."""
+    indent = " " * len(head) if rest is None else rest
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        max_lines=most,
+        placeholder="…",
+    )
+
+
+def _section(name: str, texts: Iterable[str], most: int | None = None) -> Iterator[str]:
+    head = f"{name:<{_LABEL}}"
+    for text in texts:
+        yield from _wrap(text, head, " " * _LABEL, most)
+        head = " " * _LABEL
+
+
+def _first(texts: list[str], most: int | None, noun: str) -> list[str]:
+    """The first texts, and how many more there are."""
+    rest = 0 if most is None else len(texts) - most
+    return [*texts[:most], f"… and {plural(rest, f'more {noun}')}"] if rest > 0 else texts
+
+
+def _takes(task: Task) -> list[str]:
+    found = []
+    if "batch" in task.workflows:
+        found.append("software that reads $inputDataset and writes to $outputDir")
+    if task.interaction is not None:
+        found.append("software that is a server")
+    if task.takes_uploads:
+        found.append("run files (run: FILE in submission.yaml)")
+    return ["; ".join(found)]
+
+
+def _limits(task: Task) -> str:
+    limits = task.limits
+    parts = [
+        duration(limits.wall_clock),
+        f"{size(limits.memory)} of memory",
+        plural_of(limits.cpus, "processor"),
+        *([plural_of(limits.gpus, "GPU")] if limits.gpus else []),
+        f"{size(limits.output)} of output",
+        "no network",
+    ]
+    return ", ".join(parts)
+
+
+def _quota(of: Overview) -> str:
+    quota, standing = of.task.quota, of.standing
+    if standing is None:
+        return f"{plural(quota.submissions, 'submission')} a team, {plural(quota.attempts, 'attempt')} a run"
+    used = standing.quota
+    waiting = f", {used.open:,} still open" if used.open else ""
+    return f"{used.left:,} of {plural(used.limit, 'submission')} left for {standing.team} ({used.used:,} used{waiting})"
+
+
+def _dates(of: Overview, most: int | None) -> list[str]:
+    dates, standing = of.dates, of.standing
+    texts = [
+        f"{name} {_date(moment)}"
+        for name, moment in (("opens", dates.opens), ("closes", dates.closes))
+        if moment
+    ]
+    own = standing.deadline if standing is not None else None
+    if standing is not None and own is not None and own != dates.closes:
+        texts.append(f"closes {_date(own)} for {standing.team}")
+    rounds = [f"round {one.id}: {_date(one.at)}, {', '.join(one.datasets)}" for one in dates.rounds.values()]
+    texts += _first(rounds, most, "round")
+    if texts and of.task.demo:
+        texts.append("a demonstration: its dates keep nobody out")
+    return texts or ["none: it is always open"]
+
+
+def _date(moment: ZonedTime) -> str:
+    return moment.own if moment.own == moment.utc else f"{moment.own} ({moment.utc})"
+
+
+def _inputs(of: Overview, most: int | None, of_example: int) -> Iterator[str]:
+    task = of.task
+    if set(task.workflows) == {"interactive"}:
+        yield from _section("inputs", ["no files: the server is asked"])
+        return
+    if not of.inputs:
+        yield from _section(
+            "inputs", [f"not here: runner data pull {task.id}" if task.public_dataset() else "no public data"]
+        )
+        return
+    yield from _section("inputs", [f"in $inputDataset; the examples are from {of.like}"])
+    for one in of.inputs[:most]:
+        text = f"{one.name}: {listed(one.fields, _MOST_FIELDS)}" if one.fields else one.name
+        only = [f"only in {', '.join(one.scenarios)}"] if one.scenarios else []
+        only += [f"{key} only in {', '.join(whose)}" for key, whose in one.fields_of.items()]
+        yield from _wrap(f"{text} ({'; '.join(only)})" if only else text, "  ")
+        yield from _wrap(one.example, "    ", most=of_example)
+    if most is not None and len(of.inputs) > most:
+        yield from _wrap(f"and {listed([one.name for one in of.inputs[most:]], _MOST_FIELDS)}", "  ")
+
+
+def _output(of: Overview) -> list[str]:
+    output = of.output
+    if set(of.task.workflows) == {"interactive"}:
+        return [f"none: the platform writes {output.file}"]
+    where = f"$outputDir/{output.file} (or {output.file}.gz)"
+    return [
+        f"{where}: {output.says}" if output.says else where,
+        *([output.example] if output.example else []),
+    ]
+
+
+def _server(interaction: Interaction) -> list[str]:
+    asked, question, answer = _TALK[interaction.mode]
+    rules = f"{duration(interaction.answer_time)} and {size(interaction.answer_bytes)} an answer"
+    if interaction.mode == "debate":
+        rules = f"{interaction.turns} turns, at most {interaction.word_limit} words, {rules}"
+    ready = f"it listens on $PORT ({interaction.port}) within {duration(interaction.ready)}"
+    return [f"{asked}; {rules}; {ready}", f"asked     {question}", f"answers   {answer}"]
+
+
+def _measures(figures: Iterable[Figure]) -> Iterator[str]:
+    """One entry a meaning: what differs in cut-off, source or truths only stands together."""
+    groups: dict[tuple[str, str, str], list[Figure]] = {}
+    for one in figures:
+        groups.setdefault((base(one.measure), one.unit, one.says), []).append(one)
+    for (name, unit, says), group in groups.items():
+        heads = dict.fromkeys(one.measure for one in group)
+        names = [text if n == 0 else text.removeprefix(name) for n, text in enumerate(heads)]
+        truths = dict.fromkeys(one.truths for one in group)
+        of = f" by {', '.join(truths)}" if len(heads) < len(group) else ""
+        lower = " ↓" if group[0].direction == "lower" else ""
+        meaning = f" ({unit}): {says}" if says else ""
+        yield from _wrap(f"{', '.join(names)}{lower}{of}{meaning}", "  ", "      ")
+
+
+def _tables(task: Task, most: int | None) -> list[str]:
+    texts = []
+    for table in task.tables.values():
+        if table.part_of is None:
+            datasets = ", ".join(dict.fromkeys(cell.dataset for cell in table.cells))
+            texts.append(f"{table.id}: {datasets}, ranked by {task.measures[table.rank_by].measure}")
+    return _first(texts, most, "table")
+
+
+def duration(seconds: float) -> str:
+    """``90 s``, ``5 min``, ``2 h``: in the largest unit that keeps it whole."""
+    for unit, name in ((3600, "h"), (60, "min")):
+        if seconds >= unit and seconds % unit == 0:
+            return f"{seconds / unit:g} {name}"
+    return f"{seconds:g} s"
+
+
+def size(count: int) -> str:
+    """``256 KiB``, ``1 GiB``: bytes in the largest unit of which it is at least one, with at most two decimals."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")):
+        if count >= unit:
+            return f"{round(count / unit, 2):g} {name}"
+    return f"{count:,} B"
+
+
+def plural_of(amount: float, name: str) -> str:
+    """``1 processor``, ``0.5 processors``."""
+    return f"{amount:g} {name}{'' if amount == 1 else 's'}"

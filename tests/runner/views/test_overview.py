@@ -1,0 +1,188 @@
+"""A task on one screen, and the same in its README: complete, narrow, and nothing of blinded data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import schemas
+from runner.cli.app import app
+from runner.cli.main import load_commands
+from runner.model.config import Config
+from runner.model.task import Task
+from runner.tasks.load import load_task, load_tasks
+from runner.views.overview import readme
+from runner.views.overview.facts import overview
+from runner.views.overview.inputs import shortened
+from runner.views.overview.screen import duration, lines, screen, size
+from schemas.measures import Meaning, meaning
+from tests.worlds import records
+from tests.worlds.mini import Project, Said
+from tests.worlds.records import World
+
+ROOT = Path(__file__).parents[3]
+BUNDLED, _ = load_tasks(Config(root=ROOT, home=ROOT / ".runner", truths=None))
+
+
+@pytest.mark.parametrize("task", BUNDLED.values(), ids=str)
+def test_a_bundled_task_fits_a_screen(task: Task) -> None:
+    of = overview(task)
+    shown = screen(of)
+    assert len(shown) <= 57 and max(map(len, shown)) <= 80
+    text = "\n".join(shown)
+    assert all(one.says and one.unit for one in of.measures), "x-measures of the kind's schema lack one"
+    assert of.output.file in text and of.output.says and all(name in text for name in task.datasets)
+    assert all(f"  {one.name}" in text and one.example for one in of.inputs)
+    assert bool(of.inputs) != (set(task.workflows) == {"interactive"})
+
+
+@pytest.mark.parametrize("task", BUNDLED.values(), ids=str)
+def test_a_bundled_tasks_readme_has_it(task: Task) -> None:
+    assert readme.outdated([task]) == [], "run: make docs"
+    assert "\n".join(lines(overview(task))) in readme.path(task).read_text("utf-8")
+
+
+def test_what_is_shown(project: Project, runner_cli: Callable[..., Said]) -> None:
+    project.write_task(prefix="hidden-", closes="2031-05-17 23:59 AoE", uploads=True)
+    told = runner_cli("task", "show", "mini")
+    assert told.err == "" and told.out.split("\n") == [
+        "mini: Mini",
+        "",
+        "takes      software that reads $inputDataset and writes to $outputDir; run files",
+        "           (run: FILE in submission.yaml)",
+        "limits     30 s, 64 MiB of memory, 1 processor, 4 MiB of output, no network",
+        "quota      50 submissions a team, 10 attempts a run",
+        "dates      closes 2031-05-17 23:59 AoE (2031-05-18 11:59 UTC)",
+        "datasets   dev (public)",
+        "           test (blinded)",
+        "inputs     in $inputDataset; the examples are from dev",
+        "  documents.jsonl.gz: docno, text",
+        '    {"docno": "doc-01", "text": "x"}',
+        "  queries.jsonl: qid, query",
+        '    {"qid": "dev-1", "query": "words of dev-1"}',
+        "output     $outputDir/run.txt (or run.txt.gz): TREC's run format, one line for",
+        "           each document, best first: topic, Q0, document, rank, score",
+        "           (falling), run tag",
+        "           dev-1 Q0 doc-01 1 14.53 my-run",
+        "measures   higher is better",
+        "  nDCG@10 (0 to 1): gain of the relevant documents, discounted by rank, against",
+        "      the ideal order",
+        "  P@10 (0 to 1): share of the first k documents that are relevant",
+        "tables     main: test, ranked by nDCG@10",
+        "",
+    ]
+    data = runner_cli("task", "show", "mini", "--json")
+    assert "hidden" not in told.all + data.all and data.json["team"] is None
+    assert data.json["inputs"]["files"][1]["fields"] == ["qid", "query"]
+    assert data.json["dates"]["closes"] == "2031-05-18T11:59:00Z"
+    unknown = runner_cli("task", "show", "minnie", expect=2)
+    assert "E102" in unknown.err and "mini" in unknown.err
+
+
+def test_what_a_team_has_left(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    records.write_project(tmp_path)
+    world.scored("alpha", "x")
+    world.register("alpha", "y")
+    load_commands()
+    where = {"RUNNER_ROOT": str(tmp_path), "RUNNER_HOME": str(world.config.home)}
+    told = CliRunner().invoke(app, ["task", "show", "toy", "--as", "team:alpha"], env=where)
+    assert "quota      48 of 50 submissions left for alpha (1 used, 1 still open)" in told.stdout.split("\n")
+    data = json.loads(
+        CliRunner().invoke(app, ["task", "show", "toy", "--as", "team:alpha", "--json"], env=where).stdout
+    )
+    assert data["team"] == {"team": "alpha", "limit": 50, "used": 1, "open": 1, "left": 48, "deadline": None}
+    other = CliRunner().invoke(app, ["task", "show", "toy", "--as", "public"], env=where)
+    assert "50 submissions a team" in other.stdout and "alpha" not in other.stdout
+
+
+def test_which_scenario_sees_what(project: Project, runner_cli: Callable[..., Said]) -> None:
+    view = [{"files": "queries.jsonl", "fields": ["qid"]}]
+    project.write_task(scenarios=[{"id": "default"}, {"id": "ids", "view": view}])
+    told = " ".join(runner_cli("task", "show", "mini").out.split())
+    assert "scenarios default, ids" in told
+    assert "queries.jsonl: qid, query (query only in default)" in told
+    assert "documents.jsonl.gz: docno, text (only in default)" in told
+    project.write_task(scenarios=[{"id": "default", "view": view}])
+    told = runner_cli("task", "show", "mini").all  # what no scenario sees is not shown, public or not
+    assert "words of" not in told and "documents.jsonl.gz" not in told and '{"qid": "dev-1"}' in told
+
+
+def test_examples_are_short_and_harmless(project: Project, runner_cli: Callable[..., Said]) -> None:
+    inputs = project.root / "tasks" / "mini" / "datasets" / "dev" / "inputs"
+    row = {"qid": "1", "query": "\x1b[2J" + "long " * 500, "more": [1, 2, 3], "deep": {"a": {"b": "c" * 99}}}
+    (inputs / "queries.jsonl").write_text(json.dumps(row) + "\n")
+    (inputs / "list.txt").write_text("first line\nsecond\n")
+    (inputs / "binary.dat").write_bytes(b"\0\xff\0")
+    (inputs / "topics.xml").write_text('<?xml version="1.0"?>\n<topics>\n <topic number="1"/>\n</topics>\n')
+    (inputs / "broken.jsonl").write_text("{\n")
+    told = runner_cli("task", "show", "mini", "--full").out  # call() fails for an escape character
+    assert max(map(len, told.split("\n"))) <= 80
+    assert "\n    first line\n" in told and "\n  binary.dat\n" in told and "\n  broken.jsonl\n    {\n" in told
+    assert '\n    <topics> <topic number="1"/> </topics>\n' in told
+    assert '"more": [1, "…"]' in " ".join(told.split())
+
+
+def test_without_public_data(project: Project, runner_cli: Callable[..., Said]) -> None:
+    sources = [{"path": "inputs/big.jsonl", "url": "https://example.org/big.jsonl"}]
+    datasets = [
+        {"id": "dev", "visibility": "public", "sources": sources},
+        {"id": "test", "visibility": "blinded"},
+    ]
+    project.write_task(datasets=datasets)
+    assert "inputs     not here: runner data pull mini" in runner_cli("task", "show", "mini").out
+    project.write_task(datasets=datasets[1:])
+    assert "inputs     no public data" in runner_cli("task", "show", "mini").out
+
+
+def test_a_readme_follows_its_task(project: Project) -> None:
+    task = load_task(project.config, "mini")
+    place = readme.path(task)
+    assert not readme.write(task) and not place.exists()  # none is made where there is none
+    place.write_text("# Mini\n\nWords.\n\n## Data\n\nMore words.\n")
+    assert readme.outdated([task]) == ["mini"] and readme.write(task) and not readme.write(task)
+    text = place.read_text()
+    assert text.startswith("# Mini\n\nWords.\n\n<!-- overview:") and text.endswith(
+        "-->\n\n## Data\n\nMore words.\n"
+    )
+    project.write_task_only(quota={"submissions": 3})
+    changed = load_task(project.config, "mini")
+    assert readme.outdated([changed]) == ["mini"] and readme.write(changed)
+    after = place.read_text()
+    assert after == text.replace("50 submissions a team", "3 submissions a team") != text
+    for file in (project.root / "tasks" / "mini" / "datasets" / "dev" / "inputs").iterdir():
+        file.unlink()
+    assert readme.outdated([changed]) == []  # what describes data that are not here stays
+
+
+def test_a_new_task_has_it_and_checking_writes_it_anew(
+    project: Project, runner_cli: Callable[..., Said]
+) -> None:
+    runner_cli("task", "new", "mine")
+    place = project.root / "tasks" / "mine" / "README.md"
+    assert "20 submissions a team" in place.read_text() and "synthetic" in place.read_text()
+    definition = place.with_name("task.yaml")
+    definition.write_text(definition.read_text().replace("submissions: 20", "submissions: 7"))
+    said = runner_cli("task", "check", "mine")
+    assert "the overview in tasks/mine/README.md was written anew" in said.err
+    assert "7 submissions a team" in place.read_text()
+    assert "README" not in runner_cli("task", "check", "mine").err
+
+
+def test_amounts() -> None:
+    assert [duration(n) for n in (1, 90, 300, 7200, 0.5)] == ["1 s", "90 s", "5 min", "2 h", "0.5 s"]
+    assert [size(n) for n in (10, 256 << 10, 3 << 29, 64 << 20)] == ["10 B", "256 KiB", "1.5 GiB", "64 MiB"]
+    assert shortened({"a": "x" * 200}, 40) == json.dumps({"a": "x" * 29 + "…"}, ensure_ascii=False)
+
+
+def test_meanings() -> None:
+    assert meaning("adhoc", "nDCG(dcg='exp-log2')@10") == meaning("adhoc", "nDCG@5") != Meaning()
+    assert meaning("adhoc", "condensed nDCG@5") != meaning("adhoc", "nDCG@5")
+    assert meaning("adhoc", "unheard of") == meaning("no-kind", "AP") == Meaning()
+    for kind in schemas.kinds():
+        for one in schemas.schema(f"kinds/{kind}").get("x-measures", {}).values():
+            assert set(one) == {"unit", "says"} and len(one["says"]) <= 80

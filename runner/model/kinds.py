@@ -75,6 +75,32 @@ class Importer(Protocol):
         ...
 
 
+class Collector(Protocol):
+    """Makes a first task from a collection that exists."""
+
+    def __call__(
+        self, task_id: str, source: str, folder: Path, truths: Path, public: int, say: Callable[[str], None]
+    ) -> list[Problem]:
+        """Write the files of a task to ``folder``, task.yaml included, and the truths of blinded datasets to ``truths``.
+
+        Args:
+            task_id: The task's name.
+            source: A folder, an archive, a file, or a name that the kind knows what to do with.
+            folder: An empty folder, which participants will get.
+            truths: An empty folder apart from it, with a folder for each dataset.
+            public: How many topics everybody sees with their truths.
+            say: Is given what was taken as what, what was left, and how far a long reading is.
+
+        Returns:
+            Every problem of the collection; when there is one, what was written is of no use.
+
+        Raises:
+            RunnerError: E101, E102 or E407 when ``source`` is nothing that can be read.
+            OSError: when something cannot be written.
+        """
+        ...
+
+
 class JudgeDoubt(Protocol):
     """What is not known of the model that judges the runs of a task."""
 
@@ -92,6 +118,7 @@ class KindSpec:
       ``Audience``; ``task`` may be None.
     - ``importer`` turns a release into a dataset.
     - ``skeleton(task_id)`` returns the files of a small task that works, by name; those called ``.gz`` are compressed.
+    - ``collection`` makes such a task from a collection of the organiser's.
     - ``annotation`` says where the debates are that people judge: in ``runs``, or in the ``inputs`` of a dataset.
     - ``judge_doubt`` looks at the model that judges; ``model_judges(measure)`` says which measures it has a say in.
     """
@@ -99,6 +126,7 @@ class KindSpec:
     presenter: Callable[[Any, Task | None, Any, Any], Content | None] | None = None
     importer: Importer | None = None
     skeleton: Callable[[str], Mapping[str, str]] | None = None
+    collection: Collector | None = None
     annotation: Literal["runs", "inputs"] | None = None
     judge_doubt: JudgeDoubt | None = None
     model_judges: Callable[[str], bool] = lambda _measure: False

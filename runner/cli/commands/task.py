@@ -85,17 +85,48 @@ def _standing(where: Config, task: Task, team: str) -> Standing:
         )
 
 
-@tasks.command(epilog="Examples:  runner task new my-task  |  runner task new my-task --kind adhoc")
+@tasks.command(
+    epilog="Examples:  runner task new my-task  |  runner task new my-task --from collection --public-topics 10  |  "
+    "runner task new my-task --from irds:vaswani"
+)
 def new(
     name: Annotated[str, typer.Argument(help="The new task's id.")],
     kind: Annotated[str, typer.Option("--kind", help="What the output means.")] = "adhoc",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="A folder or archive with topics, documents and judgments, or irds:ID for what ir_datasets has. "
+            "Default: synthetic data.",
+        ),
+    ] = None,
+    public: Annotated[
+        int,
+        typer.Option(
+            "--public-topics",
+            min=0,
+            help="So many topics everybody sees with their judgments, as the dataset dev. The truths of the others go to "
+            "RUNNER_TRUTHS.",
+        ),
+    ] = 0,
 ) -> None:
-    """Make a small task that works, to be changed into yours."""
-    from runner.tasks.scaffold import new_task
+    """Make a small task that works, to be changed into yours; with --from one on your collection.
+
+    What the files of a collection are, their content says: topics as TREC, XML, JSON Lines or TSV, documents as TREC, JSON
+    Lines or TSV, judgments as qrels, each also packed with gzip. What was taken as what is said, and what was left.
+    """
+    from runner.tasks.scaffold import new_task, new_task_from
     from runner.views.overview import readme
 
     where = context.config()
-    folder = new_task(where, name, kind)
+    if source is None:
+        if public:
+            fix = "name a collection with --from, or leave --public-topics out"
+            raise RunnerError("E101", "--public-topics is for a collection", fix=fix)
+        folder = new_task(where, name, kind)
+    else:
+        folder, truths = new_task_from(where, name, source, kind=kind, public=public, say=output.say)
+        output.say(f"the truths of the blinded dataset are in {truths}")
     readme.write(context.load_task(where, name))
     output.say(f"{folder} is there; next: runner task check {name}, and runner task show {name}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.kinds.adhoc.skeleton import files
+from runner.kinds.adhoc.skeleton import files, from_collection
 from runner.model.kinds import KindSpec
 
-SPEC = KindSpec(skeleton=files)
+SPEC = KindSpec(skeleton=files, collection=from_collection)

@@ -1,10 +1,18 @@
-"""The files of a toy retrieval task on synthetic documents."""
+"""The files of a first retrieval task: on synthetic documents, or on a collection that exists."""
 
 from __future__ import annotations
 
 import json
 import random
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from runner.kinds import Say
+from runner.kinds.adhoc.collection import Made, from_files, write
+from runner.kinds.adhoc.formats import Report
+from runner.kinds.adhoc.irds import PREFIX, from_irds
+from runner.model.errors import Problem, no_such
 
 _THEMES = {
     "tides": "moon tide coast ebb harbour level gauge",
@@ -61,6 +69,54 @@ limits: {{memory: 512MiB, cpus: 1, wall_clock: 2min}}
 quota: {{submissions: 20}}
 """
 
+_OF_A_COLLECTION = """\
+# What every key means: docs/reference/task.md. Check this file with: runner task check {id}
+schema_version: 1
+id: {id}
+title: {id} (change this title)
+description: Rank {documents:,} documents for {topics:,} topics.
+kind: adhoc
+
+datasets:
+{dev}  - id: test
+    visibility: blinded
+    description: For the ranking. Its truths lie outside this tree.
+    topics: queries.jsonl
+    corpus: documents.jsonl.gz
+
+measures:
+  - {{id: ndcg_10, measure: nDCG@10, truths: qrels.txt}}
+  - {{id: ap, measure: AP, truths: qrels.txt}}
+  - {{id: judged_10, measure: Judged@10, truths: qrels.txt}}
+
+# Software that proves the task: write `baseline: team/software` into the table.
+tables:
+  - id: main
+    cells: [{{dataset: test}}]
+    rank_by: ndcg_10
+
+limits: {{memory: 2GiB, cpus: 1, wall_clock: 30min}}
+quota: {{submissions: 20}}
+"""
+
+_DEV = """\
+  - id: dev
+    visibility: public
+    description: {public:,} topics with their judgments, to develop on.
+    topics: queries.jsonl
+    corpus: documents.jsonl.gz
+"""
+
+_README_OF_A_COLLECTION = """\
+# {id}
+
+{documents:,} documents and {topics:,} topics, {public:,} of them public with their judgments. Which these are was drawn by the
+SHA-256 of `{id}:` and the topic's id.
+
+State here what the task is, where its data come from and under which licence. Documents are in `documents.jsonl.gz` (`docno`,
+`text`, `original_document`), topics in `queries.jsonl` (`qid`, `query`, `original_query`).
+"""
+
 _README = """\
 # {id}
 
@@ -111,3 +167,33 @@ def files(task_id: str) -> Mapping[str, str]:
 
 def _jsonl(rows: Sequence[Mapping[str, object]]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def from_collection(
+    task_id: str, source: str, folder: Path, truths: Path, public: int, say: Say
+) -> list[Problem]:
+    """Write the files of a task on the collection ``source``; see :class:`runner.model.kinds.Collector`."""
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="collection-") as scratch:
+        if source.startswith(PREFIX):
+            found = from_irds(source.removeprefix(PREFIX), report, say)
+        elif (path := Path(source)).exists():
+            found = from_files(path, Path(scratch), report, say)
+        else:
+            raise no_such("folder or file", source, fix=f"name the collection, or {PREFIX}ID", limit=1000)
+        made = write(found, task_id, folder, truths / "test", public, report, say) if found else None
+    if report.count or made is None:
+        return report.all()
+    say(_in_words(made))
+    facts = {"id": task_id, **made._asdict()}
+    dev = _DEV.format(**facts) if made.public else ""
+    (folder / "task.yaml").write_text(_OF_A_COLLECTION.format(dev=dev, **facts), "utf-8")
+    (folder / "README.md").write_text(_README_OF_A_COLLECTION.format(**facts), "utf-8")
+    return []
+
+
+def _in_words(made: Made) -> str:
+    blinded = f"{made.documents:,} documents; {made.topics - made.public:,} topics are blinded"
+    if made.public:
+        return f"{blinded}, {made.public:,} public with their judgments"
+    return f"{blinded}, none is public: with --public-topics N teams have some to try their software on"

@@ -1,0 +1,280 @@
+"""A task from a collection that exists: its files are recognised, checked against one another, and written in our form.
+
+Documents become ``documents.jsonl.gz``, topics ``queries.jsonl``, judgments ``qrels.txt``. Truths of topics that are not
+made public are written apart from all that participants see.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from runner.kinds import Say
+from runner.kinds.adhoc import formats
+from runner.kinds.adhoc.formats import Judgment, Record, Report, first
+from runner.kinds.adhoc.recognise import File, Found, recognise
+from runner.kinds.release import Wrong, files_of
+from schemas import show
+
+_TITLES = ("title", "headline", "head", "hl", "ttl")
+_TEXTS = ("text", "contents", "content", "body", "passage", "abstract")
+_QUERIES = ("query", "title", "text", "question", "description")
+# What software may see of a topic; anything else could be an answer.
+_OF_TOPICS = {
+    "query",
+    "title",
+    "text",
+    "question",
+    "description",
+    "narrative",
+    "keywords",
+    "background",
+    "language",
+}
+_STEP = 500_000  # documents between two messages
+
+
+class Entry(NamedTuple):
+    """One topic or document: its place in the source, id and text, and all that software may see of it."""
+
+    place: str
+    id: str
+    text: str
+    original: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A collection as something holds it; ``documents`` can be gone through several times, but once is enough."""
+
+    documents: Callable[[], Iterator[Entry]]
+    topics: Sequence[Entry]
+    judgments: Sequence[Judgment]
+
+
+class Made(NamedTuple):
+    """How many there are of each; ``public`` are topics that everybody sees with their judgments."""
+
+    documents: int
+    topics: int
+    public: int
+
+
+def from_files(source: Path, scratch: Path, report: Report, say: Say) -> Source | None:
+    """The collection in a folder, an archive or a single file; None when ``report`` says why there is none.
+
+    ``say`` is told what was taken as what, and what was left.
+    """
+    try:
+        found = recognise(files_of(source, scratch), report)
+    except Wrong as error:
+        report.add(source.name, error.what, error.fix)
+        return None
+    for role, taken in (
+        ("documents", found.documents),
+        ("topics", found.topics),
+        ("judgments", found.judgments),
+    ):
+        for file in taken:
+            say(f"{role}: {show(file.name, 100)} ({file.form})")
+        if not taken:
+            report.add(source.name, f"holds no {role}", "see what its files were taken for")
+    for name, why in found.left.items():
+        say(f"left: {show(name, 100)} ({why})")
+    if not (found.documents and found.topics and found.judgments):
+        return None
+    return Source(
+        lambda: _entries(found.documents, document, report), _topics(found, report, say), found.judged
+    )
+
+
+def _topics(found: Found, report: Report, say: Say) -> list[Entry]:
+    hidden: set[str] = set()
+    topics = list(_entries(found.topics, lambda record: topic(record, hidden), report))
+    if hidden:
+        names = ", ".join(show(name) for name in sorted(hidden)[:10])
+        say(f"left out of the topics, as they could hold answers: {names}")
+    return topics
+
+
+def _entries(files: Iterable[File], read: Callable[[Record], Entry], report: Report) -> Iterator[Entry]:
+    for file in files:
+        for record in file.records(report):
+            try:
+                yield read(record)
+            except Wrong as error:
+                report.add(record.place, error.what, error.fix)
+
+
+def _id(fields: dict[str, Any], keys: Sequence[str], noun: str) -> str:
+    value = first(fields, keys)
+    text = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if not text:
+        raise Wrong(f"the {noun} has no id", f"give it one of {', '.join(keys)}")
+    if len(text.split()) > 1 or not text.isprintable():
+        raise Wrong(f"the id {show(text)} holds a blank", "runs could not name it: take another id")
+    return text
+
+
+def _text(fields: dict[str, Any], keys: Sequence[str], noun: str) -> str:
+    value = first(fields, keys)
+    if not isinstance(value, str) or not value.strip():
+        raise Wrong(f"the {noun} has no text", f"give it one of {', '.join(keys)}")
+    return value
+
+
+def document(record: Record) -> Entry:
+    """A document: its title, if it has one, stands before its text. Raises :class:`Wrong`."""
+    fields = record.fields
+    name = _id(fields, formats.DOCUMENT_IDS, "document")
+    if isinstance(original := fields.get("original_document"), dict):  # in our form already
+        return Entry(record.place, name, _text(fields, ("text",), "document"), original)
+    parts = [
+        part for keys in (_TITLES, _TEXTS) if isinstance(part := first(fields, keys), str) and part.strip()
+    ]
+    rest = {key: value for key, value in fields.items() if key not in formats.DOCUMENT_IDS}
+    if not parts:  # all that is there
+        parts = [part for part in rest.values() if isinstance(part, str)]
+    return Entry(record.place, name, "\n".join(dict.fromkeys(parts)), {"doc_id": name, **rest})
+
+
+def topic(record: Record, hidden: set[str]) -> Entry:
+    """A topic; names of what is left out of it go to ``hidden``. Raises :class:`Wrong`."""
+    fields = record.fields
+    name = _id(fields, formats.TOPIC_IDS, "topic")
+    original = fields.get("original_query")
+    told = {**fields, **original} if isinstance(original, dict) else fields
+    shown = {key: value for key, value in told.items() if key in _OF_TOPICS}
+    hidden |= set(told) - set(shown) - {*formats.TOPIC_IDS, "original_query"}
+    return Entry(record.place, name, _text(fields, _QUERIES, "topic"), {"query_id": name, **shown})
+
+
+def write(
+    source: Source, task_id: str, folder: Path, truths: Path, public: int, report: Report, say: Say
+) -> Made | None:
+    """Check ``source`` and write its datasets; None when ``report`` says what is wrong.
+
+    Args:
+        source: the collection.
+        task_id: the task's name; together with the topics' ids it decides which topics are public.
+        folder: the task's folder, for inputs and the truths of the public dataset ``dev``.
+        truths: the folder for the truths of the blinded dataset ``test``.
+        public: how many of the judged topics become ``dev``.
+        report: told of every problem.
+        say: told how far a long reading is, and what is no problem but has to be known.
+
+    Raises:
+        OSError: when something cannot be written.
+    """
+    topics = _unique(source.topics, "topic", report)
+    judged = _judged(source.judgments, {one.id for one in topics}, report)
+    ordered = sorted({one.topic for one in judged}, key=lambda name: _draw(task_id, name))
+    if not ordered:
+        report.add("the collection", "has no judgments of its topics", "take topics and judgments that fit")
+    elif public >= len(ordered):
+        what = f"has {len(ordered)} judged topics: with {public} of them public none is left to be blinded"
+        report.add("the collection", what, "make fewer topics public")
+    shown = set(ordered[:public])
+    inputs = folder / "datasets" / "test" / "inputs"
+    inputs.mkdir(parents=True)
+    written = _documents(source, inputs / "documents.jsonl.gz", judged, report, say)
+    for name, count in report.latin.items():
+        say(f"{show(name, 100)}: {count:,} records are not UTF-8, and were read as Latin-1")
+    if report.count:
+        return None
+    _dataset(inputs, truths, f"{task_id}-test", [t for t in topics if t.id not in shown], judged)
+    if shown:
+        open_inputs = folder / "datasets" / "dev" / "inputs"
+        open_inputs.mkdir(parents=True)
+        _same_file(inputs / "documents.jsonl.gz", open_inputs / "documents.jsonl.gz")
+        open_truths = open_inputs.parent / "truths"
+        _dataset(open_inputs, open_truths, f"{task_id}-dev", [t for t in topics if t.id in shown], judged)
+    return Made(written, len(topics), len(shown))
+
+
+def _draw(task_id: str, topic: str) -> str:
+    """The place of a topic in an order that has no regard for its number, difficulty or subject."""
+    return hashlib.sha256(f"{task_id}:{topic}".encode()).hexdigest()
+
+
+def _unique(entries: Iterable[Entry], noun: str, report: Report) -> list[Entry]:
+    known: dict[str, Entry] = {}
+    for entry in entries:
+        before = known.setdefault(entry.id, entry)
+        if before is not entry:
+            what = f"the {noun} {show(entry.id)} is there twice (first at {show(before.place, 200)})"
+            report.add(entry.place, what, "keep one of them")
+    return list(known.values())
+
+
+def _judged(judgments: Iterable[Judgment], topics: Collection[str], report: Report) -> list[Judgment]:
+    """The judgments, each once; problems where two disagree, two files judge one topic, or a topic is not there."""
+    known: dict[tuple[str, str, str], Judgment] = {}
+    files: dict[str, str] = {}
+    for one in judgments:
+        seen = one.topic in files
+        if (other := files.setdefault(one.topic, one.file)) != one.file:
+            what = f"the topic {show(one.topic)} is judged in {show(other, 100)}, too"
+            report.add(one.place, what, "take one of the files out, and add its truths to task.yaml later")
+            continue
+        if one.topic not in topics and not seen:
+            what = f"the topic {show(one.topic)} is not among the topics"
+            report.add(one.place, what, "add the topic, or take its judgments out")
+        before = known.setdefault((one.topic, one.iteration, one.document), one)
+        if before.grade != one.grade:
+            what = f"the document {show(one.document)} has another grade for this topic at {show(before.place, 200)}"
+            report.add(one.place, what, "keep one of them")
+    return list(known.values())
+
+
+def _documents(source: Source, target: Path, judged: Iterable[Judgment], report: Report, say: Say) -> int:
+    """Write the documents and return how many there are; ids given twice and judged ones that are not there are noted."""
+    unseen = {one.document: one for one in reversed(list(judged))}
+    known: set[str] = set()
+    with target.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+        for entry in source.documents():
+            if entry.id in known:
+                report.add(entry.place, f"the document {show(entry.id)} is there twice", "keep one of them")
+                continue
+            known.add(entry.id)
+            unseen.pop(entry.id, None)
+            packed.write(_line({"docno": entry.id, "text": entry.text, "original_document": entry.original}))
+            if len(known) % _STEP == 0:
+                say(f"{len(known):,} documents read")
+    if not known:
+        report.add("the collection", "has no documents")
+    for one in sorted(unseen.values(), key=lambda one: one.place) if known else ():
+        what = f"the document {show(one.document)} is not among the documents"
+        report.add(one.place, what, "take the corpus that was judged, or take the judgments out")
+    return len(known)
+
+
+def _dataset(
+    inputs: Path, truths: Path, name: str, topics: Sequence[Entry], judged: Iterable[Judgment]
+) -> None:
+    lines = (_line({"qid": one.id, "query": one.text, "original_query": one.original}) for one in topics)
+    (inputs / "queries.jsonl").write_bytes(b"".join(lines))
+    (inputs / "metadata.json").write_bytes(_line({"ir_datasets_id": name}))
+    ids = {one.id for one in topics}
+    truths.mkdir(parents=True)
+    rows = (f"{q.topic} {q.iteration} {q.document} {q.grade}\n" for q in judged if q.topic in ids)
+    (truths / "qrels.txt").write_text("".join(rows), "utf-8")
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode() + b"\n"
+
+
+def _same_file(path: Path, target: Path) -> None:
+    """A second name for the file, or a copy where the file system has no such names."""
+    try:
+        os.link(path, target)
+    except OSError:
+        shutil.copyfile(path, target)

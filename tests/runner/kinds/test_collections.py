@@ -1,0 +1,365 @@
+"""``runner task new --from``: collections in every form become tasks that pass the check; odd files get their line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import time
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.tasks.check_contents import read_contents
+from runner.tasks.check_data import task_problems
+from runner.tasks.load import load_task
+from runner.tasks.scaffold import new_task_from
+from tests.worlds.definitions import project, told
+
+TEXTS = {"d1": "of tides", "d2": "of bread", "d3": "of bees & glass", "d4": "of trams"}
+TITLES = {"d1": "Tides", "d2": "Bread", "d3": "Bees", "d4": "Trams"}
+TOPICS = {"t1": "tides at night", "t2": "bread & butter", "t3": "bees"}
+QRELS = "t1 0 d1 1\nt1 0 d2 0\nt2 0 d2 2\nt3 Q0 d3 1\n"
+
+DOCUMENTS = {
+    "json": "".join(json.dumps({"_id": d, "title": TITLES[d], "text": TEXTS[d]}) + "\n" for d in TEXTS),
+    "trec": "".join(
+        f"<DOC>\n<DOCNO> {d} </DOCNO>\n<HEADLINE>{TITLES[d]}</HEADLINE>\n<TEXT>\n<P>{TEXTS[d].replace('&', '&amp;')}</P>\n"
+        "</TEXT>\n</DOC>\n"
+        for d in TEXTS
+    ),
+    "tsv": "".join(f"{d}\t{TITLES[d]}\t{TEXTS[d]}\n" for d in TEXTS),
+    "tsv-named": "docno\ttitle\ttext\n" + "".join(f"{d}\t{TITLES[d]}\t{TEXTS[d]}\r\n" for d in TEXTS),
+}
+TOPIC_FILES = {
+    "json": "".join(json.dumps({"qid": t, "query": TOPICS[t]}) + "\n" for t in TOPICS),
+    "sgml": "".join(
+        f"<top>\n<num> Number: {t}\n<title> Topic: {TOPICS[t].replace('&', '&amp;')}\n\n<desc> Description:\nSay more.\n\n"
+        "<narr> Narrative:\nAnd more.\n</top>\n"
+        for t in TOPICS
+    ),
+    "xml": '<?xml version="1.0"?>\n<topics>\n'
+    + "".join(
+        f'<topic number="{t}"><title>{TOPICS[t].replace("&", "&amp;")}</title></topic>\n' for t in TOPICS
+    )
+    + "</topics>\n",
+    "xml-number": "<topics>"
+    + "".join(
+        f"<topic><number>{t}</number><title>{TOPICS[t].replace('&', '&amp;')}</title></topic>" for t in TOPICS
+    )
+    + "</topics>",
+    "tsv": "".join(f"{t}\t{TOPICS[t]}\n" for t in TOPICS),
+}
+GOOD = {"a": DOCUMENTS["trec"], "b": TOPIC_FILES["sgml"], "c": QRELS}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return project(tmp_path / "root", truths=tmp_path / "truths")
+
+
+def collection(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        data = content.encode() if isinstance(content, str) else content
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return folder
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    return [json.loads(line) for line in text.decode().splitlines()]
+
+
+def check(config: Config, name: str = "mine") -> list[str]:
+    """What ``runner task check`` finds wrong: with the files, and in what they hold."""
+    task = load_task(config, name)
+    contents = read_contents(task, config, lambda _: None)
+    assert not any(one.unchecked for one in contents)
+    return [str(p) for p in [*task_problems(task, config), *(p for one in contents for p in one.problems)]]
+
+
+def refused(config: Config, source: Path, **options: Any) -> RunnerError:
+    """The error of a collection that no task is made of; nothing is left of it."""
+    with pytest.raises(RunnerError) as caught:
+        new_task_from(config, "mine", str(source), say=lambda _: None, **options)
+    assert list(config.tasks.iterdir()) == []
+    assert config.truths is not None and not (config.truths.exists() and list(config.truths.iterdir()))
+    return caught.value
+
+
+@pytest.mark.parametrize("topics", TOPIC_FILES)
+@pytest.mark.parametrize("documents", DOCUMENTS)
+def test_every_form_becomes_the_same_task(
+    config: Config, tmp_path: Path, documents: str, topics: str
+) -> None:
+    """Names say nothing here: what the files hold decides, also where topics and documents have the same form."""
+    packed = ".gz" if len(documents + topics) % 2 else ""  # each form both ways, with one or the other
+    files = {f"x1{packed}": DOCUMENTS[documents], f"x2{packed}": TOPIC_FILES[topics], f"x3{packed}": QRELS}
+    folder, truths = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
+    inputs = folder / "datasets/test/inputs"
+    found = {row["docno"]: row["text"] for row in rows(inputs / "documents.jsonl.gz")}
+    assert found == {d: f"{TITLES[d]}\n{TEXTS[d]}" for d in TEXTS}
+    assert {row["qid"]: row["query"] for row in rows(inputs / "queries.jsonl")} == TOPICS
+    assert (truths / "test/qrels.txt").read_text() == QRELS
+    assert check(config) == []
+
+
+def test_what_was_taken_and_what_was_left_is_said(config: Config, tmp_path: Path) -> None:
+    run = "t1 Q0 d1 1 2.5 tag\nt1 Q0 d2 2 1.5 tag\n"
+    more = {
+        "README.md": "All about\nthese data.\n",
+        "runs/best.txt": run,
+        "paper.pdf": b"%PDF\0\1",
+        "nothing": "",
+        "stats.json": '{\n  "a": 1\n}\n',
+        "page.html": "<html><p>x</p></html>",
+    }
+    said: list[str] = []
+    new_task_from(config, "mine", str(collection(tmp_path / "c", GOOD | more)), say=said.append)
+    assert said == [
+        "documents: a (TREC)",
+        "topics: b (TREC)",
+        "judgments: c (TREC qrels)",
+        "left: README.md (neither topics, documents nor judgments)",
+        "left: nothing (empty)",
+        "left: page.html (markup without topics or documents)",
+        "left: paper.pdf (not text)",
+        "left: runs/best.txt (a run)",
+        "left: stats.json (JSON, but not an object in every line)",
+        "4 documents; 3 topics are blinded, none is public: with --public-topics N teams have some to try their software on",
+    ]
+
+
+def test_truths_stay_out_of_what_participants_see(config: Config, tmp_path: Path) -> None:
+    folder, truths = new_task_from(
+        config, "mine", str(collection(tmp_path / "c", GOOD)), public=1, say=lambda _: None
+    )
+    dev, test = (
+        {row["qid"] for row in rows(folder / f"datasets/{one}/inputs/queries.jsonl")}
+        for one in ("dev", "test")
+    )
+    assert len(dev) == 1 and dev | test == set(TOPICS) and not dev & test
+    judged = {line.split()[0] for line in (truths / "test/qrels.txt").read_text().splitlines()}
+    assert judged == test
+    assert not truths.is_relative_to(config.root)
+    shown = [path for path in folder.rglob("*") if path.name == "qrels.txt"]
+    assert shown == [folder / "datasets/dev/truths/qrels.txt"]
+    assert {line.split()[0] for line in shown[0].read_text().splitlines()} == dev
+    assert check(config) == []
+    again = project(tmp_path / "again", truths=tmp_path / "again-truths")
+    new_task_from(again, "mine", str(tmp_path / "c"), public=1, say=lambda _: None)
+    assert {row["qid"] for row in rows(again.tasks / "mine/datasets/dev/inputs/queries.jsonl")} == dev
+
+
+def test_truths_in_the_project_are_refused_before_anything_is_read(config: Config, tmp_path: Path) -> None:
+    source = collection(tmp_path / "c", GOOD)
+    inside = Config(root=config.root, home=config.home, truths=None)
+    with pytest.raises(RunnerError, match="would lie in the tree") as caught:
+        new_task_from(inside, "mine", str(source), say=lambda _: None)
+    assert caught.value.code == "E403" and not config.tasks.joinpath("mine").exists()
+    assert refused(config, source, public=3).problems[0].what.endswith("none is left to be blinded")
+
+
+def test_other_truths_of_that_name_are_left_alone(config: Config, tmp_path: Path) -> None:
+    assert config.truths is not None
+    (config.truths / "mine").mkdir(parents=True)
+    with pytest.raises(RunnerError, match="truths of a task mine exist already"):
+        new_task_from(config, "mine", str(collection(tmp_path / "c", GOOD)), say=lambda _: None)
+    assert list((config.truths / "mine").iterdir()) == [] and list(config.tasks.iterdir()) == []
+
+
+def test_what_could_be_an_answer_is_not_shown_with_a_topic(config: Config, tmp_path: Path) -> None:
+    topics = "".join(
+        json.dumps({"qid": t, "title": TOPICS[t], "narrative": "n", "relevant_docs": ["d1"]}) + "\n"
+        for t in TOPICS
+    )
+    said: list[str] = []
+    folder, _ = new_task_from(
+        config, "mine", str(collection(tmp_path / "c", GOOD | {"b": topics})), say=said.append
+    )
+    assert "relevant_docs" not in (folder / "datasets/test/inputs/queries.jsonl").read_text()
+    assert "left out of the topics, as they could hold answers: relevant_docs" in said
+    first = rows(folder / "datasets/test/inputs/queries.jsonl")[0]["original_query"]
+    assert first == {"query_id": "t1", "title": "tides at night", "narrative": "n"}
+
+
+def test_judgments_in_three_columns_and_in_several_files(config: Config, tmp_path: Path) -> None:
+    files = {
+        "corpus.jsonl": DOCUMENTS["json"],
+        "queries.jsonl": "".join(json.dumps({"_id": t, "text": TOPICS[t]}) + "\n" for t in TOPICS),
+        "qrels/dev.tsv": "query-id\tcorpus-id\tscore\nt1\td1\t1\n",
+        "qrels/test.tsv": "query-id\tcorpus-id\tscore\nt2\td2\t2\nt3\td3\t1\n",
+    }
+    with zipfile.ZipFile(tmp_path / "collection.zip", "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    _, truths = new_task_from(config, "mine", str(tmp_path / "collection.zip"), say=lambda _: None)
+    assert (truths / "test/qrels.txt").read_text() == "t1 0 d1 1\nt2 0 d2 2\nt3 0 d3 1\n"
+    assert check(config) == []
+
+
+def test_numbers_as_ids_of_both_are_told_apart(config: Config, tmp_path: Path) -> None:
+    files = {
+        "one": "".join(f"{n}\tdocument {n}\n" for n in range(1, 41)),
+        "two": "".join(f"{n}\tquestion {n}\n" for n in range(1, 6)),
+        "three": "".join(f"{t} 0 {d} 1\n" for t in range(1, 6) for d in range(t, 41, 5)),
+    }
+    folder, _ = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
+    assert len(rows(folder / "datasets/test/inputs/documents.jsonl.gz")) == 40
+    assert check(config) == []
+
+
+def test_old_encodings_are_read_and_said(config: Config, tmp_path: Path) -> None:
+    files = GOOD | {"a": DOCUMENTS["trec"].replace("tides", "marées").encode("latin-1")}
+    said: list[str] = []
+    folder, _ = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=said.append)
+    texts = [row["text"] for row in rows(folder / "datasets/test/inputs/documents.jsonl.gz")]
+    assert texts[0] == "Tides\nof marées"
+    assert "a: 1 records are not UTF-8, and were read as Latin-1" in said
+
+
+DOC = "<DOC>\n<DOCNO>{}</DOCNO>\nx\n</DOC>\n"
+WRONG = {
+    "a line of JSON that is none": ("a", DOCUMENTS["json"] + "{broken\n", "a:5: the line is not JSON"),
+    "a JSON list in a line": ("a", DOCUMENTS["json"] + "[1]\n", "a:5: the line holds a list"),
+    "NaN": ("a", DOCUMENTS["json"] + '{"_id": "e", "text": NaN}\n', "a:5: the line holds NaN or Infinity"),
+    "a key twice": ("a", DOCUMENTS["json"] + '{"_id": "e", "_id": "f"}\n', 'a:5: the line gives a key twice'),
+    "nested without end": ("a", DOCUMENTS["json"] + '{"text":' + "[" * 100_000 + "\n", "a:5: the line is nested"),
+    "an object as id": ("a", DOCUMENTS["json"] + '{"_id": {}, "text": "x"}\n', "a:5: the document has no id"),
+    "an id with a blank": ("a", DOCUMENTS["json"] + '{"_id": "a b", "text": "x"}\n', "a:5: the id a b holds a blank"),
+    "an id that clears the screen": (
+        "a", DOCUMENTS["json"] + '{"_id": "\\u001b[2J", "text": "x"}\n', "a:5: the id \\x1b[2J holds a blank"),
+    "a document twice": ("a", DOCUMENTS["trec"] + DOC.format("d1"), "a:29: the document d1 is there twice"),
+    "a document without id": ("a", DOCUMENTS["trec"] + "<DOC>x</DOC>", "a:29: the document has no id"),
+    "a document without end": ("a", DOCUMENTS["trec"] + "\n<DOC><DOCNO>e</DOCNO>", "a:30: the document that begins here"),
+    "a document in another": ("a", DOCUMENTS["trec"] + "<DOC>" + DOC.format("e"), "a:29: another document begins"),
+    "an end without beginning": ("a", DOCUMENTS["trec"] + "x\n</DOC>", "a:30: a document ends that has not begun"),
+    "a row without tab": ("a", DOCUMENTS["tsv"] + "lonely\n", "a:5: the line has no tab"),
+    "a row with a tab too many": ("a", DOCUMENTS["tsv-named"] + "e\tx\ty\tz\n", "a:6: the line has 4 columns, not 3"),
+    "a topic without number": ("b", TOPIC_FILES["sgml"] + "<top><title>x</top>", "b:31: the topic has no id"),
+    "a topic without text": ("b", TOPIC_FILES["json"] + '{"qid": "t9"}\n', "b:4: the topic has no text"),
+    "a topic twice": ("b", TOPIC_FILES["tsv"] + "t1\tx\n", "b:4: the topic t1 is there twice (first at b:1)"),
+    "XML that is none": ("b", TOPIC_FILES["xml"][:-12] + "&nbsp;</topics>", "b:5: is not XML from here on"),
+    "entities without end": (
+        "b", '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>\n<topics><topic number="t1"><title>&b;</title></topic></topics>',
+        "b: declares entities"),
+    "a file elsewhere": (
+        "b", '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>\n<topics><topic number="t1"><title>&a;</title></topic></topics>',
+        "b: declares entities"),
+    "a judgment too short": ("c", QRELS + "t1 0 d1\n", "c:5: the line has 3 columns, not 4"),
+    "a judgment that is half": ("c", QRELS + "t1 0 d3 0.5\n", "c:5: the grade in the last column"),
+    "two grades": ("c", QRELS + "t1 0 d1 0\n", "c:5: the document d1 has another grade for this topic at c:1"),
+    "an unknown topic": ("c", QRELS + "t9 0 d1 1\n", "c:5: the topic t9 is not among the topics"),
+    "an unknown document": ("c", QRELS + "t1 0 d9 1\n", "c:5: the document d9 is not among the documents"),
+    "judged in two files": ("c2", "t1 0 d3 1\nt2 0 d3 1\n", "c2:1: the topic t1 is judged in c, too"),
+    "nothing judged": ("c", "", "c: holds no judgments"),
+    "both or neither": ("x", "u\tone\nv\ttwo\n", "x: could be topics or documents"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_said_with_its_line(config: Config, tmp_path: Path, case: str) -> None:
+    name, content, expected = WRONG[case]
+    error = refused(config, collection(tmp_path / "c", GOOD | {name: content}))
+    said = told(error)
+    assert error.code == "E402" and expected in said, said
+    assert "aaaa" not in said and "root:" not in said
+    assert all(line.isprintable() for line in said.splitlines())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        DOCUMENTS["trec"] + f"<DOC><DOCNO>e</DOCNO>{'<P>' * 1_000_000}<{'a' * 2_000_000}</DOC>\n",
+        DOCUMENTS["trec"] + "<DOC" * 1_000_000,
+        "<" + "doc" * 1_000_000,
+        "<top><num>" + " " * 3_000_000 + "<title>" + "x" * 3_000_000,
+        "a" * 3_000_000,
+        "a " * 1_500_000,
+        "\t" * 3_000_000,
+        "1\t" + " " * 3_000_000,
+    ],
+    ids=range(8),
+)
+def test_long_nonsense_takes_no_time_to_speak_of(config: Config, tmp_path: Path, content: str) -> None:
+    source = collection(tmp_path / "c", GOOD | {"z": content})
+    begun = time.process_time()
+    with suppress(RunnerError):
+        new_task_from(config, "mine", str(source), say=lambda _: None)
+    assert time.process_time() - begun < 15
+
+
+def test_damaged_and_broken_off_files_are_named(config: Config, tmp_path: Path) -> None:
+    folder = collection(tmp_path / "c", GOOD)
+    (folder / "z.gz").write_bytes(gzip.compress(DOCUMENTS["json"].encode() * 500)[:-20])
+    assert "z.gz:" in told(refused(config, folder))
+    (folder / "z.gz").write_bytes(b"\x1f\x8bnot gzip at all")
+    assert "z.gz: cannot be read" in told(refused(config, folder))
+
+
+def test_all_problems_are_said_at_once_and_bounded(config: Config, tmp_path: Path) -> None:
+    files = {
+        "a": DOCUMENTS["json"] + "{\n" * 1000,
+        "b": TOPIC_FILES["json"] + '{"qid": "t9"}\n',
+        "c": QRELS,
+    }
+    said = told(refused(config, collection(tmp_path / "c", files)))
+    assert "b:4: the topic has no text" in said and "and 951 more problems" in said and said.count("a:") == 49
+
+
+def test_a_collection_that_is_not_there(config: Config, tmp_path: Path) -> None:
+    assert refused(config, tmp_path / "nowhere").code == "E102"
+    (tmp_path / "empty").mkdir()
+    assert "holds no documents" in told(refused(config, tmp_path / "empty"))
+    with pytest.raises(RunnerError, match="no reader of collections"):
+        new_task_from(config, "mine", str(tmp_path), kind="debate", say=lambda _: None)
+
+
+@pytest.fixture
+def registered(tmp_path: Path) -> str:
+    """A dataset of ir_datasets with files of this machine; nothing is fetched."""
+    import ir_datasets
+
+    files = {
+        "docs": DOCUMENTS["tsv"].replace("\tT", " T").replace("\tB", " B"),
+        "queries": TOPIC_FILES["tsv"],
+    }
+    collection(tmp_path / "irds", {"docs": "", "queries": "", "qrels": QRELS})
+    (tmp_path / "irds/docs").write_text("".join(f"{d}\t{text}\n" for d, text in TEXTS.items()))
+    (tmp_path / "irds/queries").write_text(files["queries"])
+    made = ir_datasets.create_dataset(
+        *(str(tmp_path / "irds" / name) for name in ("docs", "queries", "qrels"))
+    )
+    name = f"of-a-test-{tmp_path.name}"
+    ir_datasets.registry.register(name, made)
+    return name
+
+
+def test_a_dataset_of_ir_datasets(config: Config, registered: str) -> None:
+    folder, truths = new_task_from(config, "mine", f"irds:{registered}", public=1, say=lambda _: None)
+    found = {row["docno"]: row["text"] for row in rows(folder / "datasets/test/inputs/documents.jsonl.gz")}
+    assert found == TEXTS
+    topics = [row for one in ("dev", "test") for row in rows(folder / f"datasets/{one}/inputs/queries.jsonl")]
+    assert {row["qid"]: row["query"] for row in topics} == TOPICS
+    lines = (truths / "test/qrels.txt").read_text() + (folder / "datasets/dev/truths/qrels.txt").read_text()
+    assert sorted(lines.splitlines()) == sorted(QRELS.splitlines())
+    assert check(config) == []
+
+
+def test_what_ir_datasets_does_not_have(
+    config: Config, registered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert refused(config, Path("irds:no-such-set")).code == "E102"
+    (tmp_path / "irds/docs").unlink()
+    assert refused(config, Path(f"irds:{registered}")).code == "E407"
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)  # as where it is not installed
+    error = refused(config, Path(f"irds:{registered}"))
+    assert error.code == "E101" and "pip install" in error.fix

@@ -8,6 +8,7 @@ table of codes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -89,6 +90,7 @@ class Log:
         self.file = plain(file, 200)
         self.severity: dict[str, str] = _Severities(severities or {})
         self.kept: list[Finding] = []
+        self.summaries: list[Finding] = []  # what findings come to; not counted
         self.counts: dict[str, int] = {}
         self._by_severity: dict[str, int] = {}
         self.defects: set[bytes] = set()
@@ -126,6 +128,11 @@ class Log:
         self.counts[code] = self.counts.get(code, 0) + times
         self._by_severity[severity] = self._by_severity.get(severity, 0) + times
 
+    def summarise(self, code: str, message: str) -> None:
+        """Say first, and once, what the findings of ``code`` come to, if there are any. It is not counted."""
+        if code in self.counts:
+            self.summaries.append(Finding(code, self.severity[code], self.file, None, message))
+
     def checkpoint(self) -> Checkpoint:
         """What :meth:`restore` needs to forget everything that is added from now on."""
         counts = dict(self.counts), dict(self._by_severity)
@@ -146,15 +153,25 @@ class Log:
         return self._by_severity.get(severity, 0)
 
     def sorted(self) -> list[Finding]:
-        """The kept findings in the order of the file; those about the whole file come first."""
-        return sorted(self.kept, key=lambda f: (f.line or 0, f.code))
+        """The summaries, then the kept findings in the order of the file; those about the whole file come first."""
+        return [*self.summaries, *sorted(self.kept, key=lambda f: (f.line or 0, f.code))]
 
-    def lines_of(self, most: int | None) -> list[str]:
-        """The first ``most`` kept findings (None: all), one a line, and how many more there are."""
-        lines = [str(finding) for finding in self.sorted()[:most]]
-        if (more := sum(self.counts.values()) - len(lines)) > 0:
-            lines.append(f"... and {more:,} more")
-        return lines
+    def lines_of(self, most: int) -> list[str]:
+        """About ``most`` kept findings, one a line, and how many more there are of each code.
+
+        Of many findings the first of every code are taken, so that none hides another.
+        """
+        each = most if len(self.kept) <= most else max(1, most // len(self.counts))
+        shown: Counter[str] = Counter()
+        lines = [str(summary) for summary in self.summaries]
+        for finding in self.sorted()[len(lines) :]:
+            if shown[finding.code] < each:
+                shown[finding.code] += 1
+                lines.append(str(finding))
+        more = [
+            f"{n - shown[code]:,} more {code}" for code, n in sorted(self.counts.items()) if n > shown[code]
+        ]
+        return [*lines, f"... and {', '.join(more)}"] if more else lines
 
     def printed(self, most: int) -> str:
         """The first ``most`` findings, how many more there are, and the summary, a line each; "" without any."""
@@ -193,6 +210,17 @@ class Log:
             "warning": self.count("warning"),
             "codes": codes,
         }
+
+
+def looks(ids: Iterable[str]) -> str:
+    """What ids look like, in a few words: ``1 to 50`` where all are numbers, else the first in their order; "" of none."""
+    known = list(ids)
+    if not known:
+        return ""
+    if all(one.isascii() and one.isdigit() and len(one) < 19 for one in known):
+        low, high = min(known, key=int), max(known, key=int)
+        return f"{low} to {high}" if low != high else low
+    return f"such as {show(min(known))}"
 
 
 def nearest(value: str, known: Iterable[str]) -> str | None:

@@ -13,6 +13,8 @@ from evaluator.findings import Log, plain
 from evaluator.printing import print_json
 from evaluator.request import Request, load
 
+PRINTED = 50  # findings; --json has all that were kept
+
 
 def check(args: argparse.Namespace) -> int:
     """Print everything that is wrong with a run. Returns 1 if it is invalid, else 0."""
@@ -26,7 +28,7 @@ def check(args: argparse.Namespace) -> int:
     if args.json:
         print_json(_report(log))
     else:
-        print("\n".join([*log.lines_of(None), f"{log.file}: {log.summary()}"]))
+        print("\n".join([*log.lines_of(PRINTED), f"{log.file}: {log.summary()}"]))
     return 1 if log.invalid else 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 
@@ -19,15 +20,20 @@ class KnownDocuments(Protocol):
         ...
 
 
+NOTHING: Mapping[bytes, int] = MappingProxyType({})
+
+
 class Ranked(NamedTuple):
     """What one topic retrieved: how many documents, and the rank (from 1) of each judged one among them.
 
-    ``first`` holds the first documents by the rank column, as many as :class:`Rules` asked for.
+    ``first`` holds the first documents by the rank column, as many as :class:`Rules` asked for; ``untied`` the rank of
+    each judged document that would have another one if ties were in the order of the rank column.
     """
 
     retrieved: int
     ranks: dict[bytes, int]
     first: tuple[bytes, ...] = ()
+    untied: Mapping[bytes, int] = NOTHING
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -52,12 +58,14 @@ class Rules:
 class Scan(NamedTuple):
     """A run that has been read: ``topics`` (answered topics in order of the file) and its ``tag``.
 
-    ``strange`` tells whether there were results for topics that the dataset does not have.
+    ``strange`` tells whether there were results for topics that the dataset does not have. ``ties`` are the first
+    documents that are not in the order of the rank column because of a tie, by code: line and message.
     """
 
     topics: dict[bytes, Ranked]
     tag: bytes | None
     strange: bool = False
+    ties: Mapping[str, tuple[int, str]] = MappingProxyType({})
 
 
 def trec_rank(i: int, docs: Sequence[bytes], keys: Sequence[float]) -> int:

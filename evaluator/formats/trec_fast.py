@@ -23,7 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting its threads costs
 import numpy as np
 
 from evaluator.formats.blocks import MAX_LINE
-from evaluator.formats.ranked import Ranked, Rules, trec_rank
+from evaluator.formats.ranked import NOTHING, Ranked, Rules, trec_rank
 from evaluator.formats.trec_lines import CONTROLS, SCORE, FastPath, RunReader
 
 Array = np.ndarray[Any, Any]
@@ -149,6 +149,7 @@ class _Fast:
         if b"\r" in data:
             reader.windows(first_line + data.count(b"\n", 0, data.index(b"\r")))
         self._ties(reader, equal, scores, keys, padded, doc_starts, doc_ends, first_line)
+        reader.listed += n
         self._keep(reader, topics, begins, counts, pairs, shifted, equal, keys, padded, doc_starts, doc_ends)
 
     def _check_documents(self, hashes: Array, padded: bytes, starts: Array, ends: Array) -> None:
@@ -168,11 +169,10 @@ class _Fast:
         ends: Array,
         first_line: int,
     ) -> None:
-        """Report the first documents that do not stand in the order that trec_eval gives to ties."""
-        log = reader.log
+        """Note the first documents that do not stand in the order that trec_eval gives to ties."""
         exact = scores[1:] == scores[:-1]
         for code, where in (("F023", equal & exact), ("F024", equal & ~exact)):
-            if not log.once(code):
+            if code in reader.ties:
                 continue
             for i in (np.flatnonzero(where) + 1).tolist():
                 doc, before = padded[starts[i] : ends[i]], padded[starts[i - 1] : ends[i - 1]]
@@ -197,6 +197,7 @@ class _Fast:
         """Find the judged documents among the rows and keep their ranks."""
         n = len(keys)
         found: list[dict[bytes, int]] = [{} for _ in topics]
+        untied: list[dict[bytes, int]] = [{} for _ in topics]
         places = [(t, self._slices[topic]) for t, topic in enumerate(topics) if topic in self._slices]
         if places:
             needles = np.concatenate([self._keys[s] for _, s in places])
@@ -218,12 +219,15 @@ class _Fast:
                     continue  # a collision of hashes
                 rank = row - begin[t] + 1
                 if is_tied:
-                    rank = _tied_rank(row, begin[t], end[t], keys, padded, starts, ends)
+                    given, rank = rank, _tied_rank(row, begin[t], end[t], keys, padded, starts, ends)
+                    if rank != given:
+                        untied[t][doc] = given
                 found[t][doc] = rank
         k = self.rules.first  # ranks rise from row to row here, so the first rows are the first by rank
-        for topic, at, count, ranks in zip(topics, begins.tolist(), counts.tolist(), found, strict=True):
+        rows_of = zip(topics, begins.tolist(), counts.tolist(), found, untied, strict=True)
+        for topic, at, count, ranks, others in rows_of:
             first = tuple(padded[starts[i] : ends[i]] for i in range(at, at + min(k, count)))
-            reader.topics[topic] = Ranked(count, ranks, first)
+            reader.topics[topic] = Ranked(count, ranks, first, others or NOTHING)
 
 
 def _even_fields(buffer: Array, size: int, n: int) -> tuple[Array, Array] | None:

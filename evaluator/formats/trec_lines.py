@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from math import isfinite
+from math import isfinite, nan
 from operator import itemgetter
 from typing import Protocol
 
@@ -64,12 +64,14 @@ class RunReader(TopicReader):
                     break
         for topic in self.dropped:
             self.topics.pop(topic, None)
+        self.summarise()
+        self.report_ties()
         if self.log.lines == 0:
             if not whole.broke_off:
                 self.log.add("F001", None, "the file is empty")
         elif not (self.topics or self.strange or self.dropped or self.log.invalid):
             self.log.add("F001", None, "the file has no line with a result")
-        return Scan(self.topics, self.tag, self.strange)
+        return Scan(self.topics, self.tag, bool(self.strange), self.ties)
 
     def _hopeless(self) -> bool:
         """Whether so many lines were broken that reading on would only cost time (a small gz can hold millions)."""
@@ -202,7 +204,8 @@ class RunReader(TopicReader):
     ) -> tuple[bytes, bytes, bytes, float, int] | None:
         """Check one line; returns topic, document, rank, score and number, or None if it is left out.
 
-        A line counts if its fields can be told apart and its score has a place in an order, whatever was found.
+        A line counts if its fields can be told apart and its score has a place in an order, whatever was found. Of a run
+        that is not scored those without a number are read, too, with NaN.
         """
         log = self.log
         if len(line.translate(None, CONTROLS + b"\r")) != len(line):
@@ -235,6 +238,8 @@ class RunReader(TopicReader):
         if value is None or not isfinite(value):
             log.add("F014", number, f"the score is {show(score)}", topic)
             value = any_number(score)
+            if value is None and log.severity["F014"] == "error":
+                self.unscored, value = True, nan  # what else is wrong with the line is said, too
         return None if value is None else (topic, doc, rank, value, number)
 
 

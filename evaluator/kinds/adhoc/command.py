@@ -53,7 +53,7 @@ def trec(args: argparse.Namespace) -> int:
     from evaluator.formats.qrels import read_qrels
     from evaluator.formats.ranked import Rules
     from evaluator.formats.trec import scan
-    from evaluator.kinds.adhoc.kind import report_unmatched, wanted
+    from evaluator.kinds.adhoc.kind import report_ties, report_unmatched, wanted
     from evaluator.measures.ir import Measure, aggregate, evaluate, first_wanted, require
 
     measures = [Measure(text) for text in args.measure or ["nDCG@10", "AP"]]
@@ -68,11 +68,13 @@ def trec(args: argparse.Namespace) -> int:
         with whole_file(path) as file:
             read = scan(file, rules, log)
             report_unmatched(read, [qrels], log)
+            values = {} if log.invalid else evaluate(measures, qrels, read.topics, name_topics=True)
+            if values:
+                report_ties(read, measures, qrels, values, log, public=True)
             print(log.printed(50), end="", file=sys.stderr)
             if log.invalid:
                 invalid = True
                 continue
-            values = evaluate(measures, qrels, read.topics, name_topics=True)
             if args.cross_check:
                 _cross_checked(measures, qrels, file, values, log, double=double)
         results.append(

@@ -16,7 +16,7 @@ from evaluator.formats.topics import read_topics
 from evaluator.formats.trec import scan
 from evaluator.kinds.options import checked_options
 from evaluator.measures.interval import intervals
-from evaluator.measures.ir import Measure, Values, aggregate, evaluate, first_wanted, require
+from evaluator.measures.ir import Measure, Values, aggregate, evaluate, first_wanted, judged_topic, require
 from evaluator.request import Request
 from evaluator.scores import Sink
 
@@ -56,6 +56,7 @@ class AdHoc:
             mine = [measures[i] for i in measures if names[i] == name]
             computed = evaluate(mine, judgements, read.topics, name_topics=request.public)
             values.update({i: computed[measures[i].text] for i in measures if names[i] == name})
+            report_ties(read, mine, judgements, computed, log, public=request.public)
             _note_subtopics(mine, judgements, sink)
             _cross_check(options.get("cross_check"), mine, judgements, run, computed, request, sink)
         _report(measures, values, read, sink, interval=options["interval"])
@@ -114,6 +115,42 @@ def report_unmatched(read: Scan, truths: Collection[Qrels], log: Log) -> None:
         if not any(answered):
             where = f" in {show(one.name)}" if len(truths) > 1 else ""
             log.add("F029", None, f"no document of the run is judged{where}")
+
+
+def report_ties(
+    read: Scan,
+    measures: Iterable[Measure],
+    qrels: Qrels,
+    values: Mapping[str, Values],
+    log: Log,
+    *,
+    public: bool,
+) -> None:
+    """Report, in one finding a run, that means would differ if ties were in the order of the rank column.
+
+    Seen are differences in four decimals, of the measures that are computed here. The other values are said on ``public`` data only.
+    """
+    codes = ("F023", "F024")
+    code = next((c for c in codes if c in read.ties and log.once(c)), "")
+    if not code or any(c in log.counts for c in codes):
+        return
+    untied = {
+        topic: found._replace(ranks={**found.ranks, **found.untied})
+        for topic, found in read.topics.items()
+        if found.untied and topic in qrels.grades
+    }
+    found = []
+    for m in measures:
+        if not untied or not m.own or m.first:
+            continue
+        others = {t: m.value(judged_topic(one, qrels.grades[t])) for t, one in untied.items()}
+        here, there = aggregate(m, values[m.text]), aggregate(m, {**values[m.text], **others})
+        if (ours := f"{here:.4f}") != (theirs := f"{there:.4f}"):
+            found.append(f"{m.text} would be {theirs}, not {ours}" if public else "scores would differ")
+    if found:
+        line, message = read.ties[code]
+        more = f" (and {len(found) - 1} more would differ)" if public and len(found) > 1 else ""
+        log.add(code, line, f"{message}; in the order of the ranks {found[0]}{more}")
 
 
 def wanted(truths: Iterable[Qrels]) -> dict[bytes, Collection[bytes]]:

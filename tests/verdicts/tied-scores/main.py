@@ -1,3 +1,3 @@
 import common
 
-common.write([" ".join([*line.split()[:4], "1.0", "case"]) for line in common.good_lines()])
+common.write([" ".join([*line.split()[:4], "1.0", "case"]) for line in common.good_lines(50)])

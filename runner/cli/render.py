@@ -10,6 +10,7 @@ from runner.views.redact import RunView
 
 if TYPE_CHECKING:
     from runner.model.run import Run
+    from runner.views.show.topics import Topics
 
 LEFT_OUT = ("task", "dataset", "team", "software", "description")  # facts that stand on pages only
 
@@ -22,8 +23,8 @@ def became(run: Run) -> str:
     return f"{outcome.name}: {reason}" if reason else outcome.name
 
 
-def show(view: RunView) -> None:
-    """Print everything of one run that its audience may see."""
+def show(view: RunView, topics: Topics | None = None, *, all_topics: bool = False) -> None:
+    """Print everything of one run that its audience may see; of its topics the worst and the best, or all."""
     from runner.views.show.presentation import FINDING_HEADS, SCORE_HEADS, present
 
     run = present(view)
@@ -39,6 +40,8 @@ def show(view: RunView) -> None:
         output.data("\nscores:")
         output.table(SCORE_HEADS, run.scores, right=("mean",))
     _lines("  ", run.without_value())
+    if topics is not None:
+        _topics(topics, all_topics)
     if run.judge:
         output.data(f"\njudged by: {run.judge}")
     _lines("note: ", view["notes"])
@@ -47,6 +50,22 @@ def show(view: RunView) -> None:
         _lines("  | ", lines)
     if run.hidden:
         output.data(f"\nnot shown to {view.audience}: {run.hidden}")
+
+
+def _topics(topics: Topics, everything: bool) -> None:
+    """The worst and the best topics by the ranking measure, or all with as many measures as there is space for."""
+    from runner.views.text import plural, width
+
+    count = plural(len(topics.order), "topic")
+    chosen = topics.order if everything else topics.chosen
+    more = "" if None not in chosen else ", the worst and the best; --topics shows all"
+    output.data(f"\n{count} by {topics.measure}{more}:")
+    shown = topics.fitting(width()) if everything else topics.alone()
+    heads = shown.heads()
+    output.table(heads, shown.rows(chosen), right=heads[1:])
+    left = [name for name in topics.names.values() if name not in shown.names.values()]
+    if everything and left:
+        output.data(f"too narrow for: {', '.join(left)}; --json has everything")
 
 
 def hint(text: str) -> None:

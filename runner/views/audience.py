@@ -9,7 +9,8 @@ go their own way: the dataset's ``scores`` and ``runner publish`` decide.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -112,6 +113,20 @@ def permissions_of(found: RunDetail, audience: Audience, dataset: Dataset) -> Pe
 def scores_open(dataset: Dataset, published: bool) -> bool:
     """Whether everybody may see mean scores on this dataset."""
     return dataset.visibility == "public" or dataset.scores == "public" or published
+
+
+MEDIAN_TEAMS = 5
+
+
+def medians_open(audience: Audience, dataset: Dataset, teams: Sequence[str]) -> bool:
+    """Whether ``audience`` may see the median of runs topic by topic; ``teams`` has the team of each of these runs.
+
+    For everybody but the organiser only on public data, over so many teams that no single one can be read out of it.
+    """
+    if audience.kind == "organiser":
+        return True
+    most = max(Counter(teams).values(), default=0)
+    return dataset.visibility == "public" and len(set(teams)) >= MEDIAN_TEAMS and 2 * most < len(teams)
 
 
 # --- details ------------------------------------------------------------------------------------------------------

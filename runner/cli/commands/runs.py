@@ -98,7 +98,7 @@ def _row(view: RunView) -> tuple[str, ...]:
 
 
 @app.command(
-    epilog="Examples:  runner show baselines.bm25.1a2b3c4d.test  |  runner show RUN --as team:baselines  |  runner show 'RUN#1'  |  runner show RUN --debate 3  |  runner show RUN --topic 301  |  runner show RUN --html run.html"
+    epilog="Examples:  runner show baselines.bm25.1a2b3c4d.test  |  runner show RUN --as team:baselines  |  runner show 'RUN#1'  |  runner show RUN --debate 3  |  runner show RUN --topics  |  runner show RUN --topic 301  |  runner show RUN --html run.html"
 )
 def show(
     run: options.RunArgument,
@@ -109,6 +109,9 @@ def show(
             "--topic", help="The report (or debate) on this topic in full, or all. Default: the first."
         ),
     ] = None,
+    topics: Annotated[
+        bool, typer.Option("--topics", help="The scores of all topics; default: of the worst and the best.")
+    ] = False,
     page: Annotated[
         Path | None,
         typer.Option(
@@ -119,11 +122,14 @@ def show(
     as_: options.AsOption = "organiser",
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show one run: outcome, why, whose fault, what next, findings, resources, files; its debates or reports."""
+    """Show one run: outcome, why, whose fault, what next, findings, resources, files, scores by topic; its debates or
+    reports.
+    """
     from runner.cli import render
     from runner.views.hints import hint
     from runner.views.redact import redact_run
     from runner.views.show.contents import inside
+    from runner.views.show.topics import medians_for, topics_of
 
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
@@ -131,13 +137,16 @@ def show(
         view = redact_run(found, audience, dataset)
         within = inside(found, task, audience, dataset).choose(debate, topic)
         helps = hint(view, task)
+        medians = medians_for(store, task, view, dataset)
+    by_topic = topics_of(view, task, medians)
     if page is not None:
-        within.write_page(page, view)
+        within.write_page(page, view, by_topic, helps)
         output.say(f"{page} has the run as {audience} may see it")
     if as_json:
-        output.as_json({**view, **within.data(), "hint": helps})
+        medians_data = None if medians is None else medians.as_dict()
+        output.as_json({**view, **within.data(), "topic_medians": medians_data, "hint": helps})
     elif page is None:
-        render.show(view)
+        render.show(view, by_topic, all_topics=topics)
         for line in within.lines():
             output.data(line)
         render.hint(helps)

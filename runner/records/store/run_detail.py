@@ -50,6 +50,13 @@ class RunDetail:
         return found
 
 
+def _ordered(found: Mapping[str, MeasureValue], run: Run, tasks: Iterable[Task]) -> dict[str, MeasureValue]:
+    """Measures in the order of the run's task; those that it has no more come last."""
+    known = next((list(task.measures) for task in tasks if task.id == run.submission.task), [])
+    order = {name: place for place, name in enumerate(known)}
+    return dict(sorted(found.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0])))
+
+
 def detail(
     store: Store,
     id: str,
@@ -71,6 +78,7 @@ def detail(
         RunnerError: E102 when there is no such run or attempt, E307 when the archive is damaged.
     """
     wanted, _, number = id.partition("#")
+    tasks = list(tasks)
     if attempt is None and re.fullmatch(r"[0-9]{1,6}", number):
         attempt = int(number)
     with store.read() as connection:
@@ -100,7 +108,7 @@ def detail(
             newest=None if last is None else archived.evaluation(last),
             record=archived.record(check=False),
             lock=archived.lock(check=False),
-            measures=measures_in(connection, key),
+            measures=_ordered(measures_in(connection, key), run, tasks),
             topics=topics_in(connection, key),
             findings=findings_in(connection, key),
             pending=pending_in(connection, key),

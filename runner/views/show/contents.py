@@ -22,6 +22,7 @@ from schemas.files import atomic_file
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
     from runner.records.store.run_detail import RunDetail
+    from runner.views.show.topics import Topics
 
 LISTED = 200  # lines of an overview on a terminal
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -185,14 +186,14 @@ class Inside:
             data[key] = [one for one in data[key] if one["number"] in self.wanted]
         return {key: data}
 
-    def write_page(self, target: Path, view: RunView) -> None:
+    def write_page(self, target: Path, view: RunView, topics: Topics | None = None, hint: str = "") -> None:
         """Write the run as one HTML page, as a whole or not at all, readable by its owner only. Raises E101.
 
         What was chosen is on it, else everything as far as a page goes. It replaces a file that is there.
         """
         from runner.views.show.page import page
 
-        body = page(view, self.contents, self.wanted)
+        body = page(view, self.contents, self.wanted, topics, hint)
         try:
             with atomic_file(target, mode=0o600) as file:
                 file.write(body.encode())

@@ -12,8 +12,10 @@ from runner.model.kinds import Content
 from runner.views.pages import render
 from runner.views.redact import RunView
 from runner.views.show.presentation import FINDING_HEADS, SCORE_HEADS, present
+from runner.views.show.topics import Topics
 
 STYLE = "runner.views.show/run.css"
+MAX_TOPICS = 2000
 MAX_INSIDE = 8_000_000  # characters of debates or reports: what browsers still open at once
 FACTS = (
     *("task", "dataset", "team", "software", "outcome", "why", "what next", "verdict", "warnings", "started"),
@@ -21,11 +23,21 @@ FACTS = (
 )
 
 
-def page(view: RunView, contents: Content | None = None, wanted: Collection[int] | None = None) -> str:
+def page(
+    view: RunView,
+    contents: Content | None = None,
+    wanted: Collection[int] | None = None,
+    topics: Topics | None = None,
+    hint: str = "",
+) -> str:
     """One self-contained page of a run, with what is inside it where its audience may see that.
 
-    ``wanted``: the numbers of the debates or reports that are to be on it; None for all of them. It says so when not all
-    have space.
+    Args:
+        view: The run.
+        contents: Its debates or reports. It says so when not all have space.
+        wanted: The numbers of those that are to be on it; None for all of them.
+        topics: Its scores by topic.
+        hint: What helps after a failure.
     """
     return render(
         "runner.views.show/run.html",
@@ -34,5 +46,8 @@ def page(view: RunView, contents: Content | None = None, wanted: Collection[int]
         view=view,
         facts=FACTS,
         heads=(SCORE_HEADS, FINDING_HEADS),
+        topics=topics,
+        all_topics=[] if topics is None else topics.order[:MAX_TOPICS],
+        hint=hint,
         sections=[] if contents is None else contents.sections(wanted, MAX_INSIDE),
     )

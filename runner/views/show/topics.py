@@ -1,0 +1,141 @@
+"""Scores of a run topic by topic, the worst first, on its ranking measure and the others; beside the median of the board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from runner.model.task import Cell
+from runner.records.store import results
+from runner.views.audience import medians_open
+from runner.views.leaderboard import choosing
+from runner.views.redact import RunView, topics_escaped
+
+if TYPE_CHECKING:
+    from runner.model.task import Dataset, Table, Task
+    from runner.records.store.connect import Store
+
+EACH = 3  # of the worst and of the best topics, where not all are shown
+_GAP = 2  # spaces between the columns of a table on a terminal
+
+
+@dataclass(frozen=True)
+class Medians:
+    """The median of each topic on one measure, over so many ``runs`` of the board."""
+
+    measure: str
+    runs: int
+    topics: Mapping[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {"measure": self.measure, "runs": self.runs, "topics": dict(self.topics)}
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The scores of one run by topic: ``order`` are the topics, those with the worst value on ``measure`` first.
+
+    ``names`` are measures by their ids, the ranking one first; ``scores`` is id → topic → value.
+    """
+
+    names: Mapping[str, str]
+    scores: Mapping[str, Mapping[str, float]]
+    order: tuple[str, ...]
+    medians: Medians | None = None
+
+    @property
+    def measure(self) -> str:
+        """The measure by which topics are sorted, as the task writes it."""
+        return next(iter(self.names.values()))
+
+    @property
+    def chosen(self) -> tuple[str | None, ...]:
+        """The worst and the best topics, None where others are left out; all of them where they are few."""
+        if len(self.order) <= 2 * EACH + 1:
+            return self.order
+        return *self.order[:EACH], None, *self.order[-EACH:]
+
+    def heads(self) -> list[str]:
+        """Heads of a table: topic, ranking measure, its median where there is one, the other measures."""
+        first, *others = self.names.values()
+        between = [f"median of {self.medians.runs:,}"] if self.medians else []
+        return ["topic", first, *between, *others]
+
+    def rows(self, topics: Sequence[str | None]) -> Iterator[list[str]]:
+        """A row for each of ``topics``, with dots for None."""
+        for topic in topics:
+            if topic is None:
+                yield ["…"] * len(self.heads())
+                continue
+            first, *others = (_figure(self.scores[id].get(topic)) for id in self.names)
+            between = [_figure(self.medians.topics.get(topic))] if self.medians else []
+            yield [topic, first, *between, *others]
+
+    def alone(self) -> Topics:
+        """The same with the ranking measure only."""
+        return replace(self, names=dict([*self.names.items()][:1]))
+
+    def fitting(self, width: int) -> Topics:
+        """The same with as many of the measures as a table of this width has space for; one at least."""
+        for count in range(len(self.names), 1, -1):
+            shown = replace(self, names=dict([*self.names.items()][:count]))
+            widths = [
+                max(map(len, column)) for column in zip(shown.heads(), *shown.rows(self.order), strict=True)
+            ]
+            if sum(widths) + _GAP * (len(widths) - 1) <= width:
+                return shown
+        return self.alone()
+
+
+def topics_of(view: RunView, task: Task | None, medians: Medians | None = None) -> Topics | None:
+    """The scores by topic in a view; None when there are none, or none for its audience."""
+    scores: Mapping[str, Mapping[str, float]] = view["topic_scores"]
+    if not scores:
+        return None
+    known = [] if task is None else list(task.measures)
+    table = ranking(task, Cell(view["dataset"], view["scenario"]))
+    by = None if table is None else table.rank_by
+    ids = sorted(scores, key=lambda id: (id != by, known.index(id) if id in known else len(known), id))
+    names = {id: task.measures[id].measure if task is not None and id in task.measures else id for id in ids}
+    higher = task is None or ids[0] not in task.measures or task.measures[ids[0]].direction == "higher"
+    values = scores[ids[0]]
+    order = sorted(values, key=lambda topic: (values[topic] if higher else -values[topic], topic))
+    fits = medians is not None and medians.measure == ids[0]
+    return Topics(names, scores, tuple(order), medians if fits else None)
+
+
+def ranking(task: Task | None, cell: Cell) -> Table | None:
+    """The table by which runs on a dataset and scenario are ranked: the first with that cell, else the task's first."""
+    tables = [] if task is None else [*task.tables.values()]
+    return next((table for table in tables if cell in table.cells), tables[0] if tables else None)
+
+
+def medians_for(store: Store, task: Task | None, view: RunView, dataset: Dataset) -> Medians | None:
+    """The median of the board on each topic, for the audience of ``view``; None where it may not see it.
+
+    It is over the runs that count on this dataset and scenario; for a team over those of the other teams.
+    """
+    cell = Cell(view["dataset"], view["scenario"])
+    table = ranking(task, cell)
+    if task is None or table is None or table.rank_by not in view["topic_scores"]:
+        return None
+    by = table.rank_by
+    groups, _ = choosing.groups_of(store, task, replace(table, cells=(cell,)), (), None)
+    own = view.audience.team
+    runs = [run for group in groups for run in group.runs if run.submission.team != own]
+    if not medians_open(view.audience, dataset, [run.submission.team for run in runs]):
+        return None
+    by_run = [scores for run in runs if (scores := results.topic_scores(store, run, by))]
+    values: dict[str, list[float]] = {}
+    for scores in by_run:
+        for topic, value in scores.items():
+            values.setdefault(topic, []).append(value)
+    made = {topic: median(found) for topic, found in values.items()}
+    return Medians(by, len(by_run), topics_escaped({by: made})[by]) if made else None
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"

@@ -1,0 +1,178 @@
+"""Scores by topic where a run is shown: the worst and the best, the median of the board, and who may see them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from runner.cli.app import app
+from runner.cli.main import load_commands
+from runner.model.task import Measure
+from runner.records.store import run_detail
+from runner.views.audience import ORGANISER, PUBLIC, Audience, medians_open
+from runner.views.redact import redact_run
+from runner.views.show.page import page
+from runner.views.show.topics import Medians, topics_of
+from tests.worlds import records
+from tests.worlds.records import World
+
+ALPHA = Audience("team", "alpha")
+HOSTILE = "<b>\x1b[2J topic"
+Show = Callable[..., Result]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    records.write_project(tmp_path)
+    load_commands()
+    return World.make(tmp_path)
+
+
+@pytest.fixture
+def show(world: World) -> Show:
+    where = {"RUNNER_ROOT": str(world.config.root), "RUNNER_HOME": str(world.config.home), "COLUMNS": "80"}
+    return lambda *rest: CliRunner().invoke(app, ["show", *rest], env=where)
+
+
+def scores(first: float = 0.1, topics: int = 9) -> dict[str, float]:
+    return {f"t{n}": round(first + n / 20, 4) for n in range(topics)}
+
+
+def section(out: str, head: str = "topics by") -> list[str]:
+    """The lines below the line with ``head``, to the next empty one."""
+    lines = out.split("\n")
+    start = next(n for n, line in enumerate(lines) if head in line)
+    rest = lines[start:]
+    return rest[: rest.index("")] if "" in rest else rest
+
+
+def test_the_worst_and_the_best_on_the_terminal(world: World, show: Show) -> None:
+    world.scored("alpha", "x", scores=scores())
+    world.scored("beta", "y", scores=scores(0.3))
+    told = show("alpha")
+    assert section(told.stdout) == [
+        "9 topics by nDCG@10, the worst and the best; --topics shows all:",
+        "topic  nDCG@10  median of 2",
+        "t0      0.1000       0.2000",
+        "t1      0.1500       0.2500",
+        "t2      0.2000       0.3000",
+        "…            …            …",
+        "t6      0.4000       0.5000",
+        "t7      0.4500       0.5500",
+        "t8      0.5000       0.6000",
+    ]
+    every = section(show("alpha", "--topics").stdout)
+    assert every[0] == "9 topics by nDCG@10:" and len(every) == 11
+    assert every[1].split() == ["topic", "nDCG@10", "median", "of", "2", "RR"]
+    data = json.loads(show("alpha", "--json").stdout)
+    assert data["topic_medians"] == {"measure": "ndcg", "runs": 2, "topics": pytest.approx(scores(0.2))}
+    assert list(data["scores"]) == ["ndcg", "rr"]
+
+
+def test_lower_is_better_and_few_topics(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    task = records.task(direction="lower")
+    run = world.scored("alpha", "x", scores={"a": 0.2, "b": 0.9, "c": 0.5})
+    view = redact_run(run_detail.detail(world.store, f"{run}.test"), ORGANISER, task.datasets["test"])
+    found = topics_of(view, task)
+    assert found is not None and found.chosen == found.order == ("b", "c", "a")
+    gone = topics_of(view, None)  # the task is gone: ids in place of names
+    assert gone is not None and gone.heads() == ["topic", "ndcg", "rr"] and gone.order == ("a", "c", "b")
+    beside = topics_of(view, task, Medians("rr", 3, {}))
+    assert beside is not None and beside.heads() == [
+        "topic",
+        "nDCG@10",
+        "RR",
+    ]  # no medians of another measure
+
+
+def test_too_narrow_for_all_measures(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    names = {f"m{n}": Measure(f"m{n}", f"measure-number-{n}", "q") for n in range(9)}
+    task = replace(records.task(), measures=names, tables={})
+    attempt = world.attempt(world.register("alpha", "x"), dataset="dev")
+    world.evaluation(attempt, {name: scores() for name in names})
+    view = redact_run(run_detail.detail(world.store, attempt.run_id), ORGANISER, task.datasets["dev"])
+    found = topics_of(view, task)
+    assert found is not None and found.heads()[1:] == [one.measure for one in names.values()]
+    assert found.fitting(60).heads() == ["topic", *found.heads()[1:4]]
+    assert found.fitting(5).heads() == ["topic", "measure-number-0"] and found.fitting(999) == found
+
+
+def test_who_sees_them(world: World, show: Show) -> None:
+    world.scored("alpha", "x", scores={**scores(), HOSTILE: 0.7}, datasets=("dev", "test"))
+    for dataset, audience, seen in (
+        ("dev", "team:alpha", True),
+        ("test", "team:alpha", False),
+        ("test", "organiser", True),
+    ):
+        run = f"alpha.x.{_digest(world)}.{dataset}"
+        told = show(run, "--as", audience)
+        assert ("topics by" in told.stdout) is seen, (dataset, audience)
+        target = world.config.root / "run.html"
+        show(run, "--as", audience, "--html", str(target))
+        text = target.read_text("utf-8")
+        assert ("<h2>Topics</h2>" in text) is seen and ("t8" in text) is seen
+        assert "<b>" not in text and "\x1b" not in told.stdout + text
+        data = json.loads(show(run, "--as", audience, "--json").stdout)
+        assert bool(data["topic_scores"]) is seen and (data["topic_medians"] is not None) is (
+            audience == "organiser"
+        )
+
+
+def _digest(world: World) -> str:
+    return next(run for _, run in world.archive.runs()).split(".")[2]
+
+
+def test_the_median_is_of_other_teams_and_only_of_many(world: World, show: Show) -> None:
+    def medians(audience: str) -> Any:
+        return json.loads(show(f"{own}.dev", "--as", audience, "--json").stdout)["topic_medians"]
+
+    own = world.scored("alpha", "x", scores=scores(), datasets=("dev",))
+    world.scored("alpha", "z", scores=scores(0.0), datasets=("dev",))
+    for n, team in enumerate(("beta", "gamma", "delta", "epsilon")):
+        world.scored(team, "y", scores=scores(0.2 + n / 100), datasets=("dev",))
+    assert medians("team:alpha") is None and medians("organiser")["runs"] == 6
+    world.scored("zeta", "y", scores=scores(0.4), datasets=("dev",))
+    found = medians("team:alpha")
+    assert found["runs"] == 5 and found["topics"]["t0"] == pytest.approx(0.22)  # neither of its own two
+    assert medians("organiser")["topics"]["t0"] == pytest.approx(0.21)
+    assert "median of 5" in show(f"{own}.dev", "--as", "team:alpha").stdout
+    for n in range(5):  # one team makes half of the board: its values would be the median
+        world.scored("zeta", f"more{n}", scores=scores(0.4), datasets=("dev",))
+    assert medians("team:alpha") is None
+
+
+def test_whose_medians_are_open() -> None:
+    dev, test = records.task().datasets["dev"], records.task().datasets["test"]
+    teams = list("abcde")
+    assert medians_open(ORGANISER, test, []) and medians_open(ALPHA, dev, teams)
+    assert not medians_open(ALPHA, test, teams) and not medians_open(PUBLIC, test, teams)
+    assert not medians_open(ALPHA, dev, teams[:4]) and not medians_open(ALPHA, dev, [*teams, *"aaaa"])
+
+
+def test_the_page_has_all_topics_within_what_can_be_opened(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    run = world.scored("alpha", "x", scores={f"t{n:04}": n / 3000 for n in range(2500)})
+    task = records.task()
+    view = redact_run(run_detail.detail(world.store, f"{run}.test"), ORGANISER, task.datasets["test"])
+    text = page(view, topics=topics_of(view, task, Medians("ndcg", 3, {"t0000": 0.5})))
+    assert "By nDCG@10, the worst first" in text and "median of 3" in text
+    assert "<summary>All 2,500 topics and 2 measures</summary>" in text
+    assert "2,000 of 2,500 topics" in text and text.count("<tr") < 2020
+    assert "<h2>Topics</h2>" not in page(view)
+
+
+def test_the_pages_hint(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    attempt = world.attempt(world.register("alpha", "x"), verdict="run-error")
+    view = redact_run(
+        run_detail.detail(world.store, attempt.run_id), ORGANISER, records.task().datasets["test"]
+    )
+    assert "<strong>Hint:</strong> use &lt;b&gt;." in page(view, hint="use <b>") and "Hint" not in page(view)

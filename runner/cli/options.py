@@ -67,9 +67,9 @@ DebateOption = Annotated[
 PublicDatasetOption = Annotated[
     str | None, typer.Option("--dataset", help="Default: the task's first public dataset.")
 ]
-NeededTeam = Annotated[
-    str, typer.Option("--team", "-t", help="The team: a folder of submissions/.", autocompletion=_teams)
-]
+_team = typer.Option("--team", "-t", help="The team: a folder of submissions/.", autocompletion=_teams)
+NeededTeam = Annotated[str, _team]
+OneTeamOption = Annotated[str | None, _team]
 NeededTask = Annotated[str, typer.Option("--task", help="The task whose rules apply.", autocompletion=_tasks)]
 NeededDataset = Annotated[str, typer.Option("--dataset", help="A dataset of the task.")]
 SoftwareOption = Annotated[

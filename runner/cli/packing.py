@@ -54,7 +54,7 @@ def pack_one(
     refusal: str = "",
     failures: list[dict[str, Any]] | None = None,
 ) -> Bundle | None:
-    """Build, check and pack one submission; None when the check failed: then ``refusal`` is said.
+    """Build, check and pack one submission; None when the check failed: then ``refusal`` is said, if it is not empty.
 
     What the check saw is printed, a hint last of all; with ``failures`` (for JSON) nothing is, and a failed one is put there.
     """
@@ -71,7 +71,8 @@ def pack_one(
             if failures is not None:
                 name = f"{submission.team}/{submission.software}"
                 failures.append({"software": name, "submission": None, "check": seen})
-            output.say(refusal)
+            if refusal:
+                output.say(refusal)
             if failures is None:
                 render.hint(str(seen.get("hint", "")))
             return None

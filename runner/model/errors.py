@@ -86,6 +86,10 @@ _TEXTS = {
         "the bundle is not that team's",
         "The bundle says another team than the one that the organiser was given it by, or a name that no team may have.",
     ),
+    "E214": (
+        "the table of run files cannot be taken",
+        "Lines of the table that was given to runner register --table are wrong, or what they name cannot be registered; every problem is listed with its line, and nothing was registered.",
+    ),
     # E3xx: platform
     "E301": ("no container engine answers", "Nothing answers at the container engine's address."),
     "E302": (

@@ -243,9 +243,14 @@ def describe(
     }
 
 
-def provisional(submission: SubmissionFile, image: ImageRef | None, folder: Path) -> Bundle:
-    """A bundle that was not written: what the local check runs."""
-    data = describe(submission, image)
+def provisional(
+    submission: SubmissionFile,
+    image: ImageRef | None,
+    folder: Path,
+    runs: Sequence[Mapping[str, str]] = (),
+) -> Bundle:
+    """A bundle that was not written: what the local check runs, and what can be asked about before it is."""
+    data = describe(submission, image, runs)
     return Bundle(folder, data, bundle_digest(data))
 
 

@@ -20,13 +20,13 @@ from runner.tasks.data_files import inside
 Raw = Mapping[str, Any]
 
 
-def check_paths(folder: Path, data: Raw, problems: Problems) -> None:
-    """Note build contexts, Dockerfiles and run files that are not there, or not inside ``folder``."""
+def check_paths(folder: Path, data: Raw, problems: Problems, of: str = "submission") -> None:
+    """Note build contexts, Dockerfiles and run files that are not there, or not inside ``folder``, that ``of`` something."""
     if "build" in data:
         _check_build(folder, data["build"], problems)
     for at, entry in entries(data):
         if "file" in entry:
-            _check_file(folder, at, entry["file"], "the run file", problems)
+            _check_file(folder, at, entry["file"], "the run file", problems, of)
 
 
 def _check_build(folder: Path, build: Raw, problems: Problems) -> None:
@@ -102,7 +102,7 @@ def _check_run_files(data: Raw, task: Task, problems: Problems) -> None:
                 problems.known((*at, noun), noun, entry[noun], choices, of=f'the task "{task.id}"')
             elif not default_of(data, noun, task):
                 listed = schemas.show(", ".join(choices), 200)
-                fix = f"write {{file: …, {noun}: …}} with one of: {listed}"
+                fix = f"name the {noun} of each file, one of: {listed}"
                 problems.add(at, f"the run file does not say which {noun} it answers", fix)
         cell = cell_of(data, entry, task)
         if "name" in entry and cells.setdefault((entry["name"], *cell), n) != n:

@@ -7,12 +7,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.model.config import Config
+
+if TYPE_CHECKING:
+    import pytest
 
 DOCUMENTS = [f"doc-{n:02}" for n in range(1, 13)]
 
@@ -186,3 +190,29 @@ def call(
     if expect is not None:
         assert said.code == expect, f"exit code {said.code}, not {expect}:\n{said.all}"
     return said
+
+
+def call_here(project: Project, arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> Said:
+    """``runner`` in this process: the same entry point, without a second of start-up."""
+    from runner.cli import output
+    from runner.cli.main import main
+
+    old = dict(os.environ)
+    os.environ.update(project.environment())
+    argv, sys.argv = sys.argv, ["runner", *arguments]
+    manners = (output.options.debug, output.options.quiet)
+    capsys.readouterr()
+    try:
+        main()
+        code: Any = 0
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        sys.argv = argv
+        os.environ.clear()
+        os.environ.update(old)
+        output.options.debug, output.options.quiet = manners
+    said = capsys.readouterr()
+    assert isinstance(code, int)
+    assert "Traceback" not in said.out + said.err
+    return Said(code, said.out, said.err)

@@ -9,6 +9,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
+from runner.cli.many import list_registered, register_table, submit_all
 from runner.cli.packing import built, checked_uploads, each, pack_one, receipt_json, register_one
 from runner.model.errors import FAILED, FINE, RunnerError
 
@@ -51,22 +52,56 @@ def pack(
 
 
 @app.command(
-    epilog="Examples:  runner register /media/stick/dense --team mine  |  runner register .runner/bundles/baselines.bm25"
+    epilog="Examples:  runner register /media/stick/dense --team mine  |  runner register .runner/bundles/baselines.bm25  |  "
+    "runner register --table runs.csv --task vaswani"
 )
 def register(
-    folder: Annotated[list[Path], typer.Argument(help="Bundle folders, as runner pack writes them.")],
+    folder: Annotated[
+        list[Path] | None, typer.Argument(help="Bundle folders, as runner pack writes them.")
+    ] = None,
     team: Annotated[
         str | None,
         typer.Option("--team", "-t", help="Whom they are from; bundles of another team are refused."),
     ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--table",
+            help="Instead of bundles: a CSV or TSV file that names run files, with the columns team, run, file, and as you "
+            "like dataset, scenario, method, description. Paths are relative to its folder.",
+        ),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", help="The task of the table.", autocompletion=options._tasks)
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="With --table: check the form of every file first.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --table: say what would be registered, and stop.")
+    ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Register bundles: check their hashes, take in the image, apply the quota. Never builds anything.
 
     The same bundle again costs nothing, and puts its image back where the engine has lost it.
+
+    With --table run files of many teams are registered, all or none: every problem is said with its line before anything
+    is taken. The same table again takes only what is new.
     """
 
     where = context.receiving()
+    if table is not None:
+        if folder or team or task is None:
+            fix = "runner register --table runs.csv --task TASK"
+            raise RunnerError("E101", "--table goes with --task, and without bundles or --team", fix=fix)
+        loaded = context.load_task(where, task)
+        rows = register_table(where, loaded, table, check=check, dry_run=dry_run)
+        list_registered(rows, as_json=as_json)
+        return
+    if not folder or task or check or dry_run:
+        fix = "runner register FOLDER, or runner register --table runs.csv --task TASK"
+        raise RunnerError("E101", "no bundle was named, or an option of --table without it", fix=fix)
     tasks = context.all_tasks(where)
     receipts, worst = [], 0
     for bundle in folder:
@@ -78,17 +113,33 @@ def register(
     output.finish(worst, receipts if as_json else None)
 
 
-@app.command(epilog="Examples:  runner submit --team baselines  |  runner submit -t mine -s dense --dry-run")
+@app.command(
+    epilog="Examples:  runner submit --team baselines  |  runner submit -t mine -s dense --dry-run  |  runner submit --all-teams"
+)
 def submit(
-    team: options.NeededTeam,
+    team: options.OneTeamOption = None,
+    all_teams: Annotated[
+        bool,
+        typer.Option(
+            "--all-teams", help="Every team of submissions/: first all are checked, then the good ones taken."
+        ),
+    ] = False,
     software: options.SoftwareOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Pack and check, but do not register.")] = False,
     check: options.CheckOption = True,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Pack and register all softwares of a team on this machine (what make submit does)."""
+    """Pack and register all softwares of a team, or of all teams, on this machine (make submit does it for one team)."""
 
     where = context.receiving()
+    if all_teams == (team is not None) or (all_teams and software is not None):
+        what = "either one team is submitted, or all teams with all their softwares"
+        raise RunnerError("E101", what, fix="name a --team, or say --all-teams")
+    if all_teams:
+        rows, worst = submit_all(where, check=check, dry_run=dry_run)
+        list_registered(rows, as_json=as_json)
+        output.finish(worst, None)
+        return
     receipts: list[dict[str, Any]] = []
     found, worst = context.select_submissions(where, team, software)
 

@@ -14,35 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runner.cli import output
 from runner.cli.main import main
 from runner.model.errors import CODES
-from tests.worlds.mini import GOOD, Project, Said, call
+from tests.worlds.mini import GOOD, Project, Said, call, call_here
 
 NOBODY = "sha256:" + "0" * 64
-
-
-def _in_process(project: Project, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Said:
-    """``runner`` in this process: the same entry point, without a second of start-up."""
-    old = dict(os.environ)
-    os.environ.update(project.environment())
-    argv, sys.argv = sys.argv, ["runner", *arguments]
-    manners = (output.options.debug, output.options.quiet)
-    capsys.readouterr()
-    try:
-        main()
-        code: Any = 0
-    except SystemExit as end:
-        code = end.code or 0
-    finally:
-        sys.argv = argv
-        os.environ.clear()
-        os.environ.update(old)
-        output.options.debug, output.options.quiet = manners
-    said = capsys.readouterr()
-    assert isinstance(code, int)
-    assert "Traceback" not in said.out + said.err
-    return Said(code, said.out, said.err)
 
 
 # ---- usage and errors
@@ -89,7 +65,7 @@ def _in_process(project: Project, arguments: list[str], capsys: pytest.CaptureFi
 def test_bad_arguments(
     arguments: list[str], code: int, word: str, project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = _in_process(project, arguments, capsys)
+    said = call_here(project, arguments, capsys)
     assert said.code == code, said.all
     assert word in said.err
     assert said.out == ""
@@ -104,9 +80,9 @@ def test_no_engine_is_the_platforms(
 ) -> None:
     project.software("good", image=NOBODY)
     if arguments[0] == "evaluate":  # nothing to do needs no engine
-        assert _in_process(project, arguments, capsys).code == 0
+        assert call_here(project, arguments, capsys).code == 0
         return
-    said = _in_process(project, arguments, capsys)
+    said = call_here(project, arguments, capsys)
     assert said.code == 3
     assert "E301" in said.all or "FAIL" in said.out
 
@@ -135,7 +111,7 @@ def test_a_damaged_data_directory(
     path = project.home.parent / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    said = _in_process(project, ["runs"], capsys)
+    said = call_here(project, ["runs"], capsys)
     assert said.code == 3, said.all
     assert "E306" in said.err or "E307" in said.err
 
@@ -143,10 +119,10 @@ def test_a_damaged_data_directory(
 def test_a_folder_that_cannot_be_written(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     project.home.mkdir()
     project.root.joinpath("tasks", "file").write_text("x")
-    said = _in_process(project, ["task", "new", "file"], capsys)
+    said = call_here(project, ["task", "new", "file"], capsys)
     assert said.code in (2, 3) and "E1" in said.err + said.err.replace("E306", "E1")
     project.home = Path("/proc/nobody/can/write/here")
-    said = _in_process(project, ["runs"], capsys)
+    said = call_here(project, ["runs"], capsys)
     assert said.code == 3 and "E306" in said.err
 
 
@@ -155,17 +131,17 @@ def test_an_organisers_mistake_has_its_line_and_exit_code(
 ) -> None:
     task = project.root / "tasks" / "mini" / "task.yaml"
     task.write_text("schema_version: 1\nid: mini\nid: other\nkind: [adhoc\n")
-    said = _in_process(project, ["task", "check", "mini"], capsys)
+    said = call_here(project, ["task", "check", "mini"], capsys)
     assert said.code == 4 and "tasks/mini/task.yaml:" in said.err
     project.write_task(limits={"memory": "much"}, tables=[], nonsense=1)
-    said = _in_process(project, ["task", "check", "mini"], capsys)
+    said = call_here(project, ["task", "check", "mini"], capsys)
     assert said.code == 4 and "E401" in said.err
     assert all(word in said.err for word in ("memory", "tables", "nonsense"))
     (project.root / "tasks" / "mini" / "datasets" / "test" / "truths").mkdir()
     project.write_task()
     leaked = project.root / "tasks" / "mini" / "datasets" / "test" / "inputs" / "q.txt"
     leaked.write_bytes((project.truths / "mini" / "test" / "qrels.txt").read_bytes())
-    said = _in_process(project, ["task", "check", "mini"], capsys)
+    said = call_here(project, ["task", "check", "mini"], capsys)
     assert said.code == 4 and "E403" in said.err
 
 
@@ -209,7 +185,7 @@ def test_any_submission_yaml_gets_an_answer(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "submission.yaml").write_bytes(data)
     before = sorted(project.home.rglob("*"))
-    said = _in_process(project, ["pack", "-t", "alpha", "-s", "fuzz", "--no-check"], capsys)
+    said = call_here(project, ["pack", "-t", "alpha", "-s", "fuzz", "--no-check"], capsys)
     assert said.code in (2, 3, 4)
     assert "E308" not in said.err, said.err
     assert "\x1b" not in said.all and "\u202e" not in said.all
@@ -231,7 +207,7 @@ def test_any_task_yaml_gets_an_answer(
     path.write_text(json.dumps({**json.loads(good), key: value}))
     try:
         for arguments in (["task", "check", "mini"], ["leaderboard", "mini"], ["task", "list"]):
-            said = _in_process(project, arguments, capsys)
+            said = call_here(project, arguments, capsys)
             assert said.code in (0, 4), said.all
             assert "E308" not in said.err, said.err
             assert "\x1b" not in said.all
@@ -253,7 +229,7 @@ def test_every_command_has_help_with_an_example(project: Project, capsys: pytest
             for name, inner in command.commands.items():
                 walk(inner, [*path, name])
             return
-        said = _in_process(project, [*path, "-h"], capsys)
+        said = call_here(project, [*path, "-h"], capsys)
         assert said.code == 0 and "Examples:" in said.out, path
 
     assert click
@@ -279,12 +255,12 @@ def test_a_reader_that_leaves_early(project: Project) -> None:
 
 def test_plain_output_and_json_of_every_listing(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["runs"], ["task", "list"], ["doctor"]):
-        said = _in_process(project, [*arguments, "--json"], capsys)
+        said = call_here(project, [*arguments, "--json"], capsys)
         json.loads(said.out)
-    said = _in_process(project, ["leaderboard", "mini", "--format", "json"], capsys)
+    said = call_here(project, ["leaderboard", "mini", "--format", "json"], capsys)
     assert json.loads(said.out)["rows"] == []
     for form in ("table", "csv", "markdown", "latex", "html"):
-        said = _in_process(project, ["leaderboard", "mini", "--format", form], capsys)
+        said = call_here(project, ["leaderboard", "mini", "--format", form], capsys)
         assert said.code == 0 and said.out and "\x1b" not in said.out
 
 

@@ -1,0 +1,239 @@
+"""One table of many teams' run files: all or nothing, every problem with its line, and the same table again takes only news."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worlds.mini import Project, Said, call_here
+
+HEADER = "team,run,file,dataset,method,description"
+Call = Callable[..., Said]
+
+
+def run_text(tag: str) -> str:
+    return "".join(f"test-{t} Q0 doc-{r:02} {r} {20 - r} {tag}\n" for t in (1, 2, 3) for r in range(1, 6))
+
+
+@pytest.fixture
+def folder(project: Project, tmp_path: Path) -> Path:
+    """A folder with three run files, and a task that takes run files; nothing needs an engine."""
+    project.write_task(uploads=True, quota={"submissions": 3, "teams": {"small": 1}})
+    made = tmp_path / "handed-in"
+    (made / "sub").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "sub/c.txt"):
+        (made / name).write_text(run_text(name[-5]))
+    return made
+
+
+@pytest.fixture
+def cli(project: Project, capsys: pytest.CaptureFixture[str]) -> Call:
+    def one(*arguments: str, expect: int = 0) -> Said:
+        said = call_here(project, arguments, capsys)
+        assert said.code == expect, said.all
+        return said
+
+    return one
+
+
+@pytest.fixture
+def take(cli: Call, folder: Path) -> Call:
+    """Write a table and register it; the lines come after the usual header unless they are bytes."""
+
+    def one(*lines: str, raw: bytes | None = None, expect: int = 0, options: tuple[str, ...] = ()) -> Said:
+        table = folder / "runs.csv"
+        table.write_bytes(raw if raw is not None else ("\n".join([HEADER, *lines]) + "\n").encode())
+        said = cli("register", "--table", str(table), "--task", "mini", *options, expect=expect)
+        if expect == 2:
+            assert said.out == "" and "docs/reference/errors.md#e214" in said.err, said.err
+            assert cli("runs", "--json").json == [], "nothing was taken"
+        return said
+
+    return one
+
+
+def _registered(cli: Call) -> list[tuple[str, str, str, str]]:
+    runs = cli("runs", "--json").json
+    return sorted((r["team"], r["software"], r["dataset"], r["method"]) for r in runs)
+
+
+def test_all_are_registered_and_the_same_table_again_takes_only_what_is_new(
+    project: Project, cli: Call, folder: Path, take: Call
+) -> None:
+    lines = [
+        "alpha,bm25,a.txt,test,,",
+        'beta,dense,b.txt,test,manual,"Two stages, both by hand"',
+        'beta,dense,sub/c.txt,dev,manual,"Two stages, both by hand"',
+    ]
+    said = take(*lines)
+    assert "2 submissions of 2 teams: 2 registered" in said.err and "receipt: event" in said.err
+    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [["alpha", "bm25"], ["beta", "dense"]]
+    assert _registered(cli) == [
+        ("alpha", "bm25", "test", "automatic"),
+        ("beta", "dense", "dev", "manual"),
+        ("beta", "dense", "test", "manual"),
+    ]
+    said = take(*lines, "gamma,new,a.txt,test,,", options=("--json",))
+    assert [row["state"] for row in said.json] == ["registered already", "registered already", "registered"]
+    assert len(_registered(cli)) == 4
+    kept = list((project.home / "submissions").glob("beta.dense.*/bundle"))
+    assert len(kept) == 1 and json.loads((kept[0] / "submission.yaml").read_text())["method"] == "manual"
+    assert not list((project.home / "bundles").iterdir()), "nothing is left beside what is kept"
+
+
+def test_every_problem_is_said_with_its_line_before_anything_is_taken(
+    project: Project, folder: Path, take: Call
+) -> None:
+    (folder / "link.txt").symlink_to("/etc/hostname")
+    os.mkfifo(folder / "pipe.txt")
+    outside = folder.parent / "outside.txt"
+    outside.write_text("x")
+    said = take(
+        "alpha,good,a.txt,test,,",
+        "Not A Name,x,a.txt,test,,",
+        "alpha,two,gone.txt,test,,",
+        "alpha,three,../outside.txt,test,,",
+        f"alpha,four,{outside},test,,",
+        "alpha,five,link.txt,test,,",
+        "alpha,six,pipe.txt,test,,",
+        "alpha,seven,sub,test,,",
+        "alpha,eight,a.txt,tset,,",
+        "alpha,nine,a.txt,,,",
+        "alpha,ten,a.txt,test,by hand,",
+        "alpha,good,b.txt,test,,",
+        "alpha,good,b.txt,dev,manual,",
+        "public,x,a.txt,test,,",
+        "small,one,a.txt,test,,",
+        "small,two,b.txt,test,,",
+        "alpha,,a.txt,test,,",
+        expect=2,
+    )
+    lines = {n: [x for x in said.err.splitlines() if f"runs.csv:{n}:" in x] for n in range(2, 19)}
+    assert {n for n, found in lines.items() if found} == {*range(3, 19)} - {16}
+    wanted = {
+        3: "is not a name for a team",
+        4: "does not exist",
+        5: "not inside the table's folder",
+        6: "not inside the table's folder",
+        7: "not inside the table's folder",
+        8: "not a regular file",
+        9: "not a regular file",
+        10: 'Did you mean "test"?',
+        11: "does not say which dataset",
+        12: "automatic, manual",
+        13: "two run files",
+        14: "another method",
+        15: "stands for the organiser or the platform",
+        17: "may hand in 1 more submissions",
+        18: "is not a name for a software",
+    }
+    for n, word in wanted.items():
+        assert any(word in line for line in lines[n]), (n, word, said.err)
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"", ["names no run file"]),
+        (b"team,run,file\n", ["names no run file"]),
+        (b"team,run,fiel,descripton,team\n", ['"fiel"', 'Did you mean "file"?', 'Did you mean "description"?', "there twice"]),
+        (b"team,run,file,dataset\nalpha,x,a.txt\x00,test\n", ["runs.csv:2", "NUL"]),
+        (b"team,run,file,dataset\nalpha,x,\xe4.txt,test\n", ["runs.csv:2", "UTF-8"]),
+        ("team,run,file\n".encode("utf-16"), ["UTF-16"]),
+        (b"team,run,file,dataset\nalpha,\x1b[2Jx,a.txt,test\n", ["runs.csv:2", "\\x1b[2Jx"]),
+        ("team,run,file,dataset\nalpha,x\u202ey,a.txt,test\n".encode(), ["runs.csv:2", "\\u202e"]),
+        (b'team,run,file,dataset\nalpha,"x,a.txt,test\n', ["runs.csv:2", "quotation mark"]),
+        (b"team,run,file,dataset\nalpha,x,a.txt,test,more\n", ["runs.csv:2", "5 cells, and the header 4"]),
+        (b"team,run,file,dataset\n=1+1,x,a.txt,test\n", ["runs.csv:2", "is not a name"]),
+        (b"team,run,file,dataset\n" + b"x" * (5 << 20), ["larger than 4 MiB"]),
+        (b"\xff" * 100, ["UTF"]),
+    ],
+)  # fmt: skip
+def test_what_is_no_table(raw: bytes, words: list[str], take: Call) -> None:
+    said = take(raw=raw, expect=2)
+    for word in words:
+        assert word in said.err, said.err
+    assert "\u202e" not in said.all
+
+
+def test_tables_as_spreadsheets_write_them(project: Project, cli: Call, take: Call) -> None:
+    """A byte order mark, semicolons or tabs, line ends of Windows, a description of several lines, columns in any order."""
+    take(
+        raw='\ufeffFile;Team;Run;Dataset;Description\r\na.txt;alpha;one;test;"first\r\nsecond"\r\n;;;;\r\n'.encode()
+    )
+    take(raw=b"team\trun\tfile\tdataset\nalpha\ttwo\tsub/c.txt\ttest\n")
+    assert [row[1] for row in _registered(cli)] == ["one", "two"]
+    [bundle] = (project.home / "submissions").glob("alpha.one.*/bundle/bundle.json")
+    assert json.loads(bundle.read_text())["description"] == "first second"
+
+
+def test_a_description_is_text_and_never_a_formula(project: Project, cli: Call, take: Call) -> None:
+    take('alpha,x,a.txt,test,,"=HYPERLINK(""http://x"",1)"')
+    [bundle] = (project.home / "submissions").glob("alpha.x.*/bundle/bundle.json")
+    assert json.loads(bundle.read_text())["description"].startswith("=HYPERLINK")
+    for row in cli("leaderboard", "mini", "--format", "csv").out.splitlines():
+        assert not any(cell.lstrip('"').startswith("=") for cell in row.split(","))
+
+
+def test_a_dry_run_and_a_check_take_nothing(project: Project, cli: Call, folder: Path, take: Call) -> None:
+    said = take("alpha,x,a.txt,test,,", options=("--dry-run", "--json"))
+    assert said.json[0]["state"] == "would be registered" and _registered(cli) == []
+    (folder / "b.txt").write_text("dev-1 Q0 doc-01\n")
+    said = take("alpha,x,a.txt,test,,", "alpha,y,b.txt,dev,,", expect=2, options=("--check",))
+    assert "runs.csv:3: b.txt is not a valid run" in said.err and "runs.csv:2" not in said.err
+    assert f"runner check {folder}/b.txt --task mini --dataset dev" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--table", "runs.csv"], "E101"),
+        (["--table", "runs.csv", "--task", "mini", "bundle"], "E101"),
+        (["--table", "runs.csv", "--task", "nope"], "E102"),
+        (["--table", "gone.csv", "--task", "mini"], "E102"),
+        (["--task", "mini"], "E101"),
+        ([], "E101"),
+    ],
+)
+def test_what_is_asked_for(arguments: list[str], code: str, cli: Call) -> None:
+    assert code in cli("register", *arguments, expect=2).err
+
+
+def test_a_task_that_takes_no_run_files(project: Project, take: Call) -> None:
+    project.write_task()
+    assert "takes software, not run files" in take("alpha,x,a.txt,test,,", expect=2).err
+
+
+def test_a_failure_in_the_middle_takes_nothing(project: Project, folder: Path) -> None:
+    """The third bundle cannot be copied: the first two are not registered either, and nothing of them is left."""
+    from runner.records.store.connect import open_store
+    from runner.records.store.queries import submissions
+    from runner.submissions.pack import write
+    from runner.submissions.register import register_all
+    from runner.submissions.table import read_table
+    from runner.tasks.load import load_task
+
+    table = folder / "runs.csv"
+    table.write_text("team,run,file,dataset\n" + "".join(f"alpha,r{n},a.txt,test\n" for n in range(3)))
+    task = load_task(project.config, "mini")
+    read = read_table(table, task, project.home / "scratch")
+    read.refuse()
+    folders = []
+    for n, one in enumerate(read.submissions):
+        bundle = write(one, None, project.home / f"b{n}", engine=None, check=None, with_archive=False)
+        folders.append(bundle.folder)
+    blocked = project.config.registered / f"{bundle.submission_id}"
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("a file where the folder should be")
+    with open_store(project.config) as store:
+        arguments: Any = (project.config, store, None, {"mini": task}, folders)
+        with pytest.raises(OSError):
+            register_all(*arguments)
+        assert submissions(store) == [] and [p.name for p in blocked.parent.iterdir()] == [blocked.name]
+        blocked.unlink()
+        assert [receipt.new for receipt in register_all(*arguments)] == [True, True, True]

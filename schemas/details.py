@@ -95,6 +95,8 @@ KINDS: Mapping[str, str] = {
     "word-counts": "counts words only: a weak judge, for orientation",
     "embeddings": "Counts words and compares embeddings. The figures are its accuracy on labelled pairs that it was not tuned "
     "on: in English, about aerodynamics, half of them with the answer YES.",
+    "entailment": "An entailment model decides whether a text supports a claim. The figures are accuracy and kappa on labelled pairs "
+    "that it was not fitted on: in English, about aerodynamics, half of them with the answer YES.",
     "majority": "{annotators:annotators}; the majority counts, a tie is one half",
     "strict-majority": "{annotators:annotators}; the majority counts, a tie counts against the report",
 }

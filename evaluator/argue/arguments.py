@@ -19,6 +19,7 @@ _EPILOG = """commands (first word):
   correlation   whether two judges order the runs alike
   consistency   whether a judge says the same again
   canaries      whether a judge can be talked into something by what it reads
+  fit           fit and measure the judges nli and lexical+nli with an entailment model of yours
 
 examples:
   evaluator argue reports.jsonl nuggets results/mine -p lexical -C lookup
@@ -119,9 +120,15 @@ def add_topics(parser: Parser) -> None:
 def add_judge_options(parser: Parser) -> None:
     """Who judges."""
     parser.option("-p", "--model-provider", "--provider", metavar="P",
-        help="openai, anthropic, together (default), huggingface, huggingface_local, from_env; lexical (offline, no key); human",
+        help="openai, anthropic, together (default), huggingface, huggingface_local, from_env; lexical (offline, no key); nli, lexical+nli (offline, with an entailment model); human",
     )  # fmt: skip
-    parser.option("-m", "--model-name", "--model", metavar="M", help="the provider's name of the model")
+    parser.option(
+        "-m",
+        "--model-name",
+        "--model",
+        metavar="M",
+        help="the provider's name of the model; for nli its folder",
+    )
     parser.option(
         "-P", "--prompt-config", type=Path, metavar="FILE", help="prompts in the place of ours (JSON)"
     )

@@ -1,8 +1,8 @@
 """``evaluator argue``: the command line of Auto-ARGUE, and what it lacks (see :mod:`evaluator.argue.trust`).
 
 ``evaluator argue INPUT NUGGETS OUT_PREFIX`` takes the options of Auto-ARGUE in both spellings (``--prompt-config`` and
-``--prompt_config``). A first word ``annotate``, ``score``, ``agreement``, ``correlation``, ``consistency`` or ``canaries`` is a command
-of its own.
+``--prompt_config``). A first word ``annotate``, ``score``, ``agreement``, ``correlation``, ``consistency``, ``canaries`` or ``fit`` is
+a command of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from evaluator.argue.models import COMPAT
 from evaluator.argue.terminal import count, say
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
+from evaluator.judges.providers import KEYLESS
 
 if TYPE_CHECKING:
     from evaluator.argue.asking import Judge
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from evaluator.argue.work import Work
 
 TRUST = ("agreement", "correlation", "consistency", "canaries")
-COMMANDS = ("annotate", "score", *TRUST)
+COMMANDS = ("annotate", "score", "fit", *TRUST)
 SHOWN = ("nugget_coverage", "nugget_coverage_weighted", "sentence_support", "f1", "f1_weighted")
 Judged = dict[tuple[str, str], "JudgedReport"]  # by run and topic
 
@@ -48,6 +49,10 @@ def call(words: Sequence[str]) -> int:
         from evaluator.argue import trust
 
         return trust.call(name, words[1:])
+    if name == "fit":
+        from evaluator.argue.judges.nli import fit_command
+
+        return fit_command(words[1:])
     parser = score_parser() if name == "score" else whole_parser(name)
     args = parser.parse_args(words[1:] if name else words)
     if name == "score":
@@ -104,7 +109,8 @@ def annotate(args: argparse.Namespace, banks: Mapping[str, Bank], out: Path) -> 
         return 1
     choice, flow, chosen = choice_of(args), flow_of(args), topics(args)
     with open_judge(choice) as judge:
-        if choice.provider in ("lexical", "human") and (args.prompt_config or args.model_name):
+        ignored = args.prompt_config or (args.model_name and choice.provider in ("lexical", "human"))
+        if choice.provider in KEYLESS and ignored:
             say(f"-m and -P say nothing to -p {choice.provider}: it asks no model")
         if args.verbose:
             say(f"judge: {', '.join(f'{k} {v}' for k, v in judge.facts().items() if isinstance(v, str))}")
@@ -189,10 +195,9 @@ def _say_counts(judge: Judge, counts: Counts) -> None:
 
 
 def _say_weakness(judge: Judge) -> None:
-    if judge.name == "lexical":
-        from evaluator.argue.judges.lexical import reliability
-
-        figures = ", ".join(f"{name} {value:.2f}" for name, value in reliability().items() if value <= 1)
+    measured = judge.facts().get("reliability", {}) if judge.name in KEYLESS else {}
+    if measured:
+        figures = ", ".join(f"{name} {value:.2f}" for name, value in measured.items() if value <= 1)
         say(f"the offline judge is weak. Measured on labelled pairs: {figures}")
 
 

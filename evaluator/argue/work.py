@@ -50,7 +50,10 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgeChoice:
-    """Who judges: a provider's name, ``lexical`` or ``human``, and what belongs to it."""
+    """Who judges: a provider's name or one of :data:`providers.KEYLESS`, and what belongs to it.
+
+    ``model`` is the provider's name of it, or the folder of an entailment model.
+    """
 
     provider: str = providers.DEFAULT
     model: str | None = None
@@ -64,7 +67,7 @@ class JudgeChoice:
 def choice_of(args: argparse.Namespace) -> JudgeChoice:
     """Who judges, as the options say."""
     name = args.model_provider or providers.DEFAULT
-    if name not in ("lexical", "human"):
+    if name not in providers.KEYLESS:
         name = providers.provider(name).name
     replies = None if args.disable_cache else Path(f"{args.prefix}.replies.jsonl")
     parameters = dict(args.parameter)
@@ -92,20 +95,8 @@ def open_judge(choice: JudgeChoice, env: Mapping[str, str] | None = None) -> Ite
     """
     with ExitStack() as stack:
         prompts = read_prompts(choice.prompts)  # also says what is wrong with them where no model is asked
-        if choice.provider == "lexical":
-            from evaluator.argue.judges.lexical import LexicalJudge
-
-            yield LexicalJudge()
-        elif choice.provider == "human":
-            from evaluator.argue.judges.human import read_annotators
-
-            if choice.human is None:
-                raise EvaluatorError(
-                    "people judge, but their judgments are not named",
-                    fix="name the file or folder with --human",
-                    usage=True,
-                )
-            yield read_annotators(choice.human)
+        if choice.provider in providers.KEYLESS:
+            yield _without_a_key(choice)
         else:
             from evaluator.judges.chat import Chat
             from evaluator.judges.replies import Replies
@@ -133,6 +124,27 @@ def open_judge(choice: JudgeChoice, env: Mapping[str, str] | None = None) -> Ite
             yield ModelJudge(
                 chat, prompts, name=found.provider, width=found.concurrency, lacks=lacks, begin=begin
             )
+
+
+def _without_a_key(choice: JudgeChoice) -> Judge:
+    """One of :data:`providers.KEYLESS`. Raises :class:`EvaluatorError`."""
+    if choice.provider == "lexical":
+        from evaluator.argue.judges.lexical import LexicalJudge
+
+        return LexicalJudge()
+    if choice.provider == "human":
+        from evaluator.argue.judges.human import read_annotators
+
+        if choice.human is not None:
+            return read_annotators(choice.human)
+        what = "people judge, but their judgments are not named"
+        raise EvaluatorError(what, fix="name the file or folder with --human", usage=True)
+    from evaluator.argue.judges.nli import NliJudge
+
+    if choice.model is None:
+        what = f"-p {choice.provider} needs the folder of an entailment model"
+        raise EvaluatorError(what, fix="name it with -m", usage=True)
+    return NliJudge(choice.provider, Path(choice.model))
 
 
 # --- what is judged --------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ DEFAULT = "together"
 CONCURRENCY_VARIABLE = "ARGUE_MAX_CONCURRENCY"
 CONCURRENCY = 10
 OFFLINE = "or judge offline, without a key: -p lexical"
+KEYLESS = ("lexical", "nli", "lexical+nli", "human")  # who judges without a provider
 
 
 class Provider(NamedTuple):
@@ -98,10 +99,10 @@ def provider(name: str) -> Provider:
     """The preset of that name, in any case. Raises :class:`EvaluatorError`."""
     found = PROVIDERS.get(name.strip().lower().replace("-", "_"))
     if found is None:
-        close = nearest(name, [*PROVIDERS, "lexical", "human"])
+        close = nearest(name, [*PROVIDERS, *KEYLESS])
         raise EvaluatorError(
             f"there is no provider {plain(name, 40)!r}",
-            f"there are {', '.join([*PROVIDERS, 'lexical', 'human'])}",
+            f"there are {', '.join([*PROVIDERS, *KEYLESS])}",
             f"did you mean {close}?" if close else "",
             usage=True,
         )

@@ -141,7 +141,7 @@ _WORDS_ONLY = (
         "reports-missing",
         "reports-left-out",
     ),
-    *("judge-untested", "replies-unreadable", "refused-default", "word-counts", "embeddings"),
+    *("judge-untested", "replies-unreadable", "refused-default", "word-counts", "embeddings", "entailment"),
     *("majority", "strict-majority"),
 )
 # What those see of a detail who may not see free text: the words of these kinds with these of their fields, "…" in place of

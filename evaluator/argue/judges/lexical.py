@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,11 @@ class LexicalJudge:
 
     def __init__(self) -> None:
         from evaluator.argue.judges.embedding import embedder
+        from evaluator.argue.judges.tuning import lexical_numbers
 
         self._embedder = embedder()
+        self.numbers = lexical_numbers()
+        self.types: Mapping[str, Any] = rules()["types"]
         self._known: dict[Question, bool] = {}
 
     async def decide(self, question: Question) -> Verdict:
@@ -64,7 +67,7 @@ class LexicalJudge:
         return self._known[asked]
 
     def _decide(self, question: Question) -> bool:
-        from evaluator.argue.judges.features import NAMES, closest, features, unknown
+        from evaluator.argue.judges.features import closest, unknown
         from evaluator.argue.judges.tuning import decide
 
         kind = question.type
@@ -75,9 +78,10 @@ class LexicalJudge:
             return near >= MEANS_THE_QUESTION
         if kind is T.SENTENCE_GIVES_WRONG_ANSWER:
             kind = T.SENTENCE_ANSWERS_QUESTION
-        rule = rules()["types"][kind.value]
-        weights = [rule["weights"][name] for name in NAMES[kind]]
-        return decide(features(question._replace(type=kind), self._embedder), rule["constant"], weights)
+        names, _, of = self.numbers[kind]
+        rule = self.types[kind.value]
+        weights = [rule["weights"][name] for name in names]
+        return decide(of(question._replace(type=kind)), rule["constant"], weights)
 
     def forget(self) -> None:
         """Work everything out anew from here on."""
@@ -101,8 +105,11 @@ class LexicalJudge:
         """Nothing is open."""
 
 
-def reliability() -> dict[str, float]:
-    """The measured figures by name: the accuracy of each type, and how many pairs they rest on."""
-    measured = {t: r["measured"] for t, r in rules()["types"].items() if "measured" in r}
-    out = {f"accuracy {t.lower().replace('_', ' ')}": m["accuracy"] for t, m in measured.items()}
+def reliability(
+    types: Mapping[str, Any] | None = None, figures: Sequence[str] = ("accuracy",)
+) -> dict[str, float]:
+    """The measured ``figures`` by name, for each type, and how many pairs they rest on; without ``types`` the offline judge's."""
+    rows = rules()["types"] if types is None else types
+    measured = {t.lower().replace("_", " "): r["measured"] for t, r in rows.items() if "measured" in r}
+    out = {f"{name} {t}": m[name] for t, m in measured.items() for name in figures if m[name] is not None}
     return {**out, "labelled pairs": float(sum(m["pairs"] for m in measured.values()))}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +27,8 @@ PAIRS = Path(__file__).parents[1] / "data" / "labelled-pairs.jsonl"
 RESULT = Path(__file__).with_name("data") / "lexical.json"
 # Of the prior; chosen like the features by leaving out one topic after the other of the half `tune`.
 STRENGTH = 8.0
-EXPECTED: Mapping[JudgmentType, tuple[float, tuple[float, ...]]] = {
-    # type -> (constant, weights in the order of NAMES)
+Expected = tuple[float, tuple[float, ...]]  # constant, and weights in the order of the names
+EXPECTED: Mapping[JudgmentType, Expected] = {
     T.SENTENCE_ATTESTED: (-3.5, (1.0, 1.5, -3.0, -1.0, -2.0, -2.0, 4.0)),
     T.SENTENCE_ANSWERS_QUESTION: (-4.0, (2.0, 0.5, -2.5, -0.5, -1.5, -1.5, 3.0, 2.0)),
     T.REQUIRES_CITATION: (1.0, (-3.0, -3.0, 1.0)),
@@ -71,12 +71,12 @@ def read_pairs(path: Path = PAIRS) -> list[Pair]:
 
 
 def fit(
-    rows: Sequence[Sequence[float]], labels: Sequence[bool], kind: JudgmentType
+    rows: Sequence[Sequence[float]], labels: Sequence[bool], expected: Expected
 ) -> tuple[float, list[float]]:
-    """Constant and weights: the mode of the posterior, by Newton's method."""
+    """Constant and weights: the mode of the posterior around what is expected, by Newton's method."""
     import numpy as np
 
-    constant, weights = EXPECTED[kind]
+    constant, weights = expected
     x = np.c_[np.asarray(rows, dtype=float), np.ones(len(rows))]
     y = np.asarray(labels, dtype=float)
     prior = np.array([*weights, constant])
@@ -105,24 +105,48 @@ def decide(found: Sequence[float], constant: float, weights: Sequence[float]) ->
     return constant + sum(a * b for a, b in zip(found, weights, strict=True)) > 0
 
 
-def tune(path: Path = PAIRS) -> dict[str, Any]:
-    """Weights and figures from labelled pairs, as they stand in ``lexical.json``."""
-    from evaluator.argue.judges.embedding import MODEL, embedder
+class Numbers(NamedTuple):
+    """What a judge computes about questions of a type: the names of its numbers, what they are expected to weigh, and how."""
 
+    names: tuple[str, ...]
+    expected: Expected
+    of: Callable[[Question], tuple[float, ...]]
+
+
+def lexical_numbers() -> dict[JudgmentType, Numbers]:
+    """The numbers of the offline judge, by judgment type."""
+    from evaluator.argue.judges.embedding import embedder
+
+    return {
+        kind: Numbers(names, EXPECTED[kind], lambda question: features(question, embedder()))
+        for kind, names in NAMES.items()
+    }
+
+
+def tune(path: Path = PAIRS) -> dict[str, Any]:
+    """Weights and figures of the offline judge from labelled pairs, as they stand in ``lexical.json``."""
+    from evaluator.argue.judges.embedding import MODEL
+
+    about = (
+        "weights of the offline judge and its accuracy on pairs that it was not tuned on; "
+        "made by python -m evaluator.argue.judges.tuning"
+    )
+    return {"about": about, "model": MODEL, **fitted(lexical_numbers(), path)}
+
+
+def fitted(numbers: Mapping[JudgmentType, Numbers], path: Path = PAIRS) -> dict[str, Any]:
+    """Weights by judgment type, fitted on one half of the labelled pairs, with their figures on the other half."""
     pairs = read_pairs(path)
     out: dict[str, Any] = {
-        "about": "weights of the offline judge and its accuracy on pairs that it was not tuned on; "
-        "made by python -m evaluator.argue.judges.tuning",
-        "model": MODEL,
         "pairs": {"file": path.name, "sha256": file_sha256(path), "count": len(pairs)},
         "types": {},
     }
-    for kind, names in NAMES.items():
-        found = [(p, features(p.question, embedder())) for p in pairs if p.question.type is kind]
+    for kind, (names, expected, of) in numbers.items():
+        found = [(p, of(p.question)) for p in pairs if p.question.type is kind]
         tuned = [(f, p.label) for p, f in found if p.half == "tune"]
-        constant, weights = EXPECTED[kind][0], list(EXPECTED[kind][1])
+        constant, weights = expected[0], list(expected[1])
         if tuned:
-            constant, weights = fit([f for f, _ in tuned], [y for _, y in tuned], kind)
+            constant, weights = fit([f for f, _ in tuned], [y for _, y in tuned], expected)
         row: dict[str, Any] = {"constant": constant, "weights": dict(zip(names, weights, strict=True))}
         measured = [(p, decide(f, constant, weights)) for p, f in found if p.half == "measure"]
         if measured:

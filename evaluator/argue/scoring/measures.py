@@ -17,6 +17,7 @@ citation_relevance, citation_support             relevant and supporting citatio
 sentence_support                                 correctly_cited_sentences / sentences_with_citations_or_...
 nugget_coverage, nugget_coverage_weighted        correct nuggets / nuggets
 f1, f1_weighted                                  harmonic mean of sentence_support and nugget_coverage
+copied                                           ours: share of the words of cited sentences that are copied from what they cite
 ===============================================  ===============================================================
 
 Every x/0 is 0. Source: Auto-ARGUE (arXiv 2509.26184, section on metrics), the README of its release and its published
@@ -42,6 +43,7 @@ Credit = Literal["citation", "sentence", "none"]
 Pair = tuple[str, str]
 
 LENGTH = "character_count"
+COPIED = "copied"  # see evaluator.argue.scoring.copied
 COUNTS = (
     "sentences",
     "sentences_with_citations_or_requiring_citations",
@@ -117,11 +119,11 @@ NEGATION = Group(
 )
 _ALL = (ARGUE, STRICT, NEGATION)
 # What needs no judge; the second group needs none where relevance is looked up.
-_UNJUDGED = {"sentences", "nuggets", "nuggets_weighted", "citations", LENGTH, "unanswerable_nuggets"}
+_UNJUDGED = {"sentences", "nuggets", "nuggets_weighted", "citations", LENGTH, COPIED, "unanswerable_nuggets"}
 _LOOKED_UP = {"relevant_citations", "citation_relevance"}
 NAMES = (
     f"{', '.join(ARGUE.ratios)}, each also @micro (default @macro); {', '.join(COUNTS)}; {LENGTH}@median or @max; "
-    f"our own: {', '.join([*STRICT_COUNTS, *STRICT.ratios])}, {', '.join([*NEGATION_COUNTS, *NEGATION.ratios])}"
+    f"our own: {', '.join([*STRICT_COUNTS, *STRICT.ratios])}, {', '.join([*NEGATION_COUNTS, *NEGATION.ratios])}, {COPIED}"
 )
 
 
@@ -234,6 +236,7 @@ def parse_measure(text: str) -> ReportMeasure:
         **dict.fromkeys((n for g in _ALL for n in g.counts), ("sum",)),
         **dict.fromkeys((n for g in _ALL for n in g.ratios), ("macro", "micro")),
         LENGTH: ("median", "max"),
+        COPIED: ("micro",),
     }.get(name, ())
     join = join if at or not joins else joins[0]
     if join not in joins or (at and joins == ("sum",)):

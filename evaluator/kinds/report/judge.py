@@ -119,6 +119,10 @@ def _judge(truths: Path, request: Request, options: Mapping[str, Any]) -> tuple[
         from evaluator.argue.judges.lexical import LexicalJudge
 
         return LexicalJudge(), None
+    if options["type"] in ("nli", "lexical+nli"):
+        from evaluator.argue.judges.nli import NliJudge
+
+        return NliJudge(options["type"], truths / options["folder"]), None
     from evaluator.argue.judges.model import ModelJudge
     from evaluator.argue.prompting import read_prompts
     from evaluator.judges.chat import Chat

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from evaluator.argue.judging import Flow
 from evaluator.argue.scoring import measures as measuring
+from evaluator.argue.scoring.copied import copied
 from evaluator.argue.scoring.measures import parse_measure
 from evaluator.findings import Log
 from evaluator.kinds.options import checked_options
@@ -48,7 +49,8 @@ class ReportKind:
             )
             kept = affordable(reports, banks, flow, options["max_questions"], log)
             outcome = judge(kept, banks, reading, flow, truths)
-        Result(kept, banks, flow, outcome, options, sink).write(measures, len(reports))
+            copies = {one.report.topic_id: copied(one.report, reading.text(one.report)) for one in kept}
+        Result(kept, banks, flow, outcome, options, sink, copies).write(measures, len(reports))
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
         """Check the reports alone; see :class:`evaluator.kinds.base.Checker`."""

@@ -9,9 +9,10 @@ from typing import Any
 from evaluator.argue.formats.report import Report
 from evaluator.argue.judging import Flow
 from evaluator.argue.models import COMPAT, Bank, JudgedReport, Segment
+from evaluator.argue.scoring.copied import Copied, together
 from evaluator.argue.scoring.explaining import detail
+from evaluator.argue.scoring.measures import COPIED, ReportMeasure
 from evaluator.argue.scoring.measures import Options as Scoring
-from evaluator.argue.scoring.measures import ReportMeasure
 from evaluator.argue.scoring.runs import RunScores, score_run
 from evaluator.findings import plain
 from evaluator.judges.addressing import speaks_to_the_judge
@@ -31,6 +32,7 @@ class Result:
     outcome: Outcome
     options: Mapping[str, Any]
     sink: Sink
+    copied: Mapping[str, Copied]  # by topic
 
     def write(self, measures: Mapping[str, ReportMeasure], reports: int) -> None:
         """Scores by topic and over all; ``reports`` is how many there were."""
@@ -43,7 +45,11 @@ class Result:
             if self.outcome.reason is not None and not measure.unjudged(asked):
                 self.sink.pending[i] = self.outcome.reason[:300]
                 continue
-            values = [t.values[measure.name] for t in scores.topics.values()]
+            copies = measure.name == COPIED
+            values = [
+                self._copied(topic).share if copies else scored.values[measure.name]
+                for topic, scored in scores.topics.items()
+            ]
             for topic, value in zip(scores.topics, values, strict=True):
                 self.sink.score(i, topic, value)
             if measure.join == "macro" and self.options["interval"]:
@@ -53,7 +59,9 @@ class Result:
             if i not in self.sink.pending:
                 self.sink.aggregate(
                     i,
-                    measure.total(scores.overall),
+                    together(self.copied.values()).share
+                    if measure.name == COPIED
+                    else measure.total(scores.overall),
                     topics=len(scores.topics),
                     covered=answered,
                     interval=spans.get(i),
@@ -62,6 +70,9 @@ class Result:
             self._details(scores)
             self.sink.judge = self.outcome.facts | self._canaries(measures)
         self._remarks(scores, reports)
+
+    def _copied(self, topic: str) -> Copied:
+        return self.copied.get(topic, Copied(0, 0))
 
     def _canaries(self, measures: Mapping[str, ReportMeasure]) -> dict[str, Any]:
         """What a report of orders to the judge would get, as far as the judge's obedience was measured; {} if it was not."""

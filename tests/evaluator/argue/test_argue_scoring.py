@@ -6,6 +6,8 @@ import pytest
 
 from evaluator.argue import Bank, JudgedReport, Match, Options, Segment, score_topic
 from evaluator.argue.formats import judgments as j
+from evaluator.argue.formats.report import Report
+from evaluator.argue.scoring.copied import Copied, copied
 from evaluator.argue.scoring.explaining import explain, explanation
 from evaluator.errors import EvaluatorError
 from tests.worlds.argue_making import bank, cited, judged, uncited
@@ -290,3 +292,31 @@ def test_the_explanation_says_everything_and_is_printable() -> None:
     assert data["compat"] == "argue-compat 1"
     assert data["nuggets"][0]["answers"][1] == {"answer": "Bonn am Rhein", "given": True}
     assert data["sentences"][1]["effects"][0]["code"] == "unsupported"
+
+
+# --- copied words ----------------------------------------------------------------------------------------------
+
+SOURCE = "The electric ferry entered service in May 2021 and carries twelve cars on every crossing."
+
+
+def shares(*sentences: tuple[str, list[str]], text: str = SOURCE) -> Copied:
+    rows = [{"text": said, "citations": cites} for said, cites in sentences]
+    data = {
+        "metadata": {"run_id": "r", "topic_id": "1", "team_id": "t", "type": "automatic"},
+        "responses": rows,
+    }
+    return copied(Report.model_validate(data), {"d": text}.get)
+
+
+def test_a_sentence_taken_over_is_copied_and_one_in_own_words_is_not() -> None:
+    assert shares((SOURCE.upper().replace(" ", ", "), ["d"])) == Copied(15, 15)
+    assert shares(("Since 2021 a ferry without an engine takes cars across the river", ["d"])).share == 0
+    half = "As we know, " + " ".join(SOURCE.split()[:9])
+    assert shares((half, ["d"])) == Copied(9, 12)
+
+
+def test_copied_words_count_in_the_document_that_is_cited_only() -> None:
+    assert shares((SOURCE, [])) == Copied(0, 0)
+    assert shares((SOURCE, ["elsewhere"])) == Copied(0, 15)
+    assert shares((SOURCE, ["elsewhere", "d"]), ("Seven words are too few", ["d"])) == Copied(15, 20)
+    assert shares(("entered service in May 2021 and carries", ["d"])).copied == 0

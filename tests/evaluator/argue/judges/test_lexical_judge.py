@@ -99,12 +99,13 @@ def test_figures_by_hand() -> None:
 
 
 def test_fitting_stays_near_what_is_expected_and_ends() -> None:
-    constant, weights = tuning.fit([[0.0] * 3] * 4, [True, True, False, False], T.REQUIRES_CITATION)
-    assert weights == list(tuning.EXPECTED[T.REQUIRES_CITATION][1])
+    expected = tuning.EXPECTED[T.REQUIRES_CITATION]
+    constant, weights = tuning.fit([[0.0] * 3] * 4, [True, True, False, False], expected)
+    assert weights == list(expected[1])
     assert abs(constant) < 0.1
     # Perfectly separable, and far from what is expected: no step leads out of the numbers.
     _, weights = tuning.fit(
-        [[50.0, 0.0, 0.0]] * 9 + [[-50.0, 0.0, 0.0]] * 9, [True] * 9 + [False] * 9, T.REQUIRES_CITATION
+        [[50.0, 0.0, 0.0]] * 9 + [[-50.0, 0.0, 0.0]] * 9, [True] * 9 + [False] * 9, expected
     )
     assert all(abs(w) < 100 for w in weights)
 

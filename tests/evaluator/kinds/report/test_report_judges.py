@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from evaluator.__main__ import main
 from evaluator.argue.trust.figures import put_reliability
+from evaluator.commands.runs import run_request
 from tests.evaluator.kinds.report.test_report_kind import HUMAN, JUDGED, WRITTEN, people, segment
+from tests.worlds.entailment import make_model
 from tests.worlds.openai_server import OpenAIServer, Request, failure
-from tests.worlds.report_world import GOOD, World, lines, report, reports
+from tests.worlds.report_world import DOCUMENTS, GOOD, World, lines, report, reports
 
 MODEL = {"type": "openai", "model": "judge-1"}
 LOOKED_UP = ["sentences", "citations", "nuggets", "relevant_citations", "citation_relevance@macro"]
@@ -40,6 +43,28 @@ def test_the_offline_judge_says_how_reliable_it_is(world: World) -> None:
         *judge["reliability"]
     }
     assert said.value("citation_support@macro") == 1.0 and said.by_topic("nugget_coverage@macro")["2"] == 1.0
+
+
+def test_an_entailment_model_in_the_truths_judges_and_its_figures_stand_beside_the_scores(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lexical = world.evaluate(judge={"type": "lexical"})
+    folder = make_model(world.truths / "nli", DOCUMENTS.values())
+    run_request(world.request({"judge": {"type": "nli"}}))  # status error: the organiser's files
+    assert "evaluator argue fit" in capsys.readouterr().err
+    assert main(["argue", "fit", str(folder)]) == 0
+    for kind in ("nli", "lexical+nli"):
+        judge = world.evaluate(judge={"type": kind}).result["judge"]
+        assert judge["name"] == f"{kind} (offline)" and judge["model"].startswith("nli (")
+        assert {"accuracy sentence attested", "kappa sentence attested"} <= judge["reliability"].keys()
+        assert judge["prompts"] != lexical.result["judge"]["prompts"]
+
+
+def test_what_is_copied_is_said_beside_the_scores(tmp_path: Path) -> None:
+    world = World.make(tmp_path, "copied")
+    whole = world.evaluate(reports({"1": [(DOCUMENTS["bridge"], ["bridge"])], "2": GOOD["2"]}))
+    assert whole.by_topic("copied") == {"1": 1.0, "2": 0.0, "3": 0.0}
+    assert whole.value("copied") == 15 / 23
 
 
 def test_citing_nothing_or_the_wrong_document_earns_nothing(world: World) -> None:

@@ -11,11 +11,12 @@ from runner.model.errors import RunnerError
 from runner.model.run import Run
 from runner.model.task import Dataset, Task
 from runner.records.store import queries
-from runner.views.audience import Audience, escape
+from runner.views.audience import Audience, escape, not_for, permissions_for
 from runner.views.redact import RunView, redact_row
 
 if TYPE_CHECKING:
     from runner.records.store.connect import Store
+    from runner.records.store.run_detail import RunDetail
 
 
 @dataclass(frozen=True)
@@ -69,3 +70,27 @@ def run_id(store: Store, tasks: Mapping[str, Task], audience: Audience, text: st
         why=f"They are {matches}{more}.",
         fix="write more of the id",
     )
+
+
+def looked_up(
+    store: Store, tasks: Mapping[str, Task], audience: Audience, text: str
+) -> tuple[RunDetail, Dataset, Task | None]:
+    """The one run whose id is ``text`` or begins with it, its dataset, and its task while there is one.
+
+    For an audience that may not know of a run it does not exist. Raises E102 for no run or several, E103 for a single
+    attempt (``#n``) that the audience may not see, E307 when the archive is damaged.
+    """
+    from runner.records.store.run_detail import detail
+
+    run = run_id(store, tasks, audience, text)
+    wanted = run if audience.kind == "organiser" else run.partition("#")[0]
+    found = detail(store, wanted, tasks.values(), running=store.archive.live())
+    dataset = known_dataset(tasks, found.run.submission.task, found.run.dataset)
+    if not permissions_for(audience, found.run.submission.team, dataset, found.published).run:
+        raise queries.no_run(run)
+    if wanted != run:
+        # Each attempt is another message of a software, and so is their number.
+        if dataset.visibility != "public":
+            raise not_for(audience, "single attempts of a run on a blinded dataset")
+        found = detail(store, run, tasks.values(), running=store.archive.live())
+    return found, dataset, tasks.get(found.run.submission.task)

@@ -23,25 +23,10 @@ if TYPE_CHECKING:
 def _detail(
     where: Config, store: Store, run: str, audience: Audience
 ) -> tuple[RunDetail, Dataset, Task | None]:
-    """One run, its dataset, and its task while there is one. For an audience that may not know of it, it does not exist."""
-    from runner.records.store.queries import no_run
-    from runner.records.store.run_detail import detail
-    from runner.views.audience import not_for, permissions_for
-    from runner.views.listing import known_dataset, run_id
+    """One run, its dataset, and its task while there is one; see :func:`runner.views.listing.looked_up`."""
+    from runner.views.listing import looked_up
 
-    tasks = context.all_tasks(where)
-    run = run_id(store, tasks, audience, run)
-    wanted = run if audience.kind == "organiser" else run.partition("#")[0]
-    found = detail(store, wanted, tasks.values(), running=store.archive.live())
-    dataset = known_dataset(tasks, found.run.submission.task, found.run.dataset)
-    if not permissions_for(audience, found.run.submission.team, dataset, found.published).run:
-        raise no_run(run)
-    if wanted != run:
-        # Each attempt is another message of a software, and so is their number.
-        if dataset.visibility != "public":
-            raise not_for(audience, "single attempts of a run on a blinded dataset")
-        found = detail(store, run, tasks.values(), running=store.archive.live())
-    return found, dataset, tasks.get(found.run.submission.task)
+    return looked_up(store, context.all_tasks(where), audience, run)
 
 
 @app.command(

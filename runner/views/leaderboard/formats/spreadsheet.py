@@ -17,7 +17,7 @@ def to_csv(table: LeaderboardTable) -> str:
     made["registered"] = made["registered"].dt.strftime(STAMP)
     made["baseline"] = made["baseline"].map({True: "yes", False: "no"})
     for name in made.select_dtypes("string").columns:
-        made[name] = made[name].map(_no_formula, na_action="ignore")
+        made[name] = made[name].map(no_formula, na_action="ignore")
     # A measure keeps its id here, also where another column has the same name: perspective-2024 has a measure p.
     own = {
         frames.measure_column(column.id) + end: column.id + end
@@ -28,6 +28,6 @@ def to_csv(table: LeaderboardTable) -> str:
     return text
 
 
-def _no_formula(value: str) -> str:
+def no_formula(value: str) -> str:
     """Text that a spreadsheet takes as text: what could start a formula gets an apostrophe in front."""
     return f"'{value}" if value.lstrip()[:1] in tuple("=+-@|%") or value[:1] in ("\t", "\r", "\n") else value

@@ -1,0 +1,276 @@
+"""Two runs topic by topic: wins, losses and ties on each measure, a paired test, the effect, the largest differences.
+
+Made of two views of one audience, so that it shows nothing that these do not.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from runner.model.errors import RunnerError, no_such
+from runner.model.task import Cell
+from runner.views.audience import escape, not_for
+from runner.views.leaderboard import significance
+from runner.views.leaderboard.comparing import FEW_TOPICS, TEST_NAME
+from runner.views.leaderboard.formats.spreadsheet import no_formula
+from runner.views.redact import RunView
+from runner.views.show.topics import ranking
+from runner.views.text import listed, plural
+
+if TYPE_CHECKING:
+    from runner.model.run import Run
+    from runner.model.task import Task
+
+TIE = 1e-9  # values that differ by less are equal
+LARGEST = 10  # differences that are listed
+_MOST_NAMES = 6
+CSV_HEADS = ("measure", "topic", "first", "second", "difference")
+
+
+@dataclass(frozen=True)
+class TopicPair:
+    """The values of both runs on one topic."""
+
+    topic: str
+    first: float
+    second: float
+
+    @property
+    def difference(self) -> float:
+        """First minus second."""
+        return self.first - self.second
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Both runs on one measure, over the topics that both have (``pairs``, the largest differences first).
+
+    ``first`` and ``second`` are means over these topics; where there are none (a figure over all answers at once) the
+    figures of the runs, and there is no test. ``wins`` are topics on which the first run is better. ``p``: Fisher's
+    randomisation test, two-sided, not corrected. ``effect``: the mean difference as a multiple of the differences'
+    standard deviation (d_z; J. Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, 2.3.5); None where
+    that is 0. ``only_first`` and ``only_second`` are topics that only one has.
+    """
+
+    id: str
+    measure: str
+    direction: str
+    first: float
+    second: float
+    pairs: tuple[TopicPair, ...] = ()
+    wins: int = 0
+    losses: int = 0
+    ties: int = 0
+    p: float | None = None
+    effect: float | None = None
+    only_first: tuple[str, ...] = ()
+    only_second: tuple[str, ...] = ()
+
+    @property
+    def difference(self) -> float:
+        """First minus second."""
+        return self.first - self.second
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs: their ids and cells, the measures that both have, why others are left out, and what to know besides.
+
+    ``shown`` are the ids of the measures of the ranking table, the ranking one first.
+    """
+
+    first: str
+    second: str
+    cells: tuple[Cell, Cell]
+    measures: tuple[Compared, ...]
+    left_out: Mapping[str, str]
+    shown: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``: everything, each measure with all its topics."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "cells": [asdict(cell) for cell in self.cells],
+            "measures": [
+                {
+                    **{key: value for key, value in asdict(one).items() if key != "pairs"},
+                    "difference": one.difference,
+                    "topics": [{**asdict(pair), "difference": pair.difference} for pair in one.pairs],
+                }
+                for one in self.measures
+            ],
+            "left_out": dict(self.left_out),
+            "test": TEST_NAME,
+            "notes": list(self.notes),
+        }
+
+    def as_csv(self) -> str:
+        """One line for each measure and topic, at full precision. No cell starts a spreadsheet formula."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(CSV_HEADS)
+        for one in self.measures:
+            for pair in one.pairs:
+                names = no_formula(one.id), no_formula(pair.topic)
+                writer.writerow((*names, pair.first, pair.second, pair.difference))
+        return out.getvalue()
+
+
+def compare(
+    first: RunView, second: RunView, task: Task, wanted: Sequence[str] = (), notes: Iterable[str] = ()
+) -> Comparison:
+    """Compare two runs of ``task``.
+
+    Args:
+        first: A run as an audience may see it.
+        second: Another one, for the same audience.
+        task: Their task.
+        wanted: Ids of measures; empty: all that both have.
+        notes: What else is to be said.
+
+    Raises:
+        RunnerError: E101 for runs that cannot be compared, E102 for an unknown measure and for runs without scores, E103
+            when the audience may not see their scores by topic.
+    """
+    _check_pair(first, second)
+    for view in (first, second):
+        _check_scores(view)
+    known = {*first["scores"], *second["scores"], *first["pending"], *second["pending"]}
+    for name in wanted:
+        if name not in known:
+            raise no_such("measure", name, sorted(known), of=f"{task.id}", fix="name one by its id")
+    table = ranking(task, Cell(first["dataset"], first["scenario"]))
+    shown = () if table is None else tuple(dict.fromkeys((table.rank_by, *table.measures)))
+    order = list(dict.fromkeys((*shown[:1], *task.measures, *sorted(known))))
+    ids = list(wanted) or [name for name in order if name in known]
+    left_out = {name: why for name in ids if (why := _why_not(first, second, name))}
+    made = [_compared(first, second, task, name) for name in ids if name not in left_out]
+    if not any(one.pairs for one in made):
+        raise RunnerError(
+            "E101",
+            "the runs have no topic in common on any measure",
+            why=" ".join(f"{name}: {why}." for name, why in left_out.items()) or "None has values by topic.",
+            fix="runner show RUN says what there is",
+        )
+    cells = tuple(Cell(view["dataset"], view["scenario"]) for view in (first, second))
+    return Comparison(
+        first["run"],
+        second["run"],
+        (cells[0], cells[1]),
+        tuple(_tested(made)),
+        left_out,
+        tuple(wanted) or tuple(name for name in shown if name in known),
+        (*_notes(first, second, made), *notes),
+    )
+
+
+def unlike(first: Run, second: Run) -> Iterator[str]:
+    """What makes the scores of two runs hard to compare: other truths, or another evaluator."""
+    for what, of in (("truths", "truths_digest"), ("evaluator images", "evaluator_image")):
+        if getattr(first, of) != getattr(second, of):
+            yield f"The runs were evaluated with different {what}: runner reevaluate makes them comparable."
+
+
+def _check_pair(first: RunView, second: RunView) -> None:
+    if first["run"] == second["run"] and first["attempt"] == second["attempt"]:
+        raise RunnerError("E101", "that is one run, not two", fix="name another one")
+    for key, what in (("task", "tasks"), ("dataset", "datasets")):
+        if first[key] != second[key]:
+            raise RunnerError(
+                "E101",
+                f"the runs are on different {what}",
+                why=f"{first['run']}: {first[key]}; {second['run']}: {second[key]}. They have no topics in common.",
+                fix="name two runs on one dataset, as runner runs lists them",
+            )
+
+
+def _check_scores(view: RunView) -> None:
+    """The scores of a run by topic have to be there, and open to the audience."""
+    if "per-topic scores" in view["hidden"]:
+        raise not_for(view.audience, "scores by topic of a run on a blinded dataset")
+    if not view["scores"]:
+        outcome = view["outcome"]
+        waits = "; ".join(dict.fromkeys(view["pending"].values()))
+        raise RunnerError(
+            "E102",
+            f"{view['run']} has no scores",
+            why=f"No value yet: {waits}." if waits else f"It is {outcome['name']}. {outcome['says']}".strip(),
+            fix="name a run that is scored, as runner runs lists them",
+        )
+
+
+def _why_not(first: RunView, second: RunView, name: str) -> str:
+    """Why a measure is left out; empty where it is not."""
+    for view in (first, second):
+        if name in view["pending"]:
+            return f"no value of {view['run']} yet ({view['pending'][name]})"
+        if name not in view["scores"]:
+            return f"{view['run']} was evaluated without it"
+    computed = [view["scores"][name]["measure"] for view in (first, second)]
+    if None not in computed and computed[0] != computed[1]:
+        return f"computed as {escape(computed[0], 80)} and as {escape(computed[1], 80)}"
+    return ""
+
+
+def _compared(first: RunView, second: RunView, task: Task, name: str) -> Compared:
+    defined = task.measures.get(name)
+    measure, direction = (defined.measure, defined.direction) if defined else (name, "higher")
+    ours, theirs = (view["topic_scores"].get(name, {}) for view in (first, second))
+    pairs = [TopicPair(topic, ours[topic], theirs[topic]) for topic in ours if topic in theirs]
+    if not pairs:
+        values = (view["scores"][name]["value"] for view in (first, second))
+        return Compared(name, measure, direction, *values)
+    pairs.sort(key=lambda pair: (-abs(pair.difference), pair.topic))
+    better = [pair.difference if direction == "higher" else -pair.difference for pair in pairs]
+    wins, losses = sum(d > TIE for d in better), sum(d < -TIE for d in better)
+    return Compared(
+        name,
+        measure,
+        direction,
+        math.fsum(pair.first for pair in pairs) / len(pairs),
+        math.fsum(pair.second for pair in pairs) / len(pairs),
+        tuple(pairs),
+        wins,
+        losses,
+        len(pairs) - wins - losses,
+        only_first=tuple(sorted(set(ours) - set(theirs))),
+        only_second=tuple(sorted(set(theirs) - set(ours))),
+    )
+
+
+def _tested(made: Sequence[Compared]) -> Iterator[Compared]:
+    """The same with p-values and effects, where there are topics."""
+    differences = [[pair.difference for pair in one.pairs] for one in made]
+    for one, row, p in zip(made, differences, significance.randomisation(differences), strict=True):
+        yield replace(one, p=p, effect=effect(row)) if row else one
+
+
+def effect(differences: Sequence[float]) -> float | None:
+    """The mean of paired differences as a multiple of their standard deviation (n - 1); None where that is 0."""
+    count = len(differences)
+    if count < 2:
+        return None
+    mean = math.fsum(differences) / count
+    deviation = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (count - 1))
+    return mean / deviation if deviation > TIE else None
+
+
+def _notes(first: RunView, second: RunView, made: Sequence[Compared]) -> Iterator[str]:
+    if first["scenario"] != second["scenario"]:
+        yield f"The runs are in different scenarios: {first['scenario']} and {second['scenario']}."
+    for view in (first, second):
+        yield from (f"{view['run']} is stale. {line}" for line in view["stale"])
+    for whose, of in (("first", "only_first"), ("second", "only_second")):
+        missing = list(dict.fromkeys(topic for one in made for topic in getattr(one, of)))
+        if missing:
+            yield f"{plural(len(missing), 'topic')} of the {whose} run only, left out: {listed(missing, _MOST_NAMES)}."
+    most = max(len(one.pairs) for one in made)
+    if most < FEW_TOPICS:
+        yield f"Only {plural(most, 'topic')}: differences this few topics can show are large ones."

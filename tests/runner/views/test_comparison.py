@@ -1,0 +1,208 @@
+"""Two runs topic by topic: figures checked by hand and by scipy, errors that say what to name, and who may compare what."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scipy.stats import permutation_test
+from typer.testing import CliRunner, Result
+
+from runner.cli.app import app
+from runner.cli.main import load_commands
+from runner.model.errors import RunnerError
+from runner.model.task import Task
+from runner.records.store import run_detail
+from runner.views.audience import ORGANISER, Audience
+from runner.views.comparison import Comparison, compare, effect, unlike
+from runner.views.redact import redact_run
+from tests.worlds import records
+from tests.worlds.records import World
+
+FIRST = {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1, "only": 1.0}
+SECOND = {"a": 0.1, "b": 0.4, "c": 0.5, "d": 0.3, "x": 0.0, "y": 0.0}
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    records.write_project(tmp_path)
+    load_commands()
+    return World.make(tmp_path)
+
+
+@pytest.fixture
+def cli(world: World) -> Run:
+    where = {"RUNNER_ROOT": str(world.config.root), "RUNNER_HOME": str(world.config.home), "COLUMNS": "80"}
+    return lambda *rest: CliRunner().invoke(app, ["compare", *rest], env=where)
+
+
+def made(world: World, first: str, second: str, task: Task | None = None, **more: object) -> Comparison:
+    task = task or records.task()
+    views = [
+        redact_run(found, ORGANISER, task.datasets[found.run.dataset])
+        for found in (run_detail.detail(world.store, run, [task]) for run in (first, second))
+    ]
+    return compare(views[0], views[1], task, **more)  # type: ignore[arg-type]
+
+
+def refused(result: Result, code: str, *words: str) -> None:
+    error = result.exception
+    assert isinstance(error, RunnerError) and error.code == code, result.output
+    told = f"{error.what} {error.why} {error.fix}"
+    assert all(word in told for word in words), told
+
+
+def test_figures(world: World) -> None:
+    first, second = world.scored("alpha", "x", scores=FIRST), world.scored("beta", "y", scores=SECOND)
+    found = made(world, f"{first}.test", f"{second}.test")
+    one = found.measures[0]
+    assert (one.id, one.wins, one.losses, one.ties) == ("ndcg", 2, 1, 1)
+    assert [pair.topic for pair in one.pairs] == ["a", "d", "b", "c"]  # the largest differences first
+    assert (one.only_first, one.only_second) == (("only",), ("x", "y"))
+    differences = [0.8, 0.1, 0.0, -0.2]
+    assert one.difference == pytest.approx(0.7 / 4) and one.first == pytest.approx(0.5)
+    exact = permutation_test(
+        (differences,), lambda d, axis: d.mean(axis), permutation_type="samples", vectorized=True
+    )
+    assert one.p == pytest.approx(exact.pvalue)
+    deviation = math.sqrt(sum((d - 0.175) ** 2 for d in differences) / 3)
+    assert one.effect == pytest.approx(0.175 / deviation)
+    assert "1 topic of the first run only, left out: only." in found.notes
+    assert "2 topics of the second run only, left out: x, y." in found.notes
+    assert "Only 4 topics: differences this few topics can show are large ones." in found.notes
+    back = made(world, f"{second}.test", f"{first}.test").measures[0]
+    assert (back.wins, back.losses, back.p) == (1, 2, one.p) and back.difference == pytest.approx(-0.175)
+
+
+def test_lower_is_better(world: World) -> None:
+    first, second = world.scored("alpha", "x", scores=FIRST), world.scored("beta", "y", scores=SECOND)
+    one = made(world, f"{first}.test", f"{second}.test", records.task(direction="lower")).measures[0]
+    assert (one.wins, one.losses, one.ties) == (1, 2, 1) and one.difference == pytest.approx(0.175)
+
+
+def test_an_effect_is_not_divided_by_nothing() -> None:
+    assert effect([]) is None and effect([0.3]) is None and effect([0.1, 0.1, 0.1]) is None
+    assert effect([1.0, -1.0]) == 0 and effect([0.0, 1.0]) == pytest.approx(0.5 / math.sqrt(0.5))
+
+
+def test_on_the_terminal(world: World, cli: Run) -> None:
+    world.scored("alpha", "x", scores=FIRST)
+    world.scored("beta", "y", scores={**SECOND, **{f"t{n}": n / 40 for n in range(20)}})
+    world.scored("gamma", "z", scores={**FIRST, **{f"t{n}": (n + n % 3) / 40 for n in range(20)}})
+    lines = cli("gamma", "beta").stdout.split("\n")
+    assert lines[0].startswith("first:  gamma.z.") and lines[1].startswith("second: beta.y.")
+    assert lines[3:6] == [
+        "measure   first  second  difference   w/l/t      p  effect",
+        "nDCG@10  0.3010  0.2521     +0.0490  15/1/8  0.101   +0.29",
+        "RR       0.3010  0.2521     +0.0490  15/1/8  0.101   +0.29",
+    ]
+    assert lines[7] == "24 topics by nDCG@10, the largest differences; --all shows all:"
+    assert (
+        lines[9] == "a      0.9000  0.1000     +0.8000" and len([x for x in lines if x.startswith("t")]) == 8
+    )
+    assert max(map(len, lines)) <= 80 and "Fisher's randomisation test" in " ".join(" ".join(lines).split())
+    every = cli("gamma", "beta", "--all").stdout
+    assert "24 topics by nDCG@10:" in every and "\nt19 " in every
+    alone = cli("gamma", "beta", "--measure", "rr").stdout
+    assert "nDCG" not in alone and "24 topics by RR" in alone
+
+
+def test_data(world: World, cli: Run) -> None:
+    world.scored("alpha", "x", scores={"=1+1": 0.5, "b": 0.25})
+    world.scored("beta", "y", scores={"=1+1": 0.25, "b": 0.75})
+    data = json.loads(cli("alpha", "beta", "--json").stdout)
+    assert [one["id"] for one in data["measures"]] == ["ndcg", "rr"] and data["left_out"] == {}
+    assert data["measures"][0]["topics"][0] == {
+        "topic": "b",
+        "first": 0.25,
+        "second": 0.75,
+        "difference": -0.5,
+    }
+    assert data == json.loads(cli("alpha", "beta", "--format", "json").stdout)
+    rows = list(csv.DictReader(io.StringIO(cli("alpha", "beta", "--format", "csv").stdout)))
+    assert rows[1] == {
+        "measure": "ndcg",
+        "topic": "'=1+1",
+        "first": "0.5",
+        "second": "0.25",
+        "difference": "0.25",
+    }
+    assert len(rows) == 4
+    refused(cli("alpha", "beta", "--format", "xml"), "E101", "table, json, csv")
+
+
+def test_what_cannot_be_compared(world: World, cli: Run) -> None:
+    both = world.scored("alpha", "x", scores=FIRST, datasets=("dev", "test"))
+    world.scored("beta", "y", scores={"else": 0.5})
+    failed = world.register("gamma", "z")
+    world.attempt(failed, verdict="run-error", dataset="dev")
+    refused(cli("nobody", "beta"), "E102", "nobody")
+    refused(cli("alpha", "beta"), "E102", "beginning of 2 runs", f"{both}.test")
+    refused(cli(f"{both}.test", f"{both}.test"), "E101", "one run")
+    refused(cli(f"{both}.test", f"{both}.dev"), "E101", "different datasets", "test", "dev")
+    refused(cli(f"{both}.dev", f"{failed}.dev"), "E102", "has no scores", "failed")
+    refused(cli(f"{both}.test", f"{failed}.test"), "E102", "has no scores", "pending")
+    refused(cli(f"{both}.test", "beta.y"), "E101", "no topic in common")
+    refused(cli(f"{both}.test", "beta.y", "--measure", "ndgc"), "E102", "ndgc", "ndcg")
+
+
+def test_measures_without_a_value_or_without_topics(world: World) -> None:
+    first = world.scored("alpha", "x", scores=FIRST)
+    attempt = world.attempt(world.register("beta", "y"))
+    world.evaluation(attempt, {"ndcg": SECOND}, more={"pending": {"rr": "nobody has judged it"}})
+    found = made(world, f"{first}.test", attempt.run_id)
+    assert [one.id for one in found.measures] == ["ndcg"]
+    assert found.left_out == {"rr": f"no value of {attempt.run_id} yet (nobody has judged it)"}
+    other = world.attempt(world.register("gamma", "z"))
+    world.evaluation(other, {"ndcg": SECOND})
+    found = made(world, f"{first}.test", other.run_id)
+    assert found.left_out == {"rr": f"{other.run_id} was evaluated without it"}
+    totals = world.attempt(world.register("delta", "z"))
+    figures = {name: {"value": 0.25, "topics": 6, "covered": 6} for name in ("ndcg", "rr")}
+    world.evaluation(totals, {"ndcg": SECOND}, more={"measures": figures})
+    rr = made(world, f"{first}.test", totals.run_id).measures[1]
+    assert (rr.first, rr.second, rr.pairs, rr.p, rr.effect) == (0.6, 0.25, (), None, None)
+
+
+def test_another_definition_is_another_measure(world: World) -> None:
+    first = world.scored("alpha", "x", scores=FIRST)
+    task = records.task()
+    rr = replace(task.measures["rr"], measure="RR@10")
+    changed = replace(task, measures={**task.measures, "rr": rr})
+    world.by = changed
+    second = world.scored("beta", "y", scores=SECOND)
+    found = made(world, f"{first}.test", f"{second}.test", changed)
+    assert found.left_out == {"rr": "computed as RR and as RR@10"}
+    assert any(note.startswith(f"{first}.test is stale.") for note in found.notes)
+
+
+def test_other_truths_are_said(world: World, cli: Run) -> None:
+    first = world.scored("alpha", "x", scores=FIRST)
+    attempt = world.attempt(world.register("beta", "y"))
+    world.evaluation(attempt, {"ndcg": SECOND, "rr": SECOND}, truths="u" * 64)
+    runs = [run_detail.detail(world.store, run).run for run in (f"{first}.test", attempt.run_id)]
+    assert list(unlike(*runs)) == [
+        "The runs were evaluated with different truths: runner reevaluate makes them comparable."
+    ]
+    assert list(unlike(runs[0], runs[0])) == []
+    assert "different truths" in " ".join(cli("alpha.x", "beta").stdout.split())
+
+
+def test_who_may_compare(world: World, cli: Run) -> None:
+    one = world.scored("alpha", "x", scores=FIRST, datasets=("dev", "test"))
+    two = world.scored("alpha", "y", scores=SECOND, datasets=("dev", "test"))
+    other = world.scored("beta", "z", scores=SECOND, datasets=("dev", "test"))
+    team = ("--as", "team:alpha")
+    assert "nDCG@10" in cli(f"{one}.dev", f"{two}.dev", *team).stdout
+    refused(cli(f"{one}.test", f"{two}.test", *team), "E103", "scores by topic", "blinded")
+    for dataset in ("dev", "test"):  # that another team's run is there is not said
+        refused(cli(f"{one}.{dataset}", f"{other}.{dataset}", *team), "E102", other)
+        refused(cli(f"{one}.{dataset}", f"{two}.{dataset}", "--as", "public"), "E102", one)
+    assert Audience.parse("team:alpha").team == "alpha"

@@ -29,6 +29,7 @@ KINDS: Mapping[str, str] = {
     "reachable-ended": "the {part:text} ended while the run went on ({how:end}{said:more})",
     "reachable-silent": "the {part:text} stopped answering: {how:end}{said:more}",
     "wall-clock": "killed after {limit:seconds} s",
+    "processor-time": "it used {used:tenths} s of processor time; limit {limit:seconds} s",
     "not-started": "could not be started: {error:text}",
     "memory": "exit code {code:int}; limit {limit:mebibytes}",
     "output-full": "exit code {code:int}; the output directory was full",
@@ -46,6 +47,7 @@ KINDS: Mapping[str, str] = {
     "server-ended-memory": "the server ended by itself during the run, with exit code {code:int} (memory)",
     "child-memory": "a child process was killed for memory while the main process went on",
     "full-at-end": "the output directory was full at the end: the run file may be cut off",
+    "processor-unmeasured": "its processor time could not be measured, so the limit of {limit:seconds} s did not apply",
     "log-cut": "the log was longer than its limit and was cut",
     "refused-file": "not taken from the output directory: {file:text} ({why:text})",
     # Of a gateway that refused questions for a reason of the organiser's.
@@ -60,6 +62,7 @@ KINDS: Mapping[str, str] = {
     "evaluator-said": "{message:text}",
     "evaluator-outside": "the evaluator was ended from outside: {how:text}",
     "evaluator-time": "the evaluator was killed at its limit of {limit:seconds} s",
+    "evaluator-processor": "the evaluator was killed at its limit of {limit:seconds} s of processor time",
     "evaluator-memory": "the evaluator was killed because it used more memory than its limit",
     "evaluator-not-started": "the evaluator ended with {error:text}",
     "evaluator-exit": "the evaluator ended with exit code {code:int}",
@@ -151,6 +154,7 @@ TYPES: Mapping[str, tuple[Callable[[object], bool], Callable[[Any], str]]] = {
     "int": (_is_int, str),
     "count": (_is_int, "{:,}".format),
     "seconds": (_is_number, "{:g}".format),
+    "tenths": (_is_number, "{:.1f}".format),  # of seconds that were measured
     "mebibytes": (_is_int, lambda value: f"{value / 2**20:.0f} MiB"),  # of bytes
     "end": (
         _is_end,

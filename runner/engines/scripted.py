@@ -110,7 +110,9 @@ class FakeHandle:
             ended = replace(ended, killed="stop")
         elif killed is not None:
             ended = Exit(code=137, killed=killed)
-        used = ended.resources
+        used, limit = ended.resources, self._mounts.spec.limits.cpu_time
+        if killed is None and limit is not None and (used.cpu_seconds or 0.0) >= limit:
+            ended = Exit(code=137, killed="processor")
         if used == Resources():
             used = Resources(time.monotonic() - self._clock, 0.0, 0, "none")
         cap = self._mounts.spec.limits.log

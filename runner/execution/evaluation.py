@@ -214,6 +214,8 @@ def _broken(exit_: Exit, task: Task) -> Detail | None:
         return Detail("evaluator-outside", how=exit_.outside)
     if exit_.killed == "time":
         return Detail("evaluator-time", limit=task.evaluator_limits.wall_clock)
+    if exit_.killed == "processor":
+        return Detail("evaluator-processor", limit=task.evaluator_limits.cpu_time)
     if exit_.oom_killed:
         return Detail("evaluator-memory")
     if exit_.start_error:

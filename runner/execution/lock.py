@@ -12,7 +12,7 @@ import schemas
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.job import InputRun, Job, WorkflowName
 from runner.model.errors import RunnerError, no_such
-from runner.model.limits import Exceptions
+from runner.model.limits import Exceptions, as_record
 from runner.model.run import run_id
 from runner.model.service import Service
 from runner.model.task import Dataset, Task
@@ -121,7 +121,7 @@ def _lock(job: Job, image: Mapping[str, Any] | None, own_profile: bool, view: st
         "image": {key: image[key] for key in shown if key in image} if image else None,
         "command": list(job.command) if job.command else None,
         "env": dict(job.env),
-        "limits": asdict(job.limits),
+        "limits": as_record(job.limits),
         "exceptions": {key: list(value) if isinstance(value, tuple) else value for key, value in exceptions},
         "seed": int(hashlib.sha256(job.run_id.encode()).hexdigest()[:8], 16),  # one for all attempts
         "digests": digests,
@@ -131,7 +131,7 @@ def _lock(job: Job, image: Mapping[str, Any] | None, own_profile: bool, view: st
         lock["sidecars"] = job.sidecars
         lock["interaction"] = asdict(job.task.interaction)
         digests["services"] = {name: service_digest(service) for name, service in job.services.items()}
-        lock["limits_beside"] = {name: asdict(service.limits) for name, service in job.services.items()}
+        lock["limits_beside"] = {name: as_record(service.limits) for name, service in job.services.items()}
     return lock
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Killed = Literal["time", "cancel", "stop"]
+Killed = Literal["time", "processor", "cancel", "stop"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Exit:
 
     ``code`` is the exit code (128+n when killed by signal n), None when it could not be started for a
     reason in the software (``start_error`` says which, for example an unknown command). ``killed`` is who
-    ended it: ``time`` (wall clock), ``cancel`` (a person), ``stop`` (it was not needed any more), or None.
+    ended it: ``time`` (wall clock), ``processor`` (its limit of processor time), ``cancel`` (a person), ``stop`` (it was not needed any more), or None.
     ``outside`` says how somebody or something else on the machine ended it, where that is certain: neither we, nor
     its own limits, nor a process inside.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 _SIZES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
@@ -40,7 +40,7 @@ def parse_duration(value: float | str) -> float:
 
 LIMIT_PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "memory": parse_size, "output": parse_size, "tmp": parse_size, "shm": parse_size, "log": parse_size,
-    "wall_clock": parse_duration, "cpus": float,
+    "wall_clock": parse_duration, "cpu_time": parse_duration, "cpus": float,
 }  # fmt: skip
 
 
@@ -60,12 +60,16 @@ GIB = 1024 * MIB
 
 @dataclass(frozen=True)
 class Limits:
-    """What one container may use. Bytes and seconds; the defaults are the strict ones of ``task.yaml``."""
+    """What one container may use. Bytes and seconds; the defaults are the strict ones of ``task.yaml``.
+
+    ``cpu_time`` bounds what all its processes use of processors together; None: the wall clock alone bounds it.
+    """
 
     memory: int = 2 * GIB
     cpus: float = 1.0
     pids: int = 256
     wall_clock: float = 600.0
+    cpu_time: float | None = None
     output: int = 64 * MIB
     output_files: int = 64
     tmp: int = 128 * MIB
@@ -84,6 +88,7 @@ _SENSIBLE: Mapping[str, tuple[float, float]] = {
     "cpus": (0.01, 1024),
     "pids": (2, 1_000_000),
     "wall_clock": (1, 60 * 86400),
+    "cpu_time": (1, 1024 * 60 * 86400),
     "output": (1024, 16 * 1024 * GIB),
     "tmp": (1024, 1024 * GIB),
     "shm": (1024, 1024 * GIB),
@@ -96,18 +101,28 @@ def absurd(limits: Limits) -> list[tuple[str, str, str]]:
     found = []
     for key, (least, most) in _SENSIBLE.items():
         value = getattr(limits, key)
+        if value is None:
+            continue
         if value < least:
             found.append(
                 (key, f"with a limit of {value:g} no software can work", f"write at least {least:g}")
             )
         elif value > most:
             found.append((key, f"{value:g} is no limit", f"write at most {most:g}"))
+    if limits.cpu_time is not None and limits.cpu_time > (most := limits.wall_clock * limits.cpus):
+        what = f"with {limits.cpus:g} processors nobody uses more than {most:g} s in wall_clock, so it limits nothing"
+        found.append(("cpu_time", what, "give more wall_clock, or less cpu_time"))
     for key in ("output", "tmp", "shm"):
         value = getattr(limits, key)
         if limits.memory < value <= _SENSIBLE[key][1]:
             what = f"{value:,} bytes count as memory, of which there are {limits.memory:,}"
             found.append((key, what, "give more memory, or less of this"))
     return found
+
+
+def as_record(limits: Limits) -> dict[str, Any]:
+    """Limits as files keep them: without a limit that is not set, so that what was written before there was one stays valid."""
+    return {key: value for key, value in asdict(limits).items() if value is not None}
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,11 @@ TABLE: dict[str, VerdictKind] = {
         "The software was still running at the wall-clock limit and was killed.",
         "Make it faster, or ask the organiser for a longer limit.",
     ),
+    "cpu-limit": VerdictKind(
+        "participant",
+        "The software used more processor time than the limit.",
+        "Make it do less; how busy the machine was does not count.",
+    ),
     "memory-limit": VerdictKind(
         "participant",
         "The software was killed because it used more memory than the limit.",
@@ -152,7 +157,7 @@ def decide(facts: Facts, limits: Limits, expected: str) -> Verdict:
     if facts.platform is not None or facts.exit is None:
         return Verdict("platform-error", facts.platform or Detail("never-ran"))
     name, detail = _decided(facts, facts.exit, limits, expected)
-    return Verdict(name, detail, tuple(_warnings(facts, facts.exit)))
+    return Verdict(name, detail, tuple(_warnings(facts, facts.exit, limits)))
 
 
 def _decided(facts: Facts, exit_: Exit, limits: Limits, expected: str) -> tuple[str, Detail | None]:
@@ -165,6 +170,8 @@ def _decided(facts: Facts, exit_: Exit, limits: Limits, expected: str) -> tuple[
         return "disputed", facts.disputed
     if exit_.killed == "time":
         return "time-limit", Detail("wall-clock", limit=limits.wall_clock)
+    if over := _over(exit_, limits):
+        return "cpu-limit", over
     if exit_.start_error is not None:
         return "run-error", Detail("not-started", error=exit_.start_error)
     if not (facts.ready or exit_.killed == "stop") and code != 0:
@@ -172,6 +179,14 @@ def _decided(facts: Facts, exit_: Exit, limits: Limits, expected: str) -> tuple[
     if facts.unhealthy is not None:
         return "unhealthy", facts.unhealthy
     return ("ok", None) if facts.output_present else ("no-output", _absent(facts, expected))
+
+
+def _over(exit_: Exit, limits: Limits) -> Detail | None:
+    """That it used more processor time than it may, also where it ended before anybody looked; None where it did not."""
+    limit, used = limits.cpu_time, exit_.resources.cpu_seconds
+    if limit is None or not (exit_.killed == "processor" or (used is not None and used > limit)):
+        return None
+    return Detail("processor-time", used=limit if used is None else used, limit=limit)
 
 
 def _failed(code: int, oom_killed: bool, output_full: bool, limits: Limits) -> tuple[str, Detail]:
@@ -185,7 +200,7 @@ def _failed(code: int, oom_killed: bool, output_full: bool, limits: Limits) -> t
     return "run-error", Detail("exit-code", code=code)
 
 
-def _warnings(facts: Facts, exit_: Exit) -> Iterator[Detail]:
+def _warnings(facts: Facts, exit_: Exit, limits: Limits) -> Iterator[Detail]:
     yield from facts.notes
     if facts.ready and exit_.killed is None:
         kind = "server-ended-memory" if exit_.oom_killed else "server-ended"
@@ -196,6 +211,9 @@ def _warnings(facts: Facts, exit_: Exit) -> Iterator[Detail]:
         yield Detail("full-at-end")
     if exit_.log_truncated:
         yield Detail("log-cut")
+    most = exit_.resources.wall_seconds * limits.cpus  # nobody can have used more
+    if limits.cpu_time is not None and exit_.resources.cpu_seconds is None and most > limits.cpu_time:
+        yield Detail("processor-unmeasured", limit=limits.cpu_time)
     for name, why in facts.refused:
         yield Detail("refused-file", file=name, why=why)
 

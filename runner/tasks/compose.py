@@ -33,7 +33,7 @@ EVALUATOR_USER = 20001
 _HEAD = """\
 # Generated from task.yaml by "python -m runner.tasks.compose"; do not edit.
 # The limits of this task in the words of Compose, used by ../../docker-compose.yml.
-# Compose does not enforce the wall clock ({wall:g} s) or the size of the output ({output} bytes): "runner try" does.
+# Compose does not enforce the wall clock ({wall:g} s){processor} or the size of the output ({output} bytes): "runner try" does.
 """
 
 
@@ -80,7 +80,9 @@ def render(task: Task) -> str:
     if "interactive" in task.workflows and "batch" not in task.workflows:
         batch = dict.fromkeys(batch, compose_services.UNUSED)
     services = batch | (room or dict.fromkeys(compose_services.NAMES, compose_services.UNUSED))
-    head = _HEAD.format(wall=task.limits.wall_clock, output=task.limits.output)
+    limits = task.limits
+    processor = f", the processor time ({limits.cpu_time:g} s)" if limits.cpu_time else ""
+    head = _HEAD.format(wall=limits.wall_clock, processor=processor, output=limits.output)
     scenario = shown_scenario(task)
     if "interactive" in task.workflows:
         head += _NO_ROOM if room is None else _ROOM

@@ -11,7 +11,7 @@ import pytest
 
 from runner.engines.base import ContainerSpec, Engine, Mount
 from runner.engines.fake import FakeEngine, Mounts, Script
-from runner.model.container import Exit, ImageRef
+from runner.model.container import Exit, ImageRef, Resources
 from runner.model.limits import MIB, Limits
 
 LIMITS = Limits(
@@ -76,6 +76,7 @@ PROGRAMS: dict[str, tuple[str, Script | Exit]] = {
         _copy,
     ),
     "fail": ("import sys; sys.exit(3)", Exit(code=3)),
+    "work": ("while True: pass", Exit(code=0, resources=Resources(2.0, 2.0, MIB, "exact"))),
     "sleep": ("import time; open('/out/begun','w'); time.sleep(20)", _sleep),
     "odd": (
         "import os; os.chdir('/out'); os.symlink('/etc/passwd','run.txt'); os.mkdir('folder');"

@@ -474,6 +474,24 @@ def test_the_wall_clock_ends_everything(run: Callable[..., Result]) -> None:
     assert result.stdout.startswith(b"begun")
 
 
+def test_processor_time_is_that_of_all_processes_together(run: Callable[..., Result]) -> None:
+    """A storm of short children, none of which lives long; nothing outlives the limit, and nobody else is said to have ended it."""
+    result = run(
+        "import os, time\n"
+        "print('begun', flush=True)\n"
+        "while True:\n"
+        "    if os.fork() == 0:\n"
+        "        end = time.process_time() + 0.02\n"
+        "        while time.process_time() < end: pass\n"
+        "        os._exit(0)\n"
+        "    os.wait()\n",
+        limits=replace(LIMITS, cpu_time=1.0, wall_clock=120),
+    )
+    assert (result.exit.killed, result.exit.code, result.exit.outside) == ("processor", 137, None)
+    assert result.exit.resources.cpu_seconds is not None and 1.0 <= result.exit.resources.cpu_seconds < 5
+    assert result.stdout.startswith(b"begun")
+
+
 def test_a_flood_of_logs(run: Callable[..., Result]) -> None:
     result = run(
         "import sys; sys.stderr.write('early\\n'); [print('x' * 999) for _ in range(8000)]; print('late')"
@@ -644,3 +662,17 @@ def test_sampled_usage_without_control_groups(
     assert usage.memory_source == "sampled" and not got.full
     assert usage.memory_peak is not None and 64 * MIB < usage.memory_peak < LIMITS.memory
     assert usage.cpu_seconds
+
+
+def test_processor_time_without_control_groups(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str
+) -> None:
+    """As on a remote engine: what the engine says once a second counts."""
+    far = DockerEngine(engine.clients.host, local=False, engine_for="both-without-eviction")
+    limits = replace(LIMITS, cpu_time=1.0)
+    with far.session(attempt) as session:
+        spec = ContainerSpec("software", scratch_image, ("python3", "-c", "while True: pass"), limits)
+        ended = session.start(spec).wait(120)
+    far.close()
+    assert (ended.killed, ended.code, ended.outside) == ("processor", 137, None)
+    assert ended.resources.cpu_seconds is not None and ended.resources.cpu_seconds >= 1.0

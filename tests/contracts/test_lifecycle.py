@@ -79,6 +79,19 @@ def test_an_exit_code_is_no_exception(world: Any, attempt: str) -> None:
         assert handle.wait(30) is handle.wait(1)
 
 
+def test_the_processor_time(world: Any, attempt: str) -> None:
+    """Who works ends at the limit, however long that takes; who waits does not."""
+    limits = replace(world.spec("work").limits, cpu_time=0.7)
+    with world.engine.session(attempt) as session:
+        out = session.output_volume("output", bytes=MIB, inodes=8)
+        ended = session.start(world.spec("work", limits=limits)).wait(120)
+        waiting = world.spec("sleep", Mount(out, "/out", read_only=False), limits=limits)
+        waited = session.start(waiting).wait(3)
+    assert (ended.killed, ended.code) == ("processor", 137)
+    assert ended.resources.cpu_seconds is not None and ended.resources.cpu_seconds >= 0.7
+    assert (waited.killed, waited.code) == ("time", 137)
+
+
 def test_the_wall_clock(world: Any, attempt: str) -> None:
     with world.engine.session(attempt) as session:
         out = session.output_volume("output", bytes=MIB, inodes=8)

@@ -61,6 +61,7 @@ class DockerHandle:
         self._logs: _Logs | None = None
         self._stopping = False
         self._paused = False  # by somebody else, at the wall clock
+        self._spent = False  # killed at its limit of processor time
         self._lock = threading.Lock()
 
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
@@ -75,6 +76,7 @@ class DockerHandle:
         if self._exit is not None or self.start_error is not None:
             return True
         self._poll()
+        self._bound_processor_time()
         return not self.alive()
 
     def stop(self, grace: float = 2.0) -> Exit:
@@ -94,7 +96,8 @@ class DockerHandle:
                 if self.start_error is not None:
                     self._exit = Exit(code=None, start_error=self.start_error)
                 else:
-                    self._exit = self._read_exit(killed or ("stop" if self._stopping else None))
+                    spent: Killed | None = "processor" if self._spent else None
+                    self._exit = self._read_exit(spent or killed or ("stop" if self._stopping else None))
 
     def logs(self, stream: Literal["stdout", "stderr"], cap: int) -> bytes:
         """The last ``cap`` bytes of one stream (of what the engine kept)."""
@@ -122,6 +125,7 @@ class DockerHandle:
                 self._paused = bool(self._state().get("Paused"))
                 return "time" if self._kill() else None
             try:
+                self._bound_processor_time()
                 if self._ended(min(POLL, left)):
                     if away_since is not None:
                         raise PlatformError(
@@ -142,6 +146,12 @@ class DockerHandle:
         self.meter.poll()
         if self.witness is not None:
             self.witness.poll()
+
+    def _bound_processor_time(self) -> None:
+        """Kill it when all its processes together have used the processor time that it has."""
+        limit = self._spec.limits.cpu_time
+        if limit is not None and not self._spent and (self.meter.processor_time() or 0.0) >= limit:
+            self._spent = self._kill()
 
     def _ended(self, seconds: float) -> bool:
         """Wait at most ``seconds`` for the end."""
@@ -216,7 +226,7 @@ class DockerHandle:
         self, killed: Killed | None, code: int, oom: bool, memory: int | None, times: tuple[str, str]
     ) -> str | None:
         """How something else than us, its limits and its own processes ended it; None where that is not certain."""
-        if killed in ("cancel", "stop"):
+        if killed in ("cancel", "stop", "processor"):
             return None
         recorded = None
         with (

@@ -42,6 +42,10 @@ class Meter:
     def poll(self) -> None:
         """Called a few times a second while the container runs."""
 
+    def processor_time(self) -> float | None:
+        """Seconds of processor time used until the last look; None where that is not known (yet)."""
+        return None
+
     def finish(self) -> Usage:
         """The container has ended: what it used."""
         return None, None, "none"
@@ -114,6 +118,10 @@ class GroupMeter(Meter):
         if memory is not None:
             self._last = (memory, cpu)
 
+    def processor_time(self) -> float | None:
+        """As of the last poll."""
+        return self._last[1]
+
     def finish(self) -> Usage:
         """What the group used, exactly; the last sample where the group is gone already."""
         memory, cpu = self._read()
@@ -173,6 +181,10 @@ class StatsMeter(Meter):
                     self._cpu = (stats["cpu_stats"]["cpu_usage"]["total_usage"] or 0) / 1e9
                 if self._stop.is_set():
                     return
+
+    def processor_time(self) -> float | None:
+        """As of the last sample."""
+        return self._cpu
 
     def finish(self) -> Usage:
         """The highest samples so far."""

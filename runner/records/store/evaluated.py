@@ -124,7 +124,9 @@ def _cannot_help(exit_: Any) -> bool:
     the contract), or the run drove it to its limits."""
     if not isinstance(exit_, dict):
         return False
-    return bool(exit_.get("code") == 0 or exit_.get("oom_killed") or exit_.get("killed") == "time")
+    return bool(
+        exit_.get("code") == 0 or exit_.get("oom_killed") or exit_.get("killed") in ("time", "processor")
+    )
 
 
 def _measure_row(name: str, m: dict[str, Any]) -> dict[str, Any]:

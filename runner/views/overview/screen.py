@@ -118,6 +118,7 @@ def _limits(task: Task) -> str:
     limits = task.limits
     parts = [
         duration(limits.wall_clock),
+        *([f"{duration(limits.cpu_time)} of processor time"] if limits.cpu_time else []),
         f"{size(limits.memory)} of memory",
         plural_of(limits.cpus, "processor"),
         *([plural_of(limits.gpus, "GPU")] if limits.gpus else []),

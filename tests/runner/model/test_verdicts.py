@@ -1,0 +1,64 @@
+"""Limits of processor time in verdicts: what decides, what is said, and what files keep."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+
+from runner.model.container import Exit, Resources
+from runner.model.limits import Limits, absurd, as_record, parse_limits
+from runner.model.verdict import Facts, Verdict, decide
+
+LIMITS = Limits(cpu_time=10.0, wall_clock=60.0)
+
+
+def verdict(used: float | None, limits: Limits = LIMITS, wall: float = 20.0, **end: object) -> Verdict:
+    exit_ = Exit(**{"code": 0, "resources": Resources(wall, used, 1, "exact"), **end})  # type: ignore[arg-type]
+    return decide(Facts(exit=exit_, output_present=True, output_full=False), limits, "run.txt")
+
+
+def test_who_is_killed_at_the_limit_is_told_both_figures() -> None:
+    found = verdict(10.42, code=137, killed="processor")
+    assert (found.name, found.blame) == ("cpu-limit", "participant")
+    assert str(found.detail) == "it used 10.4 s of processor time; limit 10 s"
+    assert found.as_dict()["details"]["reason"] == {"kind": "processor-time", "used": 10.42, "limit": 10.0}
+
+
+def test_who_ends_a_moment_before_it_is_looked_at_is_judged_alike() -> None:
+    assert verdict(10.01).name == "cpu-limit"
+    assert verdict(10.01, code=1).name == verdict(10.01, code=137, oom_killed=True).name == "cpu-limit"
+    assert verdict(10.0).name == verdict(0.1).name == "ok"
+
+
+def test_others_come_first_and_without_a_limit_nothing_changes() -> None:
+    assert verdict(11.0, killed="time").name == "time-limit"
+    assert verdict(11.0, killed="cancel").name == "cancelled"
+    assert verdict(11.0, outside="the machine was out of memory").name == "killed-outside"
+    assert verdict(1e6, Limits()).name == "ok"
+
+
+def test_what_nobody_measured_is_said_where_it_matters() -> None:
+    (warning,) = verdict(None).warnings
+    assert "could not be measured" in str(warning) and verdict(None).name == "ok"
+    assert verdict(None, wall=9.0).warnings == ()  # on one processor nobody can have used more
+    assert verdict(None, Limits()).warnings == ()
+
+
+def test_locks_from_before_there_was_such_a_limit_stay_what_they_were() -> None:
+    assert "cpu_time" not in as_record(Limits()) and as_record(LIMITS)["cpu_time"] == 10.0
+    assert as_record(LIMITS) == asdict(LIMITS)
+    assert parse_limits({"cpu_time": "10min"}).cpu_time == 600.0
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (Limits(cpu_time=0.1), "no software can work"),
+        (Limits(cpu_time=601.0), "limits nothing"),
+        (LIMITS, ""),
+    ],
+)
+def test_limits_that_mean_nothing(limits: Limits, words: str) -> None:
+    found = [what for key, what, _ in absurd(limits) if key == "cpu_time"]
+    assert len(found) == bool(words) and all(words in what for what in found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.cli import context, output
 from runner.model.errors import RunnerError
+from runner.model.names import id_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +77,8 @@ def pack_one(
             if failures is None:
                 render.hint(str(seen.get("hint", "")))
             return None
-    to = target or where.home / "bundles" / f"{submission.team}.{submission.software}"
+    name = f"{id_part(submission.team)}.{id_part(submission.software)}"
+    to = target or where.home / "bundles" / name
     return packing.write(submission, image, to, engine=engine, check=summary, with_archive=target is not None)
 
 
@@ -154,6 +156,8 @@ def receipt_json(receipt: Receipt) -> dict[str, Any]:
     output.say(f"receipt: event {receipt.head.seq}, head {receipt.head.hash}")
     return {
         "submission": receipt.submission,
+        "team": receipt.team,
+        "software": receipt.software,
         "new": receipt.new,
         "image": receipt.image,
         "head": {"event": receipt.head.seq, "hash": receipt.head.hash},

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.model import names
 from runner.model.errors import PlatformError, disk_error
 from runner.model.limits import MIB
 from schemas import jsonl
@@ -32,12 +33,11 @@ NAME = "replies.jsonl"
 MAX_LINE = 4 * MIB
 MAX_BYTES = 512 * MIB  # of one task's file: it is copied into memory of the engine's machine for each gateway
 _KEY = re.compile(r"[0-9a-f]{64}")
-_TASK = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 def replies_of(home: Path, task: str) -> Path:
     """The file of a task's replies; it may not be there yet."""
-    if not _TASK.fullmatch(task):
+    if not names.NAME.fullmatch(task):
         raise ValueError("not the name of a task")
     return home / "replies" / f"{task}.jsonl"
 

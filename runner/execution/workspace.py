@@ -14,6 +14,7 @@ from runner.execution.lock import make_job
 from runner.execution.replies import replies_of
 from runner.model.config import EngineFor
 from runner.model.errors import RunnerError
+from runner.model.names import BASELINES
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Task
 from runner.records.store.connect import Store
@@ -23,7 +24,6 @@ from runner.submissions.bundle import Bundle
 from runner.tasks.data_files import file_digest, files_digest, folder_files
 from runner.tasks.files import inputs_digest, truths_digest
 
-BASELINES = "baselines"
 # What of task.yaml decides how software is run, and on what: the rest may change while runs are executed.
 LOCKED = (
     "workflow",

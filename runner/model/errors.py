@@ -64,7 +64,7 @@ _TEXTS = {
     ),
     "E208": (
         "not a name",
-        "Names of tasks, teams, softwares and datasets are lower-case letters, digits and hyphens, at most 40.",
+        "Names of teams and softwares are letters, digits, _, - and single dots inside, with a letter or digit at both ends; those of tasks and datasets are lower-case letters, digits and hyphens; all have at most 40 characters. Words that the platform uses itself (organiser, public, all …) and names of devices (con, nul …) are no names.",
     ),
     "E209": (
         "the local check failed",
@@ -84,11 +84,15 @@ _TEXTS = {
     ),
     "E213": (
         "the bundle is not that team's",
-        "The bundle says another team than the one that the organiser was given it by, or a name that no team may have.",
+        "The bundle says another team than the one that the organiser was given it by, or it says the organiser's.",
     ),
     "E214": (
         "the table of run files cannot be taken",
         "Lines of the table that was given to runner register --table are wrong, or what they name cannot be registered; every problem is listed with its line, and nothing was registered.",
+    ),
+    "E215": (
+        "the name cannot be told from another one",
+        "Another team, or another software of the team, has a name that differs only in case, in which of . _ - stands, or in letters and digits that look the same (O and 0; l, I and 1).",
     ),
     # E3xx: platform
     "E301": ("no container engine answers", "Nothing answers at the container engine's address."),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runner.model.names import id_part
 from runner.model.outcome import Outcome
 from runner.model.pins import Pins
 from runner.model.task import Cell, Task
@@ -125,6 +126,15 @@ class QuotaUse:
     def left(self) -> int:
         """How many more may be handed in."""
         return max(0, self.limit - self.used - self.open)
+
+
+def submission_id(team: str, software: str, digest: str) -> str:
+    """The id of a submission: the names of team and software as parts of ids, and the beginning of its ``digest``.
+
+    It is fit to name a folder, also where case does not count, and of two submissions in one store only one can have it: names
+    that give the same parts look alike, and such are refused.
+    """
+    return f"{id_part(team)}.{id_part(software)}.{digest[:8]}"
 
 
 def run_id(submission: str, dataset: str, scenario: str = "default") -> str:

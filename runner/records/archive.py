@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.model.errors import PlatformError
+from runner.model.names import NAME
 from runner.records.files import (
     damaged,
     file_sha256,
@@ -31,8 +32,7 @@ from runner.records.staging import Staging, StagingFolders
 from schemas.files import sync_folder
 
 MANIFEST = "manifest.json"
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_RUN = re.compile(r"[a-z0-9][a-z0-9.-]{0,250}")
+_RUN = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
 
 
 Key = tuple[str, str, int, int | None]  # task, run id, attempt, and evaluation of a committed thing
@@ -112,6 +112,13 @@ class Attempt(_Sealed):
     def lock(self, *, check: bool = True) -> dict[str, Any]:
         """``lock.json``, unless ``check`` is False checked against its schema. Raises E307 when it is broken."""
         return read_json(self.path / "lock.json", "lock" if check else None)
+
+    def submission(self) -> str:
+        """The submission that it is an attempt at, as its lock says. Raises E307 when that cannot be read."""
+        found = self.lock(check=False).get("submission_id")
+        if not isinstance(found, str):
+            raise damaged(f"{self.path}/lock.json names no submission")
+        return found
 
     def log(self, stream: str) -> Path:
         """Where the log of ``stdout`` or ``stderr`` is; raw and hostile."""
@@ -295,7 +302,7 @@ class RunArchive:
 
 
 def _check_names(task: str, run_id: str) -> None:
-    if not _NAME.fullmatch(task) or not _RUN.fullmatch(run_id) or ".." in run_id:
+    if not NAME.fullmatch(task) or not _RUN.fullmatch(run_id) or ".." in run_id:
         raise ValueError(f"not a task and run id: {task!r}, {run_id!r}")
 
 

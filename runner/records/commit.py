@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from runner.model.config import Config
 from runner.model.errors import PlatformError
-from runner.records.archive import Attempt, Evaluation
+from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.integrity import uncommitted
 from runner.records.store.connect import Store
 
@@ -30,15 +30,23 @@ def commit_orphans(store: Store) -> int:
     Returns how many attempts and evaluations were taken over. Runs of a submission that the log does not know are left
     alone: no event could name them (the log was cut, which ``runner store verify`` says).
     """
-    from runner.records.store.history import submission_of
     from runner.records.store.queries import submissions
 
     store.archive.sweep()
     known = {entry.id for entry in submissions(store)}
-    found = [s for s in uncommitted(store.archive, store.log) if submission_of(s.run_id) in known]
+    found = [s for s in uncommitted(store.archive, store.log) if _submission(store.archive, s) in known]
     for sealed in found:
         commit(store, sealed)
     return len(found)
+
+
+def _submission(archive: RunArchive, sealed: Attempt | Evaluation) -> str | None:
+    """The submission that something sealed belongs to; None where its lock is damaged, which verify says."""
+    number = sealed.number if isinstance(sealed, Attempt) else sealed.attempt
+    try:
+        return archive.attempt(sealed.task, sealed.run_id, number).submission()
+    except PlatformError:
+        return None
 
 
 @contextmanager

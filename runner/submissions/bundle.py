@@ -19,6 +19,7 @@ import schemas
 from runner.model.clock import SystemClock, stamp
 from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
+from runner.model.run import submission_id
 from runner.records.files import file_sha256
 from runner.submissions.definition import SubmissionFile
 from schemas.files import atomic_folder
@@ -48,7 +49,7 @@ class Bundle:
     @property
     def submission_id(self) -> str:
         """The id under which it is registered: team, software and the beginning of its digest."""
-        return f"{self.data['team']}.{self.data['software']}.{self.digest[:8]}"
+        return submission_id(self.data["team"], self.data["software"], self.digest)
 
 
 def bundle_digest(data: Mapping[str, Any]) -> str:

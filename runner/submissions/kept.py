@@ -123,7 +123,7 @@ def _take_in(config: Config, engine: Engine | None, bundle: Bundle) -> Path:
         if copied.data["image"] is not None:
             assert engine is not None, "an image needs an engine"
             image = _image(config, engine, copied, packed_here(config, bundle.folder))
-            engine.keep(image, kept_as(bundle.data["task"], bundle.submission_id))
+            engine.keep(image, kept_as(bundle.data["task"], bundle.data["team"], bundle.submission_id))
         if target.exists():  # left by a process that was killed before it recorded the registration
             shutil.rmtree(target)
         copied.folder.parent.rename(target)
@@ -145,7 +145,7 @@ def put_back(config: Config, engine: Engine | None, bundle: Bundle) -> bool:
     if registered_then.digest != bundle.digest:
         what = "another bundle was registered under this id"
         raise RunnerError("E205", what, fix="register it under another software's name")
-    kept = kept_as(bundle.data["task"], bundle.submission_id)
+    kept = kept_as(bundle.data["task"], bundle.data["team"], bundle.submission_id)
     if (present := find_image(engine, image["id"])) is not None:
         engine.keep(present, kept)
         return False

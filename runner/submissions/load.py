@@ -12,7 +12,7 @@ import schemas
 from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
 from runner.model.mapping import from_mapping
-from runner.model.names import check_name
+from runner.model.names import check_apart, check_name
 from runner.model.problems import Problems
 from runner.model.task import Task
 from runner.submissions.check import check_fit, check_paths
@@ -154,11 +154,18 @@ def find_submissions(
 
 
 def _with_own_names(found: list[SubmissionFile]) -> tuple[list[SubmissionFile], list[RunnerError]]:
-    """The submissions whose name is their own, and an error for every name that two folders of a team give."""
+    """The submissions whose name is their own, and an error for every name that two folders give, or nearly give."""
     first: dict[tuple[str, str], SubmissionFile] = {}
     errors = []
     for submission in found:
-        other = first.setdefault((submission.team, submission.software), submission)
+        named = submission.team, submission.software
+        try:
+            check_apart("team", named[0], (team for team, _ in first))
+            check_apart("software", named[1], (software for team, software in first if team == named[0]))
+        except RunnerError as error:
+            errors.append(error)
+            continue
+        other = first.setdefault(named, submission)
         if other is not submission:
             what = f"two softwares of {submission.team} are called {submission.software}"
             folders = schemas.show(other.folder.name), schemas.show(submission.folder.name)

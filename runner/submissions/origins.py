@@ -16,27 +16,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import schemas
 from runner.engines.base import Engine
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
+from runner.model.names import BASELINES
 from runner.submissions.dockerfile import Source, sources, triggers
 
-ORGANISERS = "baselines"  # the team whose softwares the organiser brings along
-# Names of teams that would be taken for somebody else in messages, tables and audiences.
-RESERVED = frozenset(
-    {ORGANISERS, "organiser", "organizer", "public", "proctor", "platform", "runner", "evaluator", "all"}
-)
-KEPT = "proctor-submissions"  # where the images of registered submissions are kept: KEPT/task:team.software.digest
+KEPT = "proctor-submissions"  # where the images of registered submissions are kept: KEPT/<digest of the team>:<digest of the id>
 OURS = "proctor"
 OWN_LABEL = "proctor.image"  # on every image of the platform
 _DIGEST = re.compile(r"[a-z0-9][a-z0-9._:/-]{0,300}@sha256:[0-9a-f]{64}")
+_OF_A_TEAM = re.compile(KEPT + "/[0-9a-f]{32}")
 _PINNED = "name it with its digest (repository@sha256:…), or ask the organiser to list it in RUNNER_BASES"
 
 
-def kept_as(task: str, submission_id: str) -> str:
-    """The name under which the image of a registered submission is kept in the engine."""
-    return f"{KEPT}/{task}:{submission_id}"
+def kept_as(task: str, team: str, submission_id: str) -> str:
+    """The name under which the image of a registered submission is kept in the engine: an image's name takes no capitals."""
+    return f"{_repository_of(team)}:{schemas.digest([task, submission_id])[:32]}"
+
+
+def _repository_of(team: str) -> str:
+    """Where the images of a team's registered submissions are kept."""
+    return f"{KEPT}/{schemas.digest(team)[:32]}"
 
 
 def refused(what: str, why: str, fix: str = "", problems: tuple[Problem, ...] = ()) -> RunnerError:
@@ -112,8 +115,6 @@ class Origins:
 
     def _problems(self, source: Source) -> Iterator[tuple[str, str]]:
         """What is wrong with one image of a Dockerfile, and how to correct it; nothing for a good one."""
-        import schemas
-
         used = f"{source.how} {schemas.show(source.name, 120)}"
         if source.trouble:
             yield f"{used}: {source.trouble}", "write a plain name"
@@ -147,9 +148,11 @@ class Origins:
         repositories = {_repository(name) for name in image.names}
         if _plain(reference) not in {_plain(name) for name in image.names}:
             return "An identity, or the beginning of one, is no name: whoever knows it could use anybody's image."
-        teams = set((self.owners or {}).get(image.id, frozenset()))
-        teams |= {_team(name) for name in image.names if _repository(name).startswith(f"{KEPT}/")}
-        if teams - {self.team}:
+        teams = (self.owners or {}).get(image.id, frozenset())
+        kept = {name for name in repositories if name.startswith(f"{KEPT}/")} - {_repository_of(self.team)}
+        if teams:  # a name of before they were digests says no team; the store here does
+            kept = {name for name in kept if _OF_A_TEAM.fullmatch(name)}
+        if teams - {self.team} or kept:
             return "It is an image of another team's submission."
         if OWN_LABEL in image.labels or any(name.startswith(f"{OURS}/") for name in repositories):
             return "It is an image of the platform."
@@ -167,8 +170,8 @@ def resolve_expected(engine: Engine, digest: str, identity: str) -> ImageRef:
 def origins(config: Config, engine: Engine, team: str) -> Origins:
     """What the images of a team's submissions may come from on this machine."""
     owners = _owners(config)
-    others = any(teams - {team, ORGANISERS} for teams in owners.values())
-    strict = team != ORGANISERS and (config.handing_in or others)
+    others = any(teams - {team, BASELINES} for teams in owners.values())
+    strict = team != BASELINES and (config.handing_in or others)
     return Origins(team, engine, config.bases, owners, strict)
 
 
@@ -202,8 +205,3 @@ def _repository(reference: str) -> str:
     """The repository of a reference, without default registry, tag and digest."""
     name, at, _ = _plain(reference).partition("@")
     return name if at else name.rpartition(":")[0]
-
-
-def _team(name: str) -> str:
-    """The team in the name of a kept image, as :func:`kept_as` makes it."""
-    return name.rpartition(":")[2].partition(".")[0]

@@ -13,7 +13,7 @@ from runner.engines.base import Engine
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
-from runner.model.names import check_name
+from runner.model.names import BASELINES, check_apart, check_name
 from runner.model.run import QuotaUse
 from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
@@ -23,13 +23,12 @@ from runner.records.store.connect import Store
 from runner.records.store.queries import quota, submission, submissions
 from runner.submissions.bundle import Bundle, read_bundle, registration
 from runner.submissions.kept import packed_here, put_back, take_in_all
-from runner.submissions.origins import ORGANISERS, RESERVED
 from runner.tasks.files import how_to_get, missing_sources
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a registration gave: the submission's id, whether it was new, and the quota after it.
+    """What a registration gave: the submission's id, whose it is, whether it was new, and the quota after it.
 
     ``head`` is the last known head of the event log then: who keeps the receipt can ask whether it is still on the chain.
     ``put_back`` says that the image of a submission which was registered already had vanished from the engine, and is
@@ -37,6 +36,8 @@ class Receipt:
     """
 
     submission: str
+    team: str
+    software: str
     new: bool
     quota: QuotaUse
     image: str | None
@@ -74,7 +75,8 @@ def register(
         The receipt: the submission's id, whether it was new, and the quota after it.
 
     Raises:
-        RunnerError: E205 for a bundle that does not match its hashes, E213 for one of another team, E204 for a missing
+        RunnerError: E205 for a bundle that does not match its hashes, E208 for names that may not be, E213 for a
+            bundle of another team, E215 when the name is nearly that of another team or software, E204 for a missing
             image, E212 for one that is not the team's, E206 when the quota is used up, E102 or E207 when it fits no
             task, E210 before the task opens and after its deadline.
     """
@@ -128,9 +130,9 @@ def _receipt(
 ) -> Receipt:
     identity, data = bundle.submission_id, bundle.data
     left = quota(store, tasks[data["task"]], data["team"])
-    return Receipt(
-        identity, identity in new, left, data["image"]["id"] if data["image"] else None, store.head(), back
-    )
+    image = data["image"]["id"] if data["image"] else None
+    who = data["team"], data["software"]
+    return Receipt(identity, *who, identity in new, left, image, store.head(), back)
 
 
 def refusals(
@@ -143,9 +145,12 @@ def refusals(
 ) -> list[RunnerError | None]:
     """Why each bundle cannot be registered, were they received then in this order; None where it can be, or is already.
 
-    The quota counts those that come before. Codes: E102, E206, E207, E208, E210, E213 and E402, as of :func:`register`.
+    The quota counts those that come before, and their names are taken. Codes: E102, E206, E207, E208, E210, E213, E215 and E402,
+    as of :func:`register`.
     """
-    known = {entry.id for entry in submissions(store)}
+    there = submissions(store)
+    known = {entry.id for entry in there}
+    names = [(entry.team, entry.software) for entry in there]
     before: Counter[tuple[str, str]] = Counter()
     found: list[RunnerError | None] = []
     for bundle in bundles:
@@ -154,10 +159,12 @@ def refusals(
             _check_team(config, bundle, team)
             task = task_of(bundle, tasks)
             if bundle.submission_id not in known:
+                _check_apart(names, bundle)
                 check_open(task, whose[1], received, store)
                 _check_quota(store, task, whose[1], before[whose])
                 before[whose] += 1
                 _check_evaluable(bundle, task)
+                names.append((whose[1], bundle.data["software"]))
             found.append(None)
         except RunnerError as error:
             found.append(error)
@@ -174,6 +181,13 @@ def _check_quota(store: Store, task: Task, team: str, before: int) -> None:
             what = f"team {team} may hand in {use.left} more submissions for {task.id}, and this is one more"
         fix = "withdraw one that has not run yet, or ask the organiser for an extension"
         raise RunnerError("E206", what, why=why, fix=fix)
+
+
+def _check_apart(names: Sequence[tuple[str, str]], bundle: Bundle) -> None:
+    """Raise E215 when the team of a bundle, or its software, would be taken for another one of ``names``."""
+    team, software = bundle.data["team"], bundle.data["software"]
+    check_apart("team", team, (other for other, _ in names))
+    check_apart("software", software, (one for other, one in names if other == team))
 
 
 def _check_evaluable(bundle: Bundle, task: Task) -> None:
@@ -194,18 +208,18 @@ def _check_evaluable(bundle: Bundle, task: Task) -> None:
 
 
 def _check_team(config: Config, bundle: Bundle, team: str | None) -> None:
-    """Raise E208 or E213 unless the bundle may be of the team that it says."""
+    """Raise E208 or E213 unless the bundle may be of the team that it says, and called as it is."""
     says = bundle.data["team"]
     if team is not None:
         check_name("team", team)
+    check_name("team", says, "The bundle says that it is of this team.")
+    check_name("software", bundle.data["software"], f"The bundle says that it is one of {says}.")
     if team is not None and team != says:
         why = f"It says that it is of the team {says}, whose quota and place in the tables it would take."
         fix = "ask whoever sent it, or name the right team"
         raise RunnerError("E213", f"the bundle is not one of {team}", why=why, fix=fix)
-    if says in RESERVED and not (says == ORGANISERS and packed_here(config, bundle.folder)):
-        what = f"{says} are the organiser's, packed here"
-        what = what if says == ORGANISERS else f"no team may be called {says}"
-        why = "That name stands for the organiser or the platform."
+    if says == BASELINES and not packed_here(config, bundle.folder):
+        what, why = f"{says} are the organiser's, packed here", "That name stands for the organiser."
         raise RunnerError("E213", what, why=why, fix="pack it again as another team")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from runner.model.names import NAME
+from runner.model.names import IDENTIFIER, look_alike, reserved
 from runner.model.task import Task
 from runner.submissions.definition import Upload
 
@@ -59,7 +59,7 @@ def by_software(folder: Path, software: str, data: Raw, task: Task | None) -> di
     for n, entry, cell in numbered:
         name = entry.get("name") or (software if single else _stem(entry["file"]))
         if "name" not in entry:
-            if not name or (name, cell) in taken:
+            if not name or (name, cell) in taken or look_alike(name, {known for known, _ in taken}):
                 name = f"software-{n}"
             taken.add((name, cell))
         found.setdefault(name, []).append(Upload(folder / entry["file"], *cell))
@@ -70,5 +70,5 @@ def _stem(file: str) -> str:
     """A file's name without its endings as a software's name; empty when it cannot be made one."""
     stem = file.rsplit("/", 1)[-1].removesuffix(".gz")
     stem = stem.rpartition(".")[0] or stem
-    name = re.sub(r"[^a-z0-9-]+", "-", stem.lower()).strip("-")
-    return name if NAME.fullmatch(name) else ""
+    name = stem if IDENTIFIER.fullmatch(stem) else re.sub(r"[^A-Za-z0-9._-]+|\.{2,}", "-", stem).strip("-._")
+    return name if IDENTIFIER.fullmatch(name) and not reserved("software", name) else ""

@@ -86,7 +86,14 @@ def read_table(path: Path, task: Task, scratch: Path) -> RunTable:
         if _agree(places, list(rows.values()), numbers, table.problems):
             entries = [good[n] for n in places]
             table.submissions.append(
-                _submission(path.parent, scratch, name, entries, rows[numbers[places[0]]], task)
+                _submission(
+                    path.parent,
+                    scratch / str(len(table.submissions)),
+                    name,
+                    entries,
+                    rows[numbers[places[0]]],
+                    task,
+                )
             )
             table.lines.append(numbers[places[0]])
     return table
@@ -216,13 +223,13 @@ def _agree(
 
 def _submission(
     folder: Path,
-    scratch: Path,
+    home: Path,
     name: str,
     entries: Sequence[Any],
     cells: Mapping[str, str],
     task: Task,
 ) -> SubmissionFile:
-    """The submission of one software, with a submission.yaml of its own in ``scratch``."""
+    """The submission of one software, with a submission.yaml of its own in ``home``."""
     team, _, software = name.partition("/")
     uploads = tuple(Upload(folder / e["file"], *cell_of({}, e, task)) for e in entries)
     said = {
@@ -231,7 +238,6 @@ def _submission(
     }
     files = [{"file": u.path.name, "dataset": u.dataset, "scenario": u.scenario} for u in uploads]
     definition = {"task": task.id, **said, "run": files}
-    home = scratch / team / software
     home.mkdir(parents=True)
     (home / "submission.yaml").write_text(json.dumps(definition, indent=1) + "\n", "utf-8")
     return SubmissionFile(

@@ -8,7 +8,6 @@ go their own way: the dataset's ``scores`` and ``runner publish`` decide.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +15,13 @@ from typing import TYPE_CHECKING, Literal
 
 import schemas
 from runner.model.errors import RunnerError, no_such
+from runner.model.names import IDENTIFIER
 from schemas.details import Detail
 
 if TYPE_CHECKING:
     from runner.model.run import Run
     from runner.model.task import Dataset
     from runner.records.store.run_detail import RunDetail
-
-_TEAM = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Audience:
         if text in ("organiser", "public"):
             return cls("organiser" if text == "organiser" else "public")
         kind, _, team = text.partition(":")
-        if kind == "team" and _TEAM.fullmatch(team):
+        if kind == "team" and IDENTIFIER.fullmatch(team):
             return cls("team", team)
         why, fix = "What is shown depends on who looks.", "use organiser, team:NAME or public"
         raise no_such("audience", text, why=why, fix=fix, code="E101")

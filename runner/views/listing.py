@@ -56,6 +56,7 @@ def run_id(store: Store, tasks: Mapping[str, Task], audience: Audience, text: st
     Raises E102 when no id does, or several do: then they are listed.
     """
     start, mark, attempt = text.partition("#")
+    start = start.lower()  # as ids are
     ids = [one.run.id for one in listed_runs(store, tasks, audience)]
     found = [start] if start in ids else [id for id in ids if start and id.startswith(start)]
     if len(found) == 1:

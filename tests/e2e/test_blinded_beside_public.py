@@ -26,20 +26,29 @@ def alone(live: Project) -> Iterator[Project]:
 def test_from_blinded_runs_to_a_public_one_and_to_two_engines(alone: Project, engine: DockerEngine) -> None:
     cells = [{"dataset": "dev"}, {"dataset": "test"}]
     alone.write_task(tables=[{"id": "main", "cells": cells, "rank_by": "ndcg_10"}])
-    alone.software("good", GOOD, datasets=["dev", "test"])
-    call(alone, "submit", "-t", "alpha", "--no-check")
+    alone.software("webis_run-1.0", GOOD, team="TeamA_v2.1", datasets=["dev", "test"])
+    call(alone, "submit", "-t", "TeamA_v2.1", "--no-check")
 
     public = call(alone, "evaluate", "--all", "--json", env={"RUNNER_ENGINE_FOR": "public"})
-    assert [row["run"].rsplit(".", 1)[1] for row in public.json["done"]] == ["dev"]
+    assert [row["dataset"] for row in public.json["done"]] == ["dev"]
     assert "left to the other engine" in public.err
     blinded = call(alone, "evaluate", "--all", "--json", env={"RUNNER_ENGINE_FOR": "blinded"})
-    assert [row["run"].rsplit(".", 1)[1] for row in blinded.json["done"]] == ["test"]
+    assert [row["dataset"] for row in blinded.json["done"]] == ["test"]
     assert engine.turns.board.marked()
 
-    tried = call(alone, "try", "-t", "alpha", "-s", "good")
+    tried = call(alone, "try", "-t", "TeamA_v2.1", "-s", "webis_run-1.0")
     assert "emptying the caches" in tried.err, "before software whose words are shown"
 
-    refused = call(alone, "try", "-t", "alpha", "-s", "good", env={"RUNNER_ENGINE_FOR": "blinded"}, expect=3)
+    refused = call(
+        alone,
+        "try",
+        "-t",
+        "TeamA_v2.1",
+        "-s",
+        "webis_run-1.0",
+        env={"RUNNER_ENGINE_FOR": "blinded"},
+        expect=3,
+    )
     assert "E311" in refused.err and "DOCKER_HOST" in refused.err
     wrong = call(alone, "runs", env={"RUNNER_ENGINE_FOR": "all"}, expect=2)
     assert "RUNNER_ENGINE_FOR" in wrong.err and "both-without-eviction" in wrong.err

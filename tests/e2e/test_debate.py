@@ -90,11 +90,7 @@ def lines(path: Path) -> list[Any]:
 @pytest.mark.engine
 @pytest.mark.timeout(600)
 def test_debates_in_the_room(held: Project) -> None:
-    runs = {
-        row["run"].split(".")[1]: row
-        for row in call(held, "runs", "--json").json
-        if row["run"].endswith(".train")
-    }
+    runs = {row["software"]: row for row in call(held, "runs", "--json").json if row["dataset"] == "train"}
     found = call(held, "leaderboard", TASK, "--table", "train", "--json").json
     scores = {row["software"]: row["scores"] for row in found["rows"]}
 

@@ -110,9 +110,8 @@ def _outcomes(live: Project) -> dict[str, str]:
 
 def _attempts(live: Project) -> dict[str, list[int]]:
     archive = RunArchive(live.home / "archive")
-    return {
-        run.split(".")[1]: [a.number for a in archive.attempts(task, run)] for task, run in archive.runs()
-    }
+    softwares = {archive.attempts(*key)[0].lock()["software"]: key for key in archive.runs()}
+    return {name: [a.number for a in archive.attempts(*key)] for name, key in softwares.items()}
 
 
 def _no_stagings(live: Project) -> None:

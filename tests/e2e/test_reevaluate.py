@@ -44,7 +44,8 @@ def test_what_evaluating_again_changes_and_how_it_fails(scored: tuple[Project, P
     dry = call(project, "evaluate", "--all", "--dry-run")
     assert "2 runs: 2 stale" in dry.out and dry.out.count("The truths have changed since it was scored") == 1
     said = call(project, "reevaluate", "--all", "--json").json["changes"]
-    values = {(v["run"].split(".")[1], v["measure"]): v for v in said["values"]}
+    software = {r["run"]: r["software"] for r in call(project, "runs", "--json").json}
+    values = {(software[v["run"]], v["measure"]): v for v in said["values"]}
     assert values["good", "ndcg_10"]["old"] == before["good"] and values["good", "ndcg_10"]["new"] == 0
     assert values["worse", "ndcg_10"]["new"] == 1 and values["worse", "ndcg_10"]["difference"] > 0
     assert {(r["software"], r["old"], r["new"]) for r in said["ranks"]} == {

@@ -18,7 +18,7 @@ from runner.model.config import BASES
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.provision.images import IMAGES, tag
-from runner.submissions.origins import Origins
+from runner.submissions.origins import Origins, kept_as
 from tests.e2e.test_two_machines import _resign
 from tests.leftovers import KEPT
 from tests.worlds.mini import GOOD, Project, call
@@ -64,14 +64,14 @@ def machine(
     (folder / "secret").write_text(secrets.token_hex(16))
     (folder / "Dockerfile").write_text("ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\nCOPY main.py secret /\n")
     [receipt] = call(project, "submit", "-t", "victim", "--no-check", "--json").json
-    kept = f"proctor-submissions/mini:{receipt['submission']}"
+    kept = kept_as("mini", "victim", receipt["submission"])
     yield World(project, engine, receipt["image"], kept, base)
     from docker.errors import APIError
 
     with engine.clients.calling("removing the images of the test") as api:
-        for registered in (project.home / "submissions").glob("[a-z]*"):
+        for row in call(project, "runs", "--json").json:
             with suppress(APIError):
-                api.remove_image(f"proctor-submissions/mini:{registered.name}", force=True)
+                api.remove_image(kept_as("mini", row["team"], row["submission"]), force=True)
 
 
 def _stolen(world: World, context: Path) -> bool:
@@ -196,9 +196,9 @@ def test_a_bundle_brings_its_image_along(machine: World, tmp_path: Path) -> None
     assert "E205" in said.err and "layer" in said.err
     # In the name of somebody else.
     (tmp_path / "image.tar").rename(bundle / "image.tar")
-    for team in ("baselines", "organiser"):
+    for team, code in (("baselines", "E213"), ("organiser", "E208")):
         _resign(bundle, image=data["image"], team=team)
-        assert "E213" in call(machine.project, "register", str(bundle), expect=2).err
+        assert code in call(machine.project, "register", str(bundle), expect=2).err
     _resign(bundle, image=data["image"], team="victim")
     assert "E213" in call(machine.project, "register", str(bundle), "--team", "thief", expect=2).err
     assert "E208" in call(machine.project, "register", str(bundle), "--team", "../x", expect=2).err

@@ -43,7 +43,7 @@ def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None
 
     said = call(live, "submit", "--team", "alpha", "--json")
     assert said.code == 0, said.all
-    ids = {r["submission"].split(".")[1]: r["submission"] for r in said.json}
+    ids = {r["software"]: r["submission"] for r in said.json}
     assert set(ids) == {"good", "one", "handed-in"}
     done = call(live, "evaluate", "--all")
     assert done.code == 0, done.all
@@ -78,7 +78,7 @@ def test_a_software_may_keep_to_some_datasets(live: Project) -> None:
     live.software("narrow", datasets=["dev"])
     said = call(live, "submit", "--team", "alpha", "--no-check", "--json")
     assert said.code == 0, said.all
-    assert [r["run"].rsplit(".", 1)[1] for r in call(live, "runs", "--json").json] == ["dev"]
+    assert [r["dataset"] for r in call(live, "runs", "--json").json] == ["dev"]
     live.write_task()
     live.software("never", datasets=["dev"])
     refused = call(live, "submit", "--team", "alpha", "--software", "never", "--no-check", expect=2)

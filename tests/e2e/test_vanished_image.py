@@ -12,6 +12,7 @@ import pytest
 
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import ImageRef
+from runner.submissions.origins import kept_as
 from tests.e2e.test_two_machines import _resign
 from tests.worlds.mini import Project, call
 
@@ -79,7 +80,7 @@ def test_it_is_put_back_for_nothing(
     assert third == {**first, "new": False}
     call(live, "evaluate", "--all")
     assert _outcome(live) == "scored"
-    assert engine.resolve(f"proctor-submissions/mini:{first['submission']}").id == made.id
+    assert engine.resolve(kept_as("mini", "alpha", first["submission"])).id == made.id
 
 
 def test_an_archive_that_was_registered_puts_it_back_by_itself(
@@ -98,7 +99,7 @@ def test_an_archive_that_was_registered_puts_it_back_by_itself(
     [again] = call(live, "submit", "-t", "alpha", "--no-check", "--json").json
     assert (again["submission"], again["new"]) == (first["submission"], False)
     assert again["quota"]["left"] == first["quota"]["left"]
-    assert engine.resolve(f"proctor-submissions/mini:{first['submission']}").id == made.id
+    assert engine.resolve(kept_as("mini", "alpha", first["submission"])).id == made.id
 
 
 def test_what_nobody_has_any_more_is_given_back(
@@ -131,7 +132,7 @@ def test_what_nobody_has_any_more_is_given_back(
         assert second["new"] and second["submission"] != first["submission"]
         assert second["quota"] == first["quota"]
         call(live, "evaluate", "--all")
-        named = {r["run"].rpartition(".")[0]: r["outcome"] for r in call(live, "runs", "--json").json}
+        named = {r["submission"]: r["outcome"] for r in call(live, "runs", "--json").json}
         assert named[second["submission"]]["name"] == "scored"
         assert (named[first["submission"]]["name"], named[first["submission"]]["costs_quota"]) == (
             "withdrawn",

@@ -15,13 +15,14 @@ from runner.model.clock import FixedClock, stamp
 from runner.model.config import Config
 from runner.model.limits import Limits
 from runner.model.pins import of_task, pins
-from runner.model.run import run_id
+from runner.model.run import run_id, submission_id
 from runner.model.task import Cell, Dataset, Measure, Quota, Scenario, Table, Task
 from runner.model.verdict import Verdict
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.events import EventLog
 from runner.records.files import write_json
 from runner.records.store.connect import Store, open_store
+from runner.records.store.queries import submissions
 from schemas.details import Detail, read
 from tests.worlds.definitions import definition
 
@@ -135,7 +136,7 @@ class World:
     ) -> str:
         """Register a submission; returns its id."""
         eight = hashlib.sha256(f"{team}/{software}/{version}".encode()).hexdigest()[:8]
-        id = f"{team}.{software}.{eight}"
+        id = submission_id(team, software, eight)
         self.commit(
             "submission-registered",
             submission=id,
@@ -148,6 +149,11 @@ class World:
             **{"method": "automatic", "image": {"id": "sha256:" + "0" * 64}, **more},
         )
         return id
+
+    def who(self, submission: str) -> tuple[str, str]:
+        """Team and software of a registered submission."""
+        (found,) = [one for one in submissions(self.store) if one.id == submission]
+        return found.team, found.software
 
     def attempt(
         self,
@@ -187,6 +193,7 @@ class World:
             workflow,
             memory,
             exit_code,
+            self.who(submission),
         )
         if commit:
             self.commit_attempt(attempt)
@@ -345,12 +352,13 @@ def fill_attempt(
     workflow: str = "batch",
     memory: int = 50 * 2**20,
     exit_code: int | None = None,
+    who: tuple[str, str] = ("alpha", "x"),
 ) -> Attempt:
     """Write the files of an attempt into ``staging`` and seal it. ``output``: its files, the run file first.
 
     Without a :class:`Detail` among ``detail`` and ``warnings``, the verdict is as in archives from before there were details.
     """
-    team, software, _ = submission.split(".")
+    team, software = who
     lock = {
         "schema_version": 1,
         "run_id": staging.run_id,

@@ -80,8 +80,9 @@ def extend(
     ] = None,
 ) -> None:
     """Give one team more submissions for a task than the quota, or a later deadline."""
-    from runner.model.names import check_name
+    from runner.model.names import check_apart, check_name
     from runner.records.store.queries import quota
+    from runner.records.store.queries import submissions as registered
 
     where = context.config()
     loaded = context.load_task(where, task)
@@ -92,6 +93,7 @@ def extend(
 
     moment = None if until is None else later(loaded, until)
     with context.store(where) as store:
+        check_apart("team", team, (entry.team for entry in registered(store)))
         if moment is not None:
             facts = {"task": loaded.id, "team": team, "until": str(until).strip()}
             store.commit("deadline-extended", facts, actor="organiser")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,20 +56,29 @@ def lost(config: Config, log: EventLog, last: Position = Position()) -> list[Los
     heads = known_heads(config, last)
     archive = RunArchive(config.archive)
     runs = archive.runs()
-    return missing(list(log), heads, runs) if heads or runs else []
+    return missing(list(log), heads, archive, runs) if heads or runs else []
 
 
 def missing(
-    events: Iterable[Event], heads: Mapping[str, tuple[int, str]], runs: Iterable[tuple[str, str]]
+    events: Iterable[Event],
+    heads: Mapping[str, tuple[int, str]],
+    archive: RunArchive,
+    runs: Iterable[tuple[str, str]],
 ) -> list[Lost]:
-    """As :func:`lost`, of events that were read already. What an event says was given up is not listed again."""
+    """As :func:`lost`, of events that were read already, and of the ``runs`` that the ``archive`` had before they were.
+
+    What an event says was given up is not listed again.
+    """
     chain: dict[int, str] = {}
     known: set[str] = set()
+    committed: set[tuple[str, str]] = set()
     given_up: set[str] = set()
     for event in events:
         chain[event.seq] = event.hash
         if event.type == "submission-registered":
             known.add(str(event.data.get("submission")))
+        elif event.type == "attempt-committed":
+            committed.add((str(event.data.get("task")), str(event.data.get("run"))))
         elif event.type == "loss-accepted":
             given_up |= _names(event.data)
     end = max(chain, default=0)
@@ -86,8 +96,11 @@ def missing(
     orphans = sorted(
         {
             f"{task}/{submission}"
+            # What an event names has its registration before it, or cannot be applied; the others' locks are read.
             for task, run in runs
-            if (submission := submission_of(run)) not in known and f"{task}/{submission}" not in given_up
+            if (task, run) not in committed
+            and (submission := _submission(archive, task, run)) not in known
+            and f"{task}/{submission}" not in given_up
         }
     )
     return found + [
@@ -109,9 +122,12 @@ def accepted(gone: Iterable[Lost]) -> dict[str, Any]:
     return {"lost": rows[:MAX_LISTED], "count": len(rows)}
 
 
-def submission_of(run: str) -> str:
-    """The submission that a run id begins with (``team.software.digest``)."""
-    return ".".join(run.split(".")[:3])
+def _submission(archive: RunArchive, task: str, run: str) -> str:
+    """The submission of a run, as the lock of its first attempt says that can be read; the run's id where none can."""
+    for attempt in archive.attempts(task, run):
+        with suppress(PlatformError):
+            return attempt.submission()
+    return run
 
 
 def known_heads(config: Config, last: Position) -> dict[str, tuple[int, str]]:

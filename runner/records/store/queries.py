@@ -18,7 +18,6 @@ from runner.model.run import QuotaUse, Run, Submission, cells, run_id
 from runner.model.task import Cell, Task
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
-from runner.records.store.history import submission_of
 from schemas.details import read as read_detail
 
 _OF_ATTEMPT = ("wall_seconds", "cpu_seconds", "memory_peak", "lock_digest", "started", "finished")
@@ -102,8 +101,8 @@ def _runs(
     run: str | None = None,
     running: Collection[str] = (),
 ) -> list[Run]:
-    if run is not None:  # of one run only its submission is read
-        submission = submission_of(run)
+    if run is not None:  # of one that was begun only its submission is read
+        submission = connection.execute(select(t.runs.c.submission).where(t.runs.c.id == run)).scalar()
     known = {s.id: s for s in _submissions(connection, task=task, team=team, id=submission)}
     wanted: dict[str, tuple[Submission, str, str]] = {}
     by_task = {one.id: one for one in tasks}

@@ -64,7 +64,7 @@ def verify(config: Config, heads: Sequence[str] = ()) -> Verified:
     log = EventLog(config.events)
     events, problems = log.survey()
     broken = bool(problems)
-    problems += _heads(config, events, recorded.position, runs, broken=broken)
+    problems += _heads(config, events, recorded.position, archive, runs, broken=broken)
     problems += [_unknown(head) for head in heads if not any(e.hash.startswith(head) for e in events)]
     of_archive = verify_archive(archive, _usable(events), complete=True)
     problems += of_archive + verify_rounds(config.home, _whole_rounds(events))
@@ -76,10 +76,16 @@ def verify(config: Config, heads: Sequence[str] = ()) -> Verified:
 
 
 def _heads(
-    config: Config, events: list[Event], last: Position, runs: list[tuple[str, str]], *, broken: bool
+    config: Config,
+    events: list[Event],
+    last: Position,
+    archive: RunArchive,
+    runs: list[tuple[str, str]],
+    *,
+    broken: bool,
 ) -> list[Problem]:
     """The last known heads that are not on the chain, and runs that are older than the log."""
-    found = missing(events, known_heads(config, last), runs)
+    found = missing(events, known_heads(config, last), archive, runs)
     if broken:  # a line that cannot be read is named already; what hangs on it is not listed again
         found = [one for one in found if one.seq > max((e.seq for e in events), default=0)]
     return [one.problem() for one in found]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runner.model.names import BASELINES
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Cell, Table, Task
 from runner.records.store import queries, results
@@ -16,7 +17,6 @@ from runner.views.text import listed
 if TYPE_CHECKING:
     from runner.records.store.connect import Store
 
-BASELINES = "baselines"
 MOST_NAMES = 6  # of cells or softwares in one sentence
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import schemas
 from runner.model.errors import RunnerError, no_such
+from runner.model.names import BASELINES
 from runner.model.run import MeasureValue, Run
 from runner.model.task import Cell, Table, Task
 from runner.records.store import queries
@@ -297,7 +298,7 @@ def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Ro
         software=", ".join(dict.fromkeys(x.software for x in sorted(by_age, key=lambda x: x.software))),
         tag=escape(s.tag, 40) if len({x.tag for x in by_age}) == 1 else "",
         method=_common([x.method for x in by_age]),
-        baseline=s.team == choosing.BASELINES or f"{s.team}/{s.software}" == table.baseline,
+        baseline=s.team == BASELINES or f"{s.team}/{s.software}" == table.baseline,
         values=values,
         topics=sum(cell[by].topics for cell in cells if by in cell),
         covered=sum(cell[by].covered for cell in cells if by in cell),

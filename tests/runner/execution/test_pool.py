@@ -109,7 +109,8 @@ class World:
 
     def executed(self) -> list[str]:
         """team.software in the order in which they were started."""
-        return [m.run.id.rsplit(".", 2)[0] for m in self.told if m.kind == "started" and m.step == "execute"]
+        begun = [m.run.submission for m in self.told if m.kind == "started" and m.step == "execute"]
+        return [f"{one.team}.{one.software}" for one in begun]
 
     def close(self) -> None:
         self.store.close()

@@ -73,13 +73,13 @@ def test_several_files_for_one_cell_are_several_softwares(config: Config) -> Non
         datasets=["dev"],
     )
     assert found(config) == {
-        "dense-run": [("Dense Run.txt", "dev", "default")],
-        "bm25-run": [("sub/bm25.run.txt", "dev", "default")],
+        "Dense-Run": [("Dense Run.txt", "dev", "default")],
+        "bm25.run": [("sub/bm25.run.txt", "dev", "default")],
         "bung": [("übung.txt.gz", "dev", "default")],
         "software-4": [("---.txt", "dev", "default")],
         "software-5": [("dense-run.txt", "dev", "default")],
     }
-    assert list(found(config, "bm25-run")) == ["bm25-run"]
+    assert list(found(config, "bm25.run")) == ["bm25.run"]
     assert len(found(config, "runs")) == 5
 
 

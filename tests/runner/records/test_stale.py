@@ -263,12 +263,13 @@ def test_what_evaluating_again_changed(tmp_path: Path) -> None:
     def runs() -> list[Run]:
         return queries.runs(world.store, [task])
 
+    teams = {run.id: run.submission.team for run in runs()}
     before = picture(world.store, [task], runs())
     world.evaluation(y, {"ndcg": {"1": 0.75}, "rr": {"1": 0.5}})
     by = with_measure(task, "rr", measure="RR@5")
     world.evaluation(x, {"ndcg": {"1": 0.5}, "rr": {"1": 0.125}}, by=by)
     after = picture(world.store, [task], runs())
-    found = {(v.run.split(".")[0], v.measure): v for v in changed_values(before, after, [x.run_id, y.run_id])}
+    found = {(teams[v.run], v.measure): v for v in changed_values(before, after, [x.run_id, y.run_id])}
     assert found["beta", "ndcg"].difference == pytest.approx(0.35)
     assert found["alpha", "ndcg"].difference == 0
     assert (found["alpha", "rr"].of, found["alpha", "rr"].difference) == ("RR", None)

@@ -32,6 +32,7 @@ class Place:
     world: World
     project: Project
     run: str  # a scored one
+    submission: str  # whose run it is
 
     @property
     def events(self) -> Path:
@@ -79,7 +80,7 @@ def place(template: Path, tmp_path: Path) -> Place:
     world.store.close()
     project = Project(world.config.root, world.config.home, tmp_path / "truths")
     run = next(r for _, r in world.archive.runs() if r.startswith("alpha.x."))
-    return Place(world, project, run)
+    return Place(world, project, run, world.archive.attempt(TASK, run, 1).submission())
 
 
 def every_reader(place: Place, tmp_path: Path) -> list[tuple[str, ...]]:
@@ -121,7 +122,7 @@ def test_a_deleted_log(place: Place, tmp_path: Path) -> None:
     text = "\n".join(place.problems())
     assert "the database: remembers event" in text and "ends at event 0" in text
     assert "snapshots/toy/final.json: remembers event" in text
-    assert f"archive/toy/{'.'.join(place.run.split('.')[:3])}: has runs" in text
+    assert f"archive/toy/{place.submission}: has runs" in text
     said = call(place.project, "store", "verify", expect=3)
     assert "E307" in said.err
     all_refuse(place, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -175,16 +176,26 @@ def test_whose_bundle_it_is(world: World, tmp_path: Path) -> None:
     assert refused(bundle.folder, "beta") == "E213"
     assert refused(bundle.folder, "../beta") == refused(bundle.folder, "") == "E208"
     assert register(config, world.store, world.engine, world.tasks, bundle.folder, team="alpha").new
-    # What is packed here may be one of the organiser's baselines; nothing may have the platform's names.
-    for team in ("baselines", "organiser", "public"):
-        here = _bundle(world, team, "one", archive=True)
-        away = tmp_path / team
-        shutil.copytree(here.folder, away)
-        assert refused(away, None) == refused(away, team) == "E213"
-        if team == "baselines":
-            assert _register(world, here).new
-        else:
-            assert refused(here.folder, None) == "E213"
+    # What is packed here may be one of the organiser's baselines, nothing else.
+    here = _bundle(world, "baselines", "one", archive=True)
+    away = tmp_path / "away"
+    shutil.copytree(here.folder, away)
+    assert refused(away, None) == refused(away, "baselines") == "E213"
+    assert _register(world, here).new
+    # Nothing may have the platform's words for names, or what looks like them, wherever it was packed.
+    for name in ("organiser", "public", "ALL", "P1atform", "BaseIines", "con"):
+        _rename(away, name)
+        assert refused(away, None) == "E208", name
+
+
+def _rename(folder: Path, team: str) -> None:
+    """Give a bundle another team, with hashes that are right."""
+    file = folder / "bundle.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"team": team}))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    content = file.read_bytes()
+    manifest["files"]["bundle.json"] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
 def test_what_the_engine_holds_is_no_answer_to_a_bundle_from_elsewhere(world: World, tmp_path: Path) -> None:
@@ -271,3 +282,16 @@ def test_what_could_not_be_evaluated_is_refused_and_costs_nothing(world: World) 
     assert "inputs/more.txt" in error.why and "no quota" in error.why and "runner data import" in error.fix
     (world.tasks["mini"].datasets["test"].inputs / "more.txt").write_text("x")
     assert _register(world, bundle).quota.left == 0
+
+
+def test_names_as_teams_have_them_and_those_that_look_like_them(world: World) -> None:
+    first = _register(world, _bundle(world, "TeamA_v2.1", "webis_run-1.0"))
+    assert first.submission.startswith("teama_v2_1.webis_run-1_0.")
+    assert (first.team, first.software) == ("TeamA_v2.1", "webis_run-1.0")
+    assert _refused(world, _bundle(world, "teama_v2.1", "two"), "E215").why.count('"TeamA_v2.1"') == 1
+    assert '"webis_run-1.0"' in _refused(world, _bundle(world, "TeamA_v2.1", "Webis-run_1.0"), "E215").why
+    # A software's name is its team's: another team may have the like.
+    assert _register(world, _bundle(world, "other", "webis-run-1.0")).new
+    world.work()
+    assert world.outcome(f"{first.submission}.test").name == "scored"
+    assert _register(world, _bundle(world, "TeamA_v2.1", "webis_run-1.0")).new is False

@@ -157,7 +157,7 @@ def test_run_files_are_wanted_where_the_task_takes_uploads(config: Config) -> No
 @pytest.mark.parametrize(
     ("team", "software"),
     [
-        ("Alpha", "one"),
+        ("Alpha.", "one"),
         ("alpha", "../one"),
         ("\x1b[2J", "x"),
         ("a" * 41, "x"),
@@ -215,3 +215,19 @@ def test_anything_is_loaded_or_refused(tmp_path_factory: pytest.TempPathFactory,
     except RunnerError as error:
         assert told(error).replace("\n", "").isprintable()
         assert error.code in ("E201", "E202", "E207")
+
+
+def test_names_as_teams_have_them_and_folders_that_look_alike(config: Config) -> None:
+    for software, team in (
+        ("webis_run-1.0", "TeamA_v2.1"),
+        ("two", "teama-v2.1"),
+        ("Webis_run-1.0", "TeamA_v2.1"),
+    ):
+        write_submission(config, "task: toy\nimage: x\n", team=team, software=software)
+    found, errors = submissions.find_submissions(config, "TeamA_v2.1", "webis_run-1.0")
+    assert [(s.team, s.software) for s in found] == [("TeamA_v2.1", "webis_run-1.0")] and not errors
+    # Sorted by folder, so capitals come first: the first of each pair is there, the second is refused and names it.
+    found, errors = submissions.find_submissions(config)
+    assert [(s.team, s.software) for s in found] == [("TeamA_v2.1", "Webis_run-1.0")]
+    assert [e.code for e in errors] == ["E215", "E215"]
+    assert '"Webis_run-1.0"' in errors[0].why and '"TeamA_v2.1"' in errors[1].why

@@ -128,7 +128,7 @@ def test_every_problem_is_said_with_its_line_before_anything_is_taken(
         12: "automatic, manual",
         13: "two run files",
         14: "another method",
-        15: "stands for the organiser or the platform",
+        15: "no team may be called",
         17: "may hand in 1 more submissions",
         18: "is not a name for a software",
     }

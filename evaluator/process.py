@@ -32,8 +32,20 @@ def run(call: Callable[[], int], *, debug: bool = False) -> int:
     except Exception as error:  # the process border
         if debug:
             raise
-        print(
-            f"internal error: {type(error).__name__}\n      Fix: report it, with the traceback that --debug shows",
-            file=sys.stderr,
-        )
+        print("\n      ".join(_explained(error)), file=sys.stderr)
         return PLATFORM
+
+
+def _explained(error: Exception) -> list[str]:
+    """What nobody expected, in lines: a package that a set-up leaves for later, or a defect of ours."""
+    missing = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if missing in ("", "evaluator", "schemas"):
+        return [
+            f"internal error: {type(error).__name__}",
+            "Fix: report it, with the traceback that --debug shows",
+        ]
+    return [
+        f"the Python package {missing} is not installed here",
+        "It is needed for judges, or for figures that few need.",
+        "Fix: run `make tools` in a clone, or pip install 'proctor-ir[judges]'",
+    ]

@@ -155,9 +155,11 @@ def image_check(engine: Engine) -> Check:
     from runner.provision.images import states
 
     known = states(engine)
-    if problems := [state.problem for state in known if state.problem]:
+    first, *later = known
+    if problems := [state.problem for state in known if state.problem and (state is first or state.id)]:
         return failed("images", "; ".join(problems), "make setup")
-    return passed("images", ", ".join(state.tag for state in known))
+    absent = [f"{state.tag} is made when it is first needed" for state in later if state.id is None]
+    return passed("images", ", ".join([*(state.tag for state in known if state.id), *absent]))
 
 
 def leftover_check(engine: Engine) -> Check:

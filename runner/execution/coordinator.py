@@ -169,7 +169,10 @@ class Coordinator:
         for error in problems:
             self.listener.problem(error)
         machine, for_ = self.machine, self.config.engine_for
-        return Workspace(self.store, self.tasks, bundles, machine.own_profile(), machine.sidecars(), for_)
+        served = {name for name, task in self.tasks.items() if "interactive" in task.workflows}
+        needed = not self.dry_run and any(bundle.data["task"] in served for bundle in bundles.values())
+        sidecars = machine.sidecars(needed=needed)
+        return Workspace(self.store, self.tasks, bundles, machine.own_profile(), sidecars, for_)
 
     def plan(self, request: EvaluationRequest) -> Plan:
         """What has to be done; stages that are due are made first. Raises E102 for names that nothing has."""

@@ -49,14 +49,18 @@ class Machine:
             return True
 
     def images(self, names: Iterable[str]) -> dict[str, str]:
-        """The identities of our images by name. Raises E304 when one is missing or older than its sources."""
-        from runner.provision.images import images
+        """The identities of our images by name; that of the sidecars is made when it is needed for the first time.
+
+        Raises E304 when one is missing or older than its sources.
+        """
+        from runner.provision.images import first_needed, images
 
         wanted = list(names)
         if self._images is not None:
             return {name: self._images[name] for name in wanted}
         missing = [name for name in wanted if name not in self._found]
         if missing:
+            first_needed(self._opened, self.config, missing, self._say)
             found = images(self._opened, missing)
             self._found.update({name: image.id for name, image in found.items()})
         return {name: self._found[name] for name in wanted}
@@ -65,13 +69,18 @@ class Machine:
         """The identity of the platform's evaluator image. Raises E304 when it is missing or stale."""
         return self.images(["evaluator"])["evaluator"]
 
-    def sidecars(self) -> str | None:
-        """The identity of the image of the sidecars of interactive software; None when it is missing, stale, or no engine answers."""
-        from runner.provision.images import states
+    def sidecars(self, *, needed: bool = False) -> str | None:
+        """The identity of the image of the sidecars of interactive software; None when it is missing, stale, or no engine answers.
+
+        Where it is ``needed`` and there has never been one, it is made. Raises E203, E303.
+        """
+        from runner.provision.images import first_needed, states
 
         if self._images is not None:
             return self._images.get("sidecars")
         try:
+            if needed:
+                first_needed(self._opened, self.config, ["sidecars"], self._say)
             found = next((state for state in states(self._opened) if state.name == "sidecars"), None)
         except RunnerError:
             return None

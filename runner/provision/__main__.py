@@ -1,8 +1,9 @@
 """``python -m runner.provision [WHAT]``: the set-up alone, for the Makefile and for continuous integration.
 
-``all`` (default) sets everything up · ``engine`` only the container engine · ``base`` also the base image, whose
-name is printed · ``host`` prints the engine's address · ``stop`` ends the engine of our own, if one runs ·
-``remove`` also deletes its images and volumes.
+``all`` (default) sets up what commands need · ``everything`` also what is otherwise made when it is needed · ``packages``
+only the Python packages of the commands · ``tools`` those of tests, linters, judges and sidecars, too · ``engine`` only the
+container engine · ``base`` all but our images; the base image's name is printed · ``host`` prints the engine's address ·
+``stop`` ends the engine of our own, if one runs · ``remove`` also deletes its images and volumes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from runner.model.config import Config
 
-WORDS = ("all", "engine", "base", "host", "stop", "remove")
+WORDS = ("all", "everything", "packages", "tools", "engine", "base", "host", "stop", "remove")
 
 
 def main(arguments: list[str]) -> int:
@@ -43,15 +44,26 @@ def main(arguments: list[str]) -> int:
 
 def _do(word: str, config: Config) -> None:
     from runner import provision as setup
-    from runner.provision import base, engine
+    from runner.provision import engine
+    from runner.provision.steps import Steps
 
-    if word == "all":
-        for name, image in setup.run(config, _say).items():
-            _say(f"Ready: {name} {image.id[7:19]}")
-    elif word in ("engine", "base"):
-        engine.ensure_engine(config, _say)
-        if word == "base":
-            print(base.base_image(config, engine.open_engine(config), _say))
+    steps = Steps(_say)
+    if word in ("all", "everything"):
+        for name, image in setup.run(config, steps, everything=word == "everything").items():
+            _say(f"ready: {name} {image.id[7:19]}")
+    elif word in ("packages", "tools"):
+        from runner.provision.packages import Packages
+
+        packages = Packages(word == "tools")
+        packages.rest(steps)
+    elif word == "engine":
+        engine.ensure_engine(config, steps)
+    elif word == "base":
+        opened = setup.prepare(config, steps)
+        from runner.provision.base import base_image
+
+        print(base_image(config, opened, steps))
+        setup.summary(config, opened, steps)
     elif word == "host":
         print(engine.docker_host(config) or "")
     elif word == "stop":

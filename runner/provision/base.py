@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from runner.engines.base import find_image
 from runner.model.errors import PlatformError, RunnerError
 from runner.provision.engine import can_install, install, run_tool, uses_own
+from runner.provision.steps import Steps
 from schemas.files import atomic_file
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def base_image(config: Config, engine: Images, say: Callable[[str], None] = lamb
     if base_mode(config) == "local":
         return _ensure_local(config, engine, say)
     if find_image(engine, REGISTRY_IMAGE) is None:
-        say(f"Pulling the base image {REGISTRY_IMAGE}.")
         try:
-            engine.pull(REGISTRY_IMAGE, silence=_SILENCE)
+            with Steps.of(say).step("base image", note=f"asking a registry for {REGISTRY_IMAGE}"):
+                engine.pull(REGISTRY_IMAGE, silence=_SILENCE)
         except RunnerError as error:
             if config.base_image != "auto":
                 raise PlatformError(
@@ -70,14 +71,24 @@ def base_mode(config: Config) -> str:
     return config.base_image if config.base_image != "auto" else _remembered(config) or "auto"
 
 
-def wheels(config: Config, engine: Probe, requirements: Path, dest: Path) -> list[Path]:
+def wheels(
+    config: Config,
+    engine: Probe,
+    requirements: Path,
+    dest: Path | None,
+    steps: Steps | None = None,
+) -> list[Path]:
     """Put the wheels that ``requirements`` names into ``dest``, for Python 3.11 in our base image.
 
-    They come from a cache in the data directory when the same file was asked for before. Returns the files.
+    They come from a cache in the data directory when the same file was asked for before; without ``dest`` they are
+    only put there. ``steps`` says that they are fetched. Returns the files.
     Raises PlatformError when pip cannot get them (no network, no wheel for this platform, no hash or a wrong one).
     """
+    found = _cached(config, engine, requirements, True, steps or Steps())
+    if dest is None:
+        return found
     dest.mkdir(parents=True, exist_ok=True)
-    return [_place(file, dest / file.name) for file in _cached(config, engine, requirements, True)]
+    return [_place(file, dest / file.name) for file in found]
 
 
 def carries_wheels(config: Config) -> bool:
@@ -106,7 +117,7 @@ def build_context_extras(config: Config, engine: Probe, context: Path) -> dict[s
             # What was read is what pip gets: the file itself could change, or name another encoding.
             plain = Path(scratch) / "requirements.txt"
             plain.write_text("\n".join(named) + "\n", encoding="ascii")
-            files = _cached(config, engine, plain, any("--hash=" in line for line in named))
+            files = _cached(config, engine, plain, any("--hash=" in line for line in named), Steps())
     except PlatformError as error:
         raise RunnerError(
             "E203",
@@ -187,10 +198,12 @@ def _make_local(engine: Images, say: Callable[[str], None]) -> None:
             fix=f"give the engine a network, or load an image with Python 3.11 and tag it {LOCAL_IMAGE}",
         )
     if shutil.which("mmdebstrap") is None:
-        say("Installing mmdebstrap.")
-        install("mmdebstrap", "debian-archive-keyring", "ca-certificates")
-    say(f"Making the base image {LOCAL_IMAGE} with mmdebstrap (about a minute).")
-    with tempfile.TemporaryDirectory(prefix="proctor-base-", dir=_fast_folder()) as folder:
+        with Steps.of(say).step("mmdebstrap", note="installing it") as step:
+            install("mmdebstrap", "debian-archive-keyring", "ca-certificates", on_line=step.heard)
+    with (
+        Steps.of(say).step("base image", note=f"{LOCAL_IMAGE}, made with mmdebstrap, about a minute") as step,
+        tempfile.TemporaryDirectory(prefix="proctor-base-", dir=_fast_folder()) as folder,
+    ):
         archive = Path(folder) / "root.tar"
         hooks = [
             'rm -f "$1"/usr/lib/python3*/EXTERNALLY-MANAGED; ln -sf python3 "$1"/usr/bin/python',
@@ -199,11 +212,13 @@ def _make_local(engine: Images, say: Callable[[str], None]) -> None:
         # A machine behind a company's proxy knows certificates that Debian does not.
         if _CERTIFICATES.is_file():
             hooks.append(f"upload {_CERTIFICATES} {_CERTIFICATES}")
-        command = ["mmdebstrap", "--quiet", "--variant=apt"]
+        command = ["mmdebstrap", "--verbose", "--variant=apt"]
         command.append(f"--include={','.join(_INCLUDED)}")
         command += [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
         command += [f"--customize-hook={hook}" for hook in hooks]
-        run_tool([*command, "bookworm", str(archive)], timeout=900, env={"TMPDIR": folder})
+        run_tool(
+            [*command, "bookworm", str(archive)], timeout=900, env={"TMPDIR": folder}, on_line=step.heard
+        )
         changes = ("ENV LANG=C.UTF-8", 'CMD ["python3"]', f'LABEL {LABEL}="{",".join(_INCLUDED)}"')
         engine.import_root(archive, LOCAL_IMAGE, changes)
 
@@ -217,7 +232,13 @@ def _fast_folder() -> Path | None:
         return None
 
 
-def _cached(config: Config, engine: Probe, requirements: Path, require_hashes: bool) -> list[Path]:
+def _cached(
+    config: Config,
+    engine: Probe,
+    requirements: Path,
+    require_hashes: bool,
+    steps: Steps,
+) -> list[Path]:
     """The wheels of ``requirements`` in the data directory, fetched when the file is new."""
     machine = engine.info().platform.split("/")[1]
     architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
@@ -225,16 +246,24 @@ def _cached(config: Config, engine: Probe, requirements: Path, require_hashes: b
     key = hashlib.sha256(asked).hexdigest()[:24]
     cached = config.home / "data" / "wheels" / key
     if not cached.is_dir():
-        _download(requirements, cached, architecture, require_hashes)
+        name = f"packages for {requirements.parent.name}"
+        with steps.step(name, total=requirements.read_text("utf-8").count("==")) as step:
+            _download(requirements, cached, architecture, require_hashes, step.heard)
     return sorted(cached.iterdir())
 
 
-def _download(requirements: Path, into: Path, architecture: str, require_hashes: bool) -> None:
+def _download(
+    requirements: Path,
+    into: Path,
+    architecture: str,
+    require_hashes: bool,
+    on_line: Callable[[str], None],
+) -> None:
     """Fill ``into`` with pip; it appears whole or not at all."""
     into.parent.mkdir(parents=True, exist_ok=True)
     command = [
         sys.executable,
-        *["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"],
+        *["-m", "pip", "download", "--disable-pip-version-check", "--no-input"],
     ]
     command += ["--only-binary", ":all:", "--implementation", "cp", "--python-version", _PYTHON]
     command += ["--abi", f"cp{_PYTHON.replace('.', '')}", "--abi", "abi3", "--abi", "none"]
@@ -244,7 +273,8 @@ def _download(requirements: Path, into: Path, architecture: str, require_hashes:
     command += ["--require-hashes"] if require_hashes else []
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=into.parent) as folder:
         whole = Path(folder) / "wheels"
-        run_tool([*command, "--requirement", str(requirements), "--dest", str(whole)], timeout=1200)
+        command += ["--requirement", str(requirements), "--dest", str(whole)]
+        run_tool(command, timeout=1200, on_line=on_line)
         try:
             whole.rename(into)
         except OSError:

@@ -13,13 +13,16 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.engines.registry import answers, engine_type
 from runner.model.errors import PlatformError
 from runner.provision import daemon
+from runner.provision.steps import Steps
 
 if TYPE_CHECKING:
     from runner.engines.base import Engine
@@ -99,8 +102,10 @@ def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
         if answers(own.host):  # somebody else was faster
             return own.host
         if daemon.which("dockerd") is None:
-            say(f"No container engine answers: installing Debian's {', '.join(PACKAGES)}.")
-            install(*PACKAGES)
+            with Steps.of(say).step(
+                "container engine", note=f"none answers: installing Debian's {', '.join(PACKAGES)}"
+            ) as step:
+                install(*PACKAGES, on_line=step.heard)
             if Path("/run/systemd/system").is_dir() and daemon.wait_for(DEFAULT_SOCKET, 15.0):
                 say(f"The engine that the package started is used: {DEFAULT_SOCKET}")
                 return DEFAULT_SOCKET
@@ -132,7 +137,7 @@ def can_install() -> bool:
     return os.geteuid() == 0 and _debian_like() and daemon.which("apt-get") is not None
 
 
-def install(*packages: str) -> None:
+def install(*packages: str, on_line: Callable[[str], None] = lambda _: None) -> None:
     """Install Debian packages (root on Debian or Ubuntu only). Raises PlatformError E301, E303."""
     if not can_install():
         raise PlatformError(
@@ -144,31 +149,71 @@ def install(*packages: str) -> None:
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300"]
     run_tool([*apt, "update", "-q"], timeout=300, env=env)
-    run_tool([*apt, "install", "-y", "-q", "--no-install-recommends", *packages], timeout=900, env=env)
+    run_tool(
+        [*apt, "install", "-y", "-q", "--no-install-recommends", *packages],
+        timeout=900,
+        env=env,
+        on_line=on_line,
+    )
 
 
-def run_tool(command: list[str], *, timeout: float, env: dict[str, str] | None = None) -> None:
-    """Run a tool to its end. Raises PlatformError with its last lines; kills it after ``timeout`` seconds."""
+def run_tool(
+    command: list[str],
+    *,
+    timeout: float,
+    env: dict[str, str] | None = None,
+    on_line: Callable[[str], None] = lambda _: None,
+    fine: Sequence[int] = (0,),
+) -> None:
+    """Run a tool to its end.
+
+    Args:
+        command: the tool and its arguments.
+        timeout: seconds after which it is killed.
+        env: variables that it gets beside this process's own.
+        on_line: told every line that it prints.
+        fine: exit codes that are no failure.
+
+    Raises:
+        PlatformError: E303, with its last lines.
+    """
+    last: deque[str] = deque(maxlen=8)
+    over = threading.Event()
     try:
-        done = subprocess.run(
+        with subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=timeout,
+            encoding="utf-8",
+            errors="replace",
             env={**os.environ, **(env or {})},
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise PlatformError(
-            f"{command[0]} took longer than {timeout:.0f} seconds", why=" ".join(command)
-        ) from error
+        ) as process:
+
+            def give_up() -> None:
+                over.set()
+                process.kill()
+
+            timer = threading.Timer(timeout, give_up)
+            timer.start()
+            try:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    last.append(line.strip())
+                    on_line(line.strip())
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                timer.cancel()
     except OSError as error:
         raise PlatformError(f"{command[0]} cannot be run", why=str(error)) from error
-    if done.returncode != 0:
-        tail = done.stdout.decode("utf-8", "replace").strip().splitlines()[-8:]
+    if over.is_set():
+        raise PlatformError(f"{command[0]} took longer than {timeout:.0f} seconds", why=" ".join(command))
+    if process.returncode not in fine:
+        said = "\n".join(filter(None, last))
         raise PlatformError(
-            f"{command[0]} failed", why=f"{' '.join(command)}: exit {done.returncode}\n" + "\n".join(tail)
+            f"{command[0]} failed", why=f"{' '.join(command)}: exit {process.returncode}\n{said}"
         )
 
 

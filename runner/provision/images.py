@@ -22,6 +22,7 @@ from runner.engines.base import BuildSpec, find_image
 from runner.model.errors import PlatformError
 from runner.provision.base import REGISTRY_IMAGE, base_image, wheels
 from runner.provision.kinds import kind_files, tag_suffix
+from runner.provision.steps import Steps
 
 if TYPE_CHECKING:
     from runner.engines.base import Engine, Images
@@ -80,9 +81,9 @@ def tag(image: OwnImage) -> str:
     return f"proctor/{image.name}:{version('proctor-ir')}{tag_suffix() if image.kinds else ''}"
 
 
-def states(engine: Images, wanted: Sequence[OwnImage] = IMAGES) -> list[ImageState]:
-    """How our images stand in the engine; nothing is built. Raises E301."""
-    known = [(image, find_image(engine, tag(image))) for image in wanted]
+def states(engine: Images, wanted: Sequence[OwnImage] | None = None) -> list[ImageState]:
+    """How our images (default: all) stand in the engine; nothing is built. Raises E301."""
+    known = [(image, find_image(engine, tag(image))) for image in (IMAGES if wanted is None else wanted)]
     return [
         ImageState(image.name, tag(image), None, False)
         if ref is None
@@ -130,6 +131,31 @@ def ensure_images(
     return {image.name: engine.resolve(tag(image)) for image in wanted}
 
 
+def usual(engine: Images) -> list[OwnImage]:
+    """Our images that a set-up makes: the evaluator, and others that were made before; these are made when first needed."""
+    return [
+        image
+        for image, state in zip(IMAGES, states(engine), strict=True)
+        if image.name == IMAGES[0].name or state.id is not None
+    ]
+
+
+def first_needed(engine: Engine, config: Config, names: Sequence[str], say: Callable[[str], None]) -> None:
+    """Make those of these images that a set-up leaves for later and that are not there. Raises E203, E303."""
+    later = [image for image in IMAGES[1:] if image.name in names]
+    absent = [image for image, state in zip(later, states(engine, later), strict=True) if state.id is None]
+    if absent:
+        say(f"{', '.join(tag(image) for image in absent)} is needed for the first time and is made now.")
+        ensure_images(engine, config, say, absent)
+
+
+def fetch(engine: Engine, config: Config, steps: Steps, wanted: Sequence[OwnImage]) -> None:
+    """Fetch the packages of those of these images that will have to be built. Raises PlatformError E303."""
+    for image, state in zip(wanted, states(engine, wanted), strict=True):
+        if state.problem:
+            wheels(config, engine, image.root / image.requirements, None, steps)
+
+
 def source_digest(image: OwnImage, root: Path | None = None) -> str:
     """SHA-256 over the image's stages of the Dockerfile and every file that goes into it, with their names."""
     root = root or image.root
@@ -172,26 +198,24 @@ def _build_all(
     engine: Engine, config: Config, wanted: Sequence[OwnImage], say: Callable[[str], None]
 ) -> None:
     """Build images: the base and all packages at the same time first, because most of that is waiting."""
-    if not wanted:
-        return
-    names = " and ".join(tag(image) for image in wanted)
-    say(f"Fetching the packages of {names}.")
+    steps = Steps.of(say)
     with tempfile.TemporaryDirectory(prefix="proctor-build-") as folder, ThreadPoolExecutor() as pool:
         contexts = {image: Path(folder) / image.name for image in wanted}
         fetched = [
-            pool.submit(wheels, config, engine, image.root / image.requirements, context / "wheels")
+            pool.submit(wheels, config, engine, image.root / image.requirements, context / "wheels", steps)
             for image, context in contexts.items()
         ]
-        base = base_image(config, engine, say)
+        base = base_image(config, engine, steps)
         for done in fetched:
             done.result()
-        say(f"Building {names} on {base}.")
-        built = [pool.submit(_build, engine, image, context, base) for image, context in contexts.items()]
+        built = [
+            pool.submit(_build, engine, steps, image, context, base) for image, context in contexts.items()
+        ]
         for image_built in built:
             image_built.result()
 
 
-def _build(engine: Engine, image: OwnImage, context: Path, base: str) -> ImageRef:
+def _build(engine: Engine, steps: Steps, image: OwnImage, context: Path, base: str) -> ImageRef:
     for path in _files(image, image.root):
         into = context / path.relative_to(image.root)
         into.parent.mkdir(parents=True, exist_ok=True)
@@ -206,6 +230,6 @@ def _build(engine: Engine, image: OwnImage, context: Path, base: str) -> ImageRe
     dockerfile = context / "Dockerfile"
     dockerfile.write_text(stages(dockerfile.read_text(encoding="utf-8"), image.name), encoding="utf-8")
     spec = BuildSpec(context, tag=tag(image), target=image.name, args={"BASE_IMAGE": base})
-    return engine.build(
-        replace(spec, labels={LABEL: digest}, network=image.debian and base == REGISTRY_IMAGE)
-    )
+    spec = replace(spec, labels={LABEL: digest}, network=image.debian and base == REGISTRY_IMAGE)
+    with steps.step(f"building {tag(image)}", note=f"on {base}") as step:
+        return engine.build(spec, step.heard)

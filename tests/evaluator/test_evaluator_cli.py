@@ -130,3 +130,18 @@ def test_request_path_imports_nothing_heavy_but_numpy(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "[]\n", done.stderr
     assert json.loads((tmp_path / "result.json").read_text())["status"] == "valid"
+
+
+def test_a_package_that_is_not_installed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """A set-up leaves the packages of judges for later."""
+    from evaluator import process
+
+    def needs(name: str) -> int:
+        __import__(name)
+        return 0
+
+    assert process.run(lambda: needs("no_such_package.part")) == process.PLATFORM
+    said = capsys.readouterr().err
+    assert "no_such_package is not installed" in said and "make tools" in said
+    assert process.run(lambda: needs("evaluator.nothing")) == process.PLATFORM
+    assert "internal error" in capsys.readouterr().err

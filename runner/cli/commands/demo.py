@@ -44,12 +44,16 @@ def demo(
 def run_demo(where: Config, only: Sequence[str] = ()) -> None:
     """Submit the baselines and the broken softwares, run what is missing, print the leaderboards.
 
+    Our own images are built meanwhile where they are missing.
     ``only`` are the tasks that are shown (none: the usual ones). Raises typer.BadParameter for those that the demo has
     not.
     The broken softwares are registered without the local check, which would refuse them: that is what they
     are for. A second time nothing is built, registered or run again. Raises typer.Exit when something was not
     settled.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from runner import provision
     from runner.cli.plans import show_plan
     from runner.execution.coordinator import EvaluationRequest
     from runner.execution.plan import Plan, Selection
@@ -58,7 +62,10 @@ def run_demo(where: Config, only: Sequence[str] = ()) -> None:
         raise typer.BadParameter(f"the demo has no {', '.join(wrong)}; it has {', '.join(SHOWN)}")
     known = context.all_tasks(where)
     tasks = {name: known[name] for name in SHOWN if name in known and name in (only or USUAL)}
-    failed = _hand_in(where, tasks)
+    with ThreadPoolExecutor() as pool:
+        ready = pool.submit(provision.run, where, output.say)
+        failed = _hand_in(where, tasks)
+        ready.result()
     with context.coordinating() as coordinator:
         coordinator.machine.engine()  # its profile is in every lock: without an engine there is nothing to plan
         wanted = [Selection(task=name, dataset=SHOWN[name]) for name in tasks]
@@ -83,6 +90,8 @@ def next_commands(tasks: Mapping[str, Task]) -> str:
 
 def _hand_in(where: Config, tasks: dict[str, Task]) -> dict[str, str]:
     """Register what is not registered yet; returns what could not be, and why."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from runner.cli.packing import pack_one, register_one
     from runner.records.store.queries import submissions
     from runner.submissions.load import find_submissions
@@ -95,17 +104,17 @@ def _hand_in(where: Config, tasks: dict[str, Task]) -> dict[str, str]:
         for error in errors:
             output.show_error(error)
             failed[team] = error.what
-        for submission in found:
-            name = f"{team}/{submission.software}"
-            if submission.task not in tasks or (submission.task, team, submission.software) in registered:
-                continue
-            try:
-                bundle = pack_one(where, submission, None, check=False)
-                if bundle is not None:
-                    output.say(f"registered {register_one(where, tasks, bundle.folder).submission}")
-            except RunnerError as error:
-                output.show_error(error)
-                failed[name] = error.what
+        new = [s for s in found if s.task in tasks and (s.task, team, s.software) not in registered]
+        # Builds wait for the disk more than they compute; submissions are registered in their order.
+        with ThreadPoolExecutor(2) as pool:
+            packed = [pool.submit(pack_one, where, submission, None, check=False) for submission in new]
+            for submission, bundle in zip(new, packed, strict=True):
+                try:
+                    if (made := bundle.result()) is not None:
+                        output.say(f"registered {register_one(where, tasks, made.folder).submission}")
+                except RunnerError as error:
+                    output.show_error(error)
+                    failed[f"{team}/{submission.software}"] = error.what
     return failed
 
 

@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 stores = group("store", "The derived database: rebuild it, verify what it is made from.")
 
 
-@app.command(epilog="Examples:  runner setup  |  RUNNER_BASE=local runner setup")
-def setup() -> None:
-    """Make this machine ready: container engine, base image, our own images. Does nothing twice."""
+@app.command(epilog="Examples:  runner setup  |  runner setup --all  |  RUNNER_BASE=local runner setup")
+def setup(
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Also what is made when first needed: sidecars' image, tools."),
+    ] = False,
+) -> None:
+    """Make this machine ready: packages, container engine, base image, our own images. Does nothing twice."""
     from runner import provision as machine
 
-    for name, image in machine.run(context.config(), output.say).items():
+    for name, image in machine.run(context.config(), output.say, everything=everything).items():
         output.say(f"ready: {name} {image.id[7:19]}")
 
 

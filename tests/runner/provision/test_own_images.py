@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import sys
 import threading
 import time
@@ -63,6 +64,32 @@ def test_a_missing_or_stale_image_is_refused_and_never_pulled(image: images.OwnI
     engine.close()
 
 
+def test_the_sidecars_are_made_when_they_are_first_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set-up leaves them for later; a stale image is the next set-up's, because it changes what was promised."""
+    from runner.execution.machine import Machine
+
+    without_engine(monkeypatch, tmp_path)
+    wheel = only_own_packages(monkeypatch, tmp_path / "index")
+    lock = f"thing==1 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+    evaluator, ours = images.IMAGES[0], own_image(tmp_path, "sidecars", lock)
+    (tmp_path / "Dockerfile").write_text(f"# fake: {images.tag(evaluator)}\n{DOCKERFILE}")
+    monkeypatch.setattr(images, "IMAGES", (evaluator, ours))
+    engine, said = FakeEngine({images.tag(evaluator): Exit(code=0)}), list[str]()
+    engine.registry.add(base.REGISTRY_IMAGE)
+    assert [image.name for image in images.usual(engine)] == ["evaluator"]
+    machine = Machine(make_config(tmp_path / "home"), said.append, engine=engine)
+    assert machine.sidecars() is None and not engine.built
+    found = machine.sidecars(needed=True)
+    assert found and machine.images(["sidecars"]) == {"sidecars": found}
+    assert [spec.target for spec, _ in engine.built] == ["sidecars"] and "first time" in said[0]
+    assert [image.name for image in images.usual(engine)] == ["evaluator", "sidecars"]
+    (tmp_path / "sidecars" / "a.py").write_text("changed")
+    assert machine.sidecars(needed=True) is None and len(engine.built) == 1
+    engine.close()
+
+
 def test_an_image_needs_only_its_own_stages() -> None:
     text = """# All about it
 ARG BASE=x
@@ -89,7 +116,7 @@ RUN three
     ours = (ROOT / "Dockerfile").read_text()
     for image in images.IMAGES:
         kept = images.stages(ours, image.name)
-        assert kept.count("\nFROM ") == 3 and kept.rstrip().count(f" AS {image.name}\n") == 1
+        assert kept.count("\nFROM ") == 2 and kept.rstrip().count(f" AS {image.name}\n") == 1
         assert not any(f"COPY {other.name}" in kept for other in images.IMAGES if other is not image)
 
 
@@ -111,8 +138,6 @@ def test_what_is_stale_is_built_with_its_own_files_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Packages and the base image are fetched at the same time; each image gets its own, and is built when it has changed."""
-    import hashlib
-
     without_engine(monkeypatch, tmp_path)
     wheel = only_own_packages(monkeypatch, tmp_path / "index")
     lock = f"thing==1 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"

@@ -1,0 +1,65 @@
+"""What a set-up says of itself."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import pytest
+
+from runner.provision.steps import Steps, megabytes
+
+PIP = """Collecting thing==1
+  Downloading thing-1-py3-none-any.whl.metadata (5.0 kB)
+  Downloading thing-1-py3-none-any.whl (12.5 MB)
+Collecting other==2
+  Using cached other-2-py3-none-any.whl (99 MB)
+WARNING: Location 'x' is ignored
+"""
+
+
+def test_a_step_says_when_it_begins_and_ends_and_what_it_fetched() -> None:
+    said: list[str] = []
+    steps = Steps(said.append)
+    with steps.step("packages", total=4, note="four of them") as step:
+        for line in PIP.splitlines():
+            step.heard(line)
+        assert re.fullmatch(r"packages: \d+ s, part 2 of 4, 13 MB, about \d+ s left", step.said())
+    with steps.step("engine") as step:
+        step.heard("Fetched 66.1 MB in 3s (20.1 MB/s)")
+    assert said == [
+        "packages (four of them) …",
+        "packages: done in 0 s, 13 MB downloaded",
+        "engine …",
+        "engine: done in 0 s, 66 MB downloaded",
+    ]
+    assert steps.steps == 2 and megabytes(steps.downloaded) == "79 MB"
+
+
+def test_the_parts_of_a_build_tell_nothing_of_the_time_left() -> None:
+    with Steps().step("image") as step:
+        step.heard("Step 7/21 : RUN something long")
+        assert re.fullmatch(r"image: \d+ s, part 6 of 21", step.said())
+
+
+def test_a_step_that_failed_is_not_done() -> None:
+    said: list[str] = []
+    with pytest.raises(ValueError), Steps(said.append).step("base image"):
+        raise ValueError
+    assert said == ["base image …"]
+
+
+def test_what_is_under_way_is_named_after_a_while_of_silence() -> None:
+    said: list[str] = []
+    reminded = threading.Event()
+
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) > 2:
+            reminded.set()
+
+    steps = Steps(say, quiet=0.1)
+    with steps.step("one"), steps.step("two"):
+        assert reminded.wait(30)
+    assert re.fullmatch(r"one: \d+ s; two: \d+ s", said[2])
+    assert Steps.of(steps) is steps

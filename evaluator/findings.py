@@ -9,12 +9,14 @@ table of codes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from evaluator.codes import CODES
 
 SEVERITIES = ("error", "defect", "warning", "ignore")
+MAX_SUGGESTIONS = 5  # looking for similar ids costs time
+MAX_UNKNOWN = 1000  # unknown ids of a run that are told apart
 SHOWN = 60  # characters of a participant's value that a message may hold
 
 
@@ -210,6 +212,53 @@ class Log:
             "warning": self.count("warning"),
             "codes": codes,
         }
+
+
+class Unknown:
+    """Ids of a run that its dataset does not have (findings of one code), and what they come to.
+
+    Args:
+        log: Takes the summary.
+        code: The findings' code.
+        what: What has the ids: ``topics``; and ``where`` they should be: ``the corpus``.
+        where: See there.
+        ours: The dataset's ids; None where they are not to be said.
+    """
+
+    def __init__(
+        self, log: Log, code: str, what: str, where: str, ours: Callable[[], Iterable[str]] | None
+    ) -> None:
+        self._log, self._code, self._what, self._where, self._ours = log, code, what, where, ours
+        self.ids: set[str] = set()  # the first MAX_UNKNOWN different ones
+        self.count = 0
+        self._far = False  # there is one to which none of the dataset is near
+
+    def add(self, one: str) -> str:
+        """Count an id that is not there, and return in brackets which was probably meant; "" if none is near."""
+        self.count += 1
+        if len(self.ids) < MAX_UNKNOWN:
+            self.ids.add(one)
+        if self._ours is None or self.count > MAX_SUGGESTIONS:
+            return ""
+        close = nearest(one[:200], self._ours())
+        self._far = self._far or close is None
+        return f" (did you mean {show(close)}?)" if close else ""
+
+    def summarise(self, known: int, unknown: int | None = None) -> None:
+        """Say what the ids come to, beside ``known`` ones that are there, if most are wrong or one is like none.
+
+        ``unknown`` is how many there are, if that is not how often one was counted.
+        """
+        unknown = self.count if unknown is None else unknown
+        most = unknown > known
+        if not (most or (self._far and self._ours is not None)):
+            return
+        share = f"{known:,}" if known else "none"
+        said = f"{share} of the run's {known + unknown:,} {self._what} are in {self._where}: unknown are "
+        said += looks(self.ids)
+        if self._ours is not None and (ours := looks(self._ours())):
+            said += f", right are {ours}"
+        self._log.summarise(self._code, said + ("; the run may be of another version" if most else ""))
 
 
 def looks(ids: Iterable[str]) -> str:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
-from evaluator.findings import Log, show
+from evaluator.findings import Log, Unknown, show
 from evaluator.formats.files import Damaged, Source, Unreadable, plain_or_gzip
 from evaluator.formats.lines import BROKEN, numbered, parse_or_report, reporting
 from evaluator.formats.lines import parse as parse_json
+from evaluator.formats.mistaken import no_json_lines
 from schemas.debates import Debate, Fault, clean, parse
 
 MAX_LINE = 32 << 20  # bytes of one debate
@@ -89,6 +90,10 @@ def read_debates(path: str | Path, log: Log, *, max_bytes: int | None = None) ->
     """The debates of a file, in its order; everything that is wrong with the file's form goes to ``log``."""
     reads: list[Read] = []
     with reporting(log, max_bytes), Source(path, max_bytes) as source:
+        if said := no_json_lines(path):
+            log.add("F101", 1, said)
+            if log.invalid:
+                return []
         lines = numbered(source.read, log, MAX_LINE, too_long="F215", gaps=True)
         # A line that cannot be read keeps its place: those behind it are still about their own claims.
         for at, (number, line) in enumerate(lines, 1):
@@ -153,11 +158,14 @@ def distinct(name: str, taken: set[str]) -> str:
     return made
 
 
-def place(reads: Sequence[Read], claims: Sequence[Claim], log: Log) -> list[Held]:
+def place(reads: Sequence[Read], claims: Sequence[Claim], log: Log, *, public: bool = False) -> list[Held]:
     """Each claim with its debate. A debate belongs to the claim in its place unless its own id or claim says otherwise.
 
-    Debates of no claim, of a claim that is taken, out of order, and missing ones are reported to ``log``.
+    Debates of no claim, of a claim that is taken, out of order, and missing ones are reported to ``log``, which names
+    claims of the dataset only if it is ``public``.
     """
+    ours = [claim.id or claim.text for claim in claims]
+    unknown = Unknown(log, "F204", "debates", "the dataset", (lambda: ours) if public else None)
     slots: list[Read | None] = [None] * len(claims)
     by_id: dict[str, list[int]] = {}
     by_text: dict[str, list[int]] = {}
@@ -176,7 +184,8 @@ def place(reads: Sequence[Read], claims: Sequence[Claim], log: Log) -> list[Held
             later.append(read)
             continue
         if fitting is None:
-            log.add("F204", read.line, f"there is no claim {show(debate.id or debate.claim)}")
+            said = debate.id or debate.claim
+            log.add("F204", read.line, f"there is no claim {show(said)}{unknown.add(said)}")
             continue
         free = [n for n in fitting if slots[n] is None]
         slot = here if here in free else next(iter(free), None)
@@ -196,6 +205,7 @@ def place(reads: Sequence[Read], claims: Sequence[Claim], log: Log) -> list[Held
             log.add(
                 "F205", read.line, "nothing says which claim it is about, and the claim in its place is taken"
             )
+    unknown.summarise(len(reads) - unknown.count)
     if reads and not any(slots) and not log.invalid:
         log.add("F028", None, "no debate of the run is about a claim of the dataset")
     for claim, slot_read in zip(claims, slots, strict=True):

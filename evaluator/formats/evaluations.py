@@ -17,6 +17,7 @@ from evaluator.findings import Log, plain, show
 from evaluator.formats.dialogue import FAILURES
 from evaluator.formats.files import Damaged, Source, TooLarge, Unreadable, organisers
 from evaluator.formats.lines import BROKEN, numbered, parse, parse_or_report, reporting
+from evaluator.formats.mistaken import no_json_lines
 from schemas import debates
 from schemas.debates import CRITERIA
 from schemas.jsonl import Twice, kind_of
@@ -105,10 +106,13 @@ def read_judgments(
     """
     reader = _Reader(shape, log, reading, failures or {})
     with reporting(log, max_bytes):
-        with Source(path, max_bytes) as source:
-            for number, line in numbered(source.read, log, MAX_LINE, too_long="F241", gaps=True):
-                reader.line(line, number)
-        reader.end()
+        if said := no_json_lines(path):
+            log.add("F101", 1, said)
+        if not (said and log.invalid):
+            with Source(path, max_bytes) as source:
+                for number, line in numbered(source.read, log, MAX_LINE, too_long="F241", gaps=True):
+                    reader.line(line, number)
+            reader.end()
     log.answered = reader.seen
     return Judgments(reader.scores, frozenset(reader.part))
 
@@ -158,6 +162,9 @@ class _Reader:
             self.log.add(
                 "F233", number, f"debate {place + 1} has {expected} turns, and judgments for {len(turns):,}"
             )
+            # They are not scored; where nothing is, what else is wrong with them is said, too.
+            for turn, judged in enumerate(turns[:expected] if self.log.severity["F233"] == "error" else ()):
+                self._turn(judged, place, turn, number)
             return False
         for turn, judged in enumerate(turns):
             self._turn(judged, place, turn, number)

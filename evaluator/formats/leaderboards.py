@@ -25,6 +25,7 @@ from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, show
 from evaluator.formats.files import Source
 from evaluator.formats.lines import BROKEN, numbered, parse_or_report, reporting
+from evaluator.formats.mistaken import no_columns, no_json_lines
 from schemas.jsonl import kind_of
 
 ALL = "all"
@@ -112,6 +113,11 @@ def read_board(
     board = into if into is not None else Board()
     rows: list[Row] = []
     with reporting(log, max_bytes), Source(path, max_bytes) as source:
+        said = no_json_lines(path) if form == "jsonl" else no_columns(path, ORDER[form])
+        if said:
+            log.add("F242", 1, said)
+            if log.invalid:
+                return board
         for number, line in numbered(source.read, log, MAX_LINE, too_long="F009"):
             row = _row(line, number, form, log)
             if row is None:

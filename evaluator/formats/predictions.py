@@ -15,16 +15,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluator.findings import Log, nearest, show
+from evaluator.findings import Log, Unknown, show
 from evaluator.formats.files import Source
 from evaluator.formats.lines import BROKEN, numbered, parse_or_report, reporting
+from evaluator.formats.mistaken import no_json_lines
 from schemas.jsonl import Rules as Strictness
 from schemas.jsonl import Twice, decoder, kind_of
 
 KEY, ALIAS = "relevant_candidates", "retrieved_candidates"
 MAX_LINE = 4 << 20  # bytes of one object
 CHUNK = 1 << 20
-MAX_SUGGESTIONS = 5  # comparing an id with all others takes a moment
 _DIGITS = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _SPACE = re.compile(r"[ \t\n\r]*")
 
@@ -56,11 +56,16 @@ def read_predictions(
     """
     reader = _Predictions(rules, log)
     with reporting(log, max_bytes):
+        if said := no_json_lines(path, arrays=True):
+            log.add("F101", 1, said)
+            if log.invalid:
+                return {}
         with Source(path, max_bytes) as source:
             reader.read(source.read)
         if not reader.objects:
             log.add("F001", None, "the file holds no prediction")
         else:
+            reader.summarise()
             if not reader.broken:
                 reader.missing()
             reader.unmatched()
@@ -76,8 +81,12 @@ class _Predictions:
         self.first: dict[int, int] = {}  # query -> line of its first answer
         self.objects = 0
         self.broken = False  # what follows could not be read, so nobody knows what is missing
-        self.listed = self.matched = False  # whether there is a candidate at all, and one of the corpus
-        self._suggested = 0
+        self.listed = 0  # candidates, each once a query
+        ours = (lambda: self._texts(rules.queries), lambda: self._texts(rules.candidates))
+        queries, candidates = ours if rules.suggest else (None, None)
+        self._queries = Unknown(log, "F109", "queries", "the dataset", queries)
+        self._candidates = Unknown(log, "F111", "candidates", "the corpus", candidates)
+        self._known: dict[frozenset[int], list[str]] = {}
 
     def read(self, read: Callable[[int], bytes]) -> None:
         head = b""
@@ -161,13 +170,13 @@ class _Predictions:
 
     def one(self, data: Any, line: int) -> None:
         """Check one object and keep the beginning of its list."""
-        log, rules = self.log, self.rules
+        log = self.log
         if not isinstance(data, dict):
             log.add("F102", line, f"there is {kind_of(data)}")
             return
         if isinstance(data, Twice) and (doubled := sorted(data.doubled & {"query_id", KEY, ALIAS})):
             log.add("F105", line, f"the key {doubled[0]} is there twice")
-        query = _integer(data.get("query_id"))
+        query, refused = _integer(data.get("query_id")), ""
         topic = None if query is None else str(query).encode()
         if query is None:
             there = f"query_id is {_show(data['query_id'])}" if "query_id" in data else "there is no query_id"
@@ -180,21 +189,29 @@ class _Predictions:
             log.add("F104", line, there, topic)
             listed = None
         if query is not None and topic is not None:
-            if query not in rules.queries:
-                log.add("F109", line, f"there is no query {_id(query)}", topic)
-                return
-            if query in self.first:
-                log.add(
-                    "F108", line, f"query {query} was answered in line {self.first[query]:,} already", topic
-                )
-                return
-            self.first[query] = line
-        if listed is None:
-            return
+            refused = self._refused(query, line, topic)
+        if listed is None or (refused and log.severity[refused] != "error"):
+            return  # it is left out; of predictions that are not scored everything is said
         numbers = self._integers(listed, line, topic)
         if query is None or topic is None:
             return
-        self.found[query] = self._checked(query, numbers, len(listed), line, topic)
+        checked = self._checked(query, numbers, len(listed), line, topic)
+        if not refused:
+            self.found[query] = checked
+
+    def _refused(self, query: int, line: int, topic: bytes) -> str:
+        """The code of the finding for which an answer is left out, which is reported; "" for an answer that counts."""
+        if query not in self.rules.queries:
+            self.log.add(
+                "F109", line, f"there is no query {_id(query)}{self._queries.add(str(query))}", topic
+            )
+            return "F109"
+        if query in self.first:
+            what = f"query {query} was answered in line {self.first[query]:,} already"
+            self.log.add("F108", line, what, topic)
+            return "F108"
+        self.first[query] = line
+        return ""
 
     def _integers(self, listed: list[Any], line: int, topic: bytes | None) -> list[int]:
         """The candidates as integers; those that are none are reported and left out."""
@@ -232,8 +249,7 @@ class _Predictions:
             count = "one candidate" if written == 1 else f"{written} candidates"
             log.add("F114", line, f"query {query} has {count}, the largest cut-off is {rules.least}", topic)
         distinct = set(numbers)
-        self.listed = self.listed or bool(distinct)
-        self.matched = self.matched or not rules.candidates.isdisjoint(distinct)
+        self.listed += len(numbers)
         if not rules.candidates >= distinct:
             self._unknown(query, numbers, line, topic)
         if len(distinct) != len(numbers):
@@ -246,19 +262,20 @@ class _Predictions:
         for rank, number in enumerate(numbers, 1):
             if number in self.rules.candidates:
                 continue
-            message = ""
+            message, near = "", self._candidates.add(str(number))
             if self.log.wants("F111"):
-                message = (
-                    f"there is no argument {_id(number)} (rank {rank:,} of query {query}){self._near(number)}"
-                )
+                message = f"there is no argument {_id(number)} (rank {rank:,} of query {query}){near}"
             self.log.add("F111", line, message, topic)
 
-    def _near(self, number: int) -> str:
-        if not self.rules.suggest or self._suggested >= MAX_SUGGESTIONS:
-            return ""
-        self._suggested += 1
-        meant = nearest(str(number), map(str, sorted(self.rules.candidates)))
-        return f': did you mean "{meant}"?' if meant else ""
+    def _texts(self, ids: frozenset[int]) -> list[str]:
+        if ids not in self._known:
+            self._known[ids] = list(map(str, sorted(ids)))
+        return self._known[ids]
+
+    def summarise(self) -> None:
+        """Say first what unknown queries and candidates come to."""
+        self._queries.summarise(len(self.first))
+        self._candidates.summarise(max(0, self.listed - self._candidates.count))
 
     def _repeated(self, query: int, numbers: list[int], line: int, topic: bytes) -> None:
         first: dict[int, int] = {}
@@ -281,7 +298,7 @@ class _Predictions:
             return
         if not self.first:
             self.log.add("F028", None, "no query of the dataset is answered")
-        elif self.listed and not self.matched:
+        elif self.listed and self._candidates.count >= self.listed:
             self.log.add("F029", None, "no candidate of the run is in the corpus")
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from evaluator.findings import Log
 from evaluator.formats.blocks import SMALL_CHUNK, WholeLines, cut, regroup
-from evaluator.formats.files import Damaged, Source, Unreadable
-from evaluator.formats.mistaken import HEAD, other_format
+from evaluator.formats.files import Source, Unreadable
+from evaluator.formats.mistaken import no_trec_run
 from evaluator.formats.ranked import Rules, Scan
 from evaluator.formats.trec_lines import FastPath, RunReader, Ungrouped
 
@@ -44,7 +44,7 @@ def scan(
     """
     kept = log.checkpoint()
     try:
-        if said := _mistaken(path):
+        if said := no_trec_run(path):
             log.add("F010", 1, said)
             if not log.invalid:
                 log.add("F001", None, "the file has no line with a result")
@@ -70,15 +70,6 @@ def scan(
     except Unreadable as error:
         log.add("F002", None, str(error))
     return Scan({}, None)
-
-
-def _mistaken(path: str | Path) -> str:
-    """What the file is instead of a TREC run, if that can be seen at its beginning; reports nothing by itself."""
-    with Source(path) as source:
-        try:
-            return other_format(source.read(HEAD))
-        except Damaged:
-            return ""
 
 
 def _fast_path(rules: Rules) -> FastPath:

@@ -69,9 +69,9 @@ class RunReader(TopicReader):
         if self.log.lines == 0:
             if not whole.broke_off:
                 self.log.add("F001", None, "the file is empty")
-        elif not (self.topics or self.strange or self.dropped or self.log.invalid):
+        elif not (self.topics or self.strange.count or self.dropped or self.log.invalid):
             self.log.add("F001", None, "the file has no line with a result")
-        return Scan(self.topics, self.tag, bool(self.strange), self.ties)
+        return Scan(self.topics, self.tag, self.strange.count > 0, self.ties)
 
     def _hopeless(self) -> bool:
         """Whether so many lines were broken that reading on would only cost time (a small gz can hold millions)."""

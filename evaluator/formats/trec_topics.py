@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from math import inf, isnan
 from operator import lt
 from typing import TypeVar
 
-from evaluator.findings import Log, looks, nearest, show
+from evaluator.findings import Log, Unknown, show
 from evaluator.formats.ranked import NOTHING, Ranked, Rules, trec_rank
 
 V = TypeVar("V")
-MAX_STRANGE = 1000  # unknown topics that are told apart
 RANK = re.compile(rb"[+-]?[0-9]{1,18}")
 
 
@@ -25,10 +24,13 @@ class TopicReader:
         self.rules = rules
         self.log = log
         self.topics: dict[bytes, Ranked] = {}
-        self.strange: set[bytes] = set()  # topics that the dataset does not have, as far as they are kept
-        self.listed = self.unlisted = 0  # documents, and those that the corpus does not have
+        public = rules.suggest
+        self.strange = Unknown(log, "F017", "topics", "the dataset", self._topic_ids if public else None)
+        self.unlisted = Unknown(
+            log, "F019", "documents", "the corpus", self._document_ids if public else None
+        )
+        self.listed = 0  # documents that were compared with the corpus
         self.unscored = False  # there were lines whose score is no number, in a run that is not scored
-        self._unhinted: set[str] = set()  # codes of ids to which none is near
         self.ties: dict[str, tuple[int, str]] = {}  # code -> line and message of the first
         self._counting: list[bytes] = []
         self._known_ids: list[str] | None = None
@@ -73,7 +75,7 @@ class TopicReader:
         rules, n = self.rules, len(index)
         if rules.documents is not None:
             missing = rules.documents.missing(index)
-            self.listed, self.unlisted = self.listed + n, self.unlisted + len(missing)
+            self.listed += n
             for doc in sorted(missing, key=index.__getitem__):
                 self._unknown_document(topic, doc, lines[index[doc]])
         if rules.max_documents is not None and n > rules.max_documents:
@@ -98,19 +100,11 @@ class TopicReader:
 
     def unknown_topic(self, topic: bytes, line: int) -> None:
         """Report a topic that the dataset does not have."""
-        if len(self.strange) < MAX_STRANGE:
-            self.strange.add(topic)
-        hint = ""
-        if self.rules.suggest and self.log.wants("F017"):
-            hint = self._hint("F017", topic, self._topic_ids())
+        hint = self.strange.add(topic.decode("utf-8", "replace"))
         self.log.add("F017", line, f"the dataset has no topic {show(topic)}{hint}", topic)
 
     def _unknown_document(self, topic: bytes, doc: bytes, line: int) -> None:
-        documents = self.rules.documents
-        hint = ""
-        # Looking for similar ids costs time, so only the first few are explained.
-        if self.rules.suggest and documents is not None and self.log.counts.get("F019", 0) < 5:
-            hint = self._hint("F019", doc, self._document_ids())
+        hint = self.unlisted.add(doc.decode("utf-8", "replace"))
         self.log.add("F019", line, f"the dataset has no document {show(doc)}{hint}", topic)
 
     def _topic_ids(self) -> list[str]:
@@ -122,29 +116,10 @@ class TopicReader:
             self._known_ids = [one.decode("utf-8", "replace") for one in ids]
         return self._known_ids or []
 
-    def _hint(self, code: str, unknown: bytes, known: Iterable[str]) -> str:
-        """Which id was probably meant; "" if none is near."""
-        close = nearest(unknown[:200].decode("utf-8", "replace"), known)
-        if not close:
-            self._unhinted.add(code)
-        return f" (did you mean {show(close)}?)" if close else ""
-
     def summarise(self) -> None:
-        """Say first what unknown topics and documents come to, and what those of the dataset look like (if that is public)."""
-        log, public = self.log, self.rules.suggest
-        if len(self.strange) > len(self.topics) or "F017" in self._unhinted:
-            theirs = looks(topic.decode("utf-8", "replace") for topic in self.strange)
-            share = "not all" if self.topics else "none"
-            ours = f", the dataset has {looks(self._topic_ids())}" if public else ""
-            log.summarise("F017", f"{share} of the run's topics are known: unknown are {theirs}{ours}")
-        most = self.unlisted * 2 > self.listed
-        if most or "F019" in self._unhinted:
-            share = "none" if self.unlisted == self.listed else f"{self.listed - self.unlisted:,}"
-            ours = f", whose ids are {looks(self._document_ids())}" if public else ""
-            ask = "; the run may be of another version" if most else ""
-            log.summarise(
-                "F019", f"{share} of the run's {self.listed:,} documents are in the corpus{ours}{ask}"
-            )
+        """Say first what unknown topics and documents come to."""
+        self.strange.summarise(len(self.topics), len(self.strange.ids))
+        self.unlisted.summarise(self.listed - self.unlisted.count)
 
     def _counted(self, ranks: list[bytes], n: int) -> list[bytes] | None:
         """The ranks 1..n or 0..n-1 as they are usually written, whichever begins as ``ranks`` do."""

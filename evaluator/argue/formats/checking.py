@@ -11,11 +11,10 @@ from evaluator.argue.formats.report import Report, read_reports
 from evaluator.argue.formats.requests import Unit, length, limit_of
 from evaluator.argue.formats.tracks import Track
 from evaluator.argue.models import ReportRequest
-from evaluator.findings import Log, nearest, show
+from evaluator.findings import Log, Unknown, show
 from schemas.words import LONGEST, blank, longest_word
 
 LISTED = 5  # ids that a message names
-MAX_SUGGESTIONS = 5
 
 
 @dataclass(frozen=True)
@@ -45,31 +44,43 @@ class Checker:
     runs: dict[str, int | None] = field(default_factory=dict)
     unknown: int = 0
     cited: int = 0
-    _suggested: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin to count topics that the dataset does not have."""
+        ours = (lambda: self.rules.topics or ()) if self.rules.suggest else None
+        self.strange = Unknown(self.log, "F311", "reports", "the dataset", ours)
 
     def take(self, report: Report) -> bool:
         """Check one report. False if its topic is unknown or was answered already: it is not to be scored."""
         topic = report.topic_id
         self._run(report)
-        if topic in self.seen:
-            first = f" in line {self.seen[topic]:,}" if self.seen[topic] else ""
-            self._add("F310", report, f"the topic {show(topic)} was answered already{first}")
-            return False
-        self.seen[topic] = report.line
-        if self.rules.topics is not None and topic not in self.rules.topics:
-            self._add("F311", report, f"there is no topic {show(topic)}{self._near(topic)}")
-            return False
+        refused = self._refused(report, topic)
+        if refused and self.log.severity[refused] != "error":
+            return False  # of reports that are not scored everything is said
         if self._content(report):
             self._documents(report)
             self._length(report)
             if self.rules.track is not None:
                 _Tracked(self.rules.track, report, self._add).check(self._request(report))
-        return True
+        return not refused
+
+    def _refused(self, report: Report, topic: str) -> str:
+        """The code of the finding for which a report is left out, which is noted; "" for one that counts."""
+        if topic in self.seen:
+            first = f" in line {self.seen[topic]:,}" if self.seen[topic] else ""
+            self._add("F310", report, f"the topic {show(topic)} was answered already{first}")
+            return "F310"
+        self.seen[topic] = report.line
+        if self.rules.topics is None or topic in self.rules.topics:
+            return ""
+        self._add("F311", report, f"there is no topic {show(topic)}{self.strange.add(topic)}")
+        return "F311"
 
     def finish(self) -> None:
         """Report the topics that nobody answered."""
         if not self.seen:
             return
+        self.strange.summarise(len(self.seen) - self.strange.count)
         for topic in self.rules.topics or ():
             if topic not in self.seen:
                 self.log.add("F312", None, f"there is no report for topic {show(topic)}", topic.encode())
@@ -92,13 +103,6 @@ class Checker:
             first = next(iter(self.runs))
             self._add("F332", report, f"the run is {show(report.run_id)} here, but {show(first)} before")
         self.runs.setdefault(report.run_id, report.line)
-
-    def _near(self, topic: str) -> str:
-        if not self.rules.suggest or self._suggested >= MAX_SUGGESTIONS:
-            return ""
-        self._suggested += 1
-        meant = nearest(topic, self.rules.topics or ())
-        return f" (did you mean {show(meant)}?)" if meant else ""
 
     def _content(self, report: Report) -> bool:
         if all(blank(s.text) for s in report.sentences):

@@ -36,6 +36,7 @@ from evaluator.argue.models import Document, Sentence
 from evaluator.codes import CODES
 from evaluator.findings import Log
 from evaluator.formats.lines import reporting
+from evaluator.formats.mistaken import no_json_lines
 from schemas.jsonl import kind_of
 
 MAX_LINE = 32 << 20  # a report may carry its documents
@@ -122,6 +123,10 @@ def read_reports(
     """
     broken = found = number = 0
     with reporting(log, max_bytes):
+        if said := no_json_lines(path, follow=follow):
+            log.add("F301", 1, said)
+            if log.invalid:
+                return
         for line in parse_lines(path, max_line=MAX_LINE, max_bytes=max_bytes, follow=follow):
             number = line.number
             if line.bom:

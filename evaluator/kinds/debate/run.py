@@ -17,6 +17,7 @@ from evaluator.formats.dialogue import (
     read_index,
     read_served,
     read_turns,
+    unplaced,
 )
 from evaluator.measures.examination import Examined, Rules, cited_ids, examine, turns_of
 from evaluator.request import Request
@@ -35,7 +36,7 @@ class Run:
         claims = read_claims(inputs / (request.topics or "claims.jsonl"))
         self.request, self.options = request, options
         self.reads: list[Read] = read_debates(path, log, max_bytes=request.max_bytes)
-        self.held: list[Held] = place(self.reads, claims, log)
+        self.held: list[Held] = place(self.reads, claims, log, public=request.public)
         self.topics = [held.claim.topic for held in self.held]
         self.index: Path | None = None
         if request.services is not None:
@@ -50,6 +51,9 @@ class Run:
         )
         records = read_turns(path.parent / "turns.jsonl", log) if request.records else {}
         self.examined: Examined = examine(self.held, records, self.rules, log)
+        if log.invalid:  # nothing is scored: what else is wrong with debates that are left out is said, too
+            held = {one.read.line for one in self.held if one.read is not None}
+            examine(unplaced([read for read in self.reads if read.line not in held]), {}, self.rules, log)
 
     @property
     def covered(self) -> int:

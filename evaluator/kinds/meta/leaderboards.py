@@ -31,8 +31,6 @@ def evaluate(run: Path, truths: Path, request: Request, options: Mapping[str, An
                 f"a correlation needs {LEAST}",
             )
     board = read_board(run, options["format"], log, max_bytes=request.max_bytes)
-    if log.invalid:
-        return
     _lacking(board, comparisons.values(), log)
     if log.invalid:
         return
@@ -49,12 +47,13 @@ def evaluate(run: Path, truths: Path, request: Request, options: Mapping[str, An
 def check(run: Path, request: Request, options: Mapping[str, Any], log: Log) -> None:
     """Check the leaderboard alone."""
     board = read_board(run, options["format"], log, max_bytes=request.max_bytes)
-    if not log.invalid:
-        _lacking(board, [Comparison(m.measure) for m in request.measures], log)
+    _lacking(board, [Comparison(m.measure) for m in request.measures], log)
 
 
 def _lacking(board: Board, comparisons: Iterable[Comparison], log: Log) -> None:
-    """Report measures that the judge has to give and does not."""
+    """Report measures that the judge has to give and does not, in a file of which something could be read."""
+    if log.invalid and not board.runs:
+        return
     known = set(board.measures)
     wanted = {c.judge for c in comparisons} - {BEST}
     for name in sorted(wanted - known):

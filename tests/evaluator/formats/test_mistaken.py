@@ -1,4 +1,4 @@
-"""JSON or CSV where lines of a TREC run are expected is one finding that says so."""
+"""A file of quite another format is one finding that says what it is, whatever was expected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.argue import load_reports
 from evaluator.findings import Log
+from evaluator.formats.dialogue import read_debates
+from evaluator.formats.evaluations import Shape, read_judgments
+from evaluator.formats.leaderboards import ORDER, read_board
+from evaluator.formats.predictions import Rules as Lists
+from evaluator.formats.predictions import read_predictions
 from evaluator.formats.ranked import Rules
 from evaluator.formats.trec import scan
 
@@ -60,3 +66,61 @@ def test_it_is_never_taken_for_a_valid_run(tmp_path: Path) -> None:
     log = Log("run.txt", {"F010": "warning"})
     scan(path, Rules(), log)
     assert log.invalid and log.counts == {"F010": 1, "F001": 1}
+
+
+# --- where JSON Lines are expected -------------------------------------------------------------------------
+
+LINES = "".join(json.dumps({"query_id": n, "relevant_candidates": [n]}) + "\n" for n in range(300))
+OTHERS = {
+    "CSV: its columns are separated by commas": CSV["header"],
+    "CSV: its columns are separated by semicolons": CSV["semicolons"],
+    "CSV: its columns are separated by tabs": CSV["header"].replace(",", "\t"),
+    "a TREC run": "".join(f"301 Q0 d{n} {n} 1.5 tag\n" for n in range(300)),
+    "JSON with line ends inside its objects": "".join(json.dumps(row, indent=1) + "\n" for row in ROWS * 9),
+    "XML or HTML": "<run>\n" + "<result/>\n" * 300 + "</run>\n",
+}
+READERS = {
+    "predictions": lambda path, log: read_predictions(
+        path, Lists(frozenset((0,)), frozenset((1,)), 9, 1, 9), log
+    ),
+    "debates": read_debates,
+    "judgments": lambda path, log: read_judgments(path, Shape([1] * 300), log),
+    "reports": load_reports,
+    "leaderboard": lambda path, log: read_board(path, "jsonl", log),
+}
+NOT_JSON = {"reports": "F301", "leaderboard": "F242"}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("what", OTHERS)
+@pytest.mark.parametrize("reader", READERS)
+def test_no_json_lines_are_one_finding(tmp_path: Path, reader: str, what: str, packed: bool) -> None:
+    path, log = tmp_path / "run.jsonl", Log("run.jsonl")
+    path.write_bytes(gzip.compress(OTHERS[what].encode()) if packed else OTHERS[what].encode())
+    READERS[reader](path, log)
+    assert log.counts == {NOT_JSON.get(reader, "F101"): 1} and log.invalid
+    assert log.sorted()[0].message == f"the file is {what}; JSON Lines have one complete object a line"
+
+
+ARRAY = "[" + LINES.replace("\n", ",\n") + "{}]"
+TEXTS = [LINES, "{oops\n" + LINES, "", "{", "\xff{,\n", '{"query_id":\n{}x\n']
+
+
+@pytest.mark.parametrize(
+    ("reader", "text"), [(r, t) for r in READERS for t in TEXTS] + [("predictions", ARRAY)]
+)
+def test_what_may_be_json_lines_is_read(tmp_path: Path, reader: str, text: str) -> None:
+    path, log = tmp_path / "run.jsonl", Log("run.jsonl")
+    path.write_text(text)
+    READERS[reader](path, log)
+    assert not any("the file is" in found.message and ";" in found.message for found in log.sorted())
+
+
+@pytest.mark.parametrize("form", ORDER)
+@pytest.mark.parametrize("name", [*JSON, "header", "semicolons"])
+def test_leaderboards_of_columns_are_no_json_and_no_csv(tmp_path: Path, form: str, name: str) -> None:
+    path, log = tmp_path / "board", Log("board")
+    path.write_text({**JSON, **CSV}[name], encoding="utf-8")
+    read_board(path, form, log)
+    assert log.counts == {"F242": 1} | ({"F118": 1} if "F118" in log.counts else {})
+    assert "the file is " in log.sorted()[0].message and ORDER[form] in log.sorted()[0].message

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import html
 import http.server
 import os
 import re
@@ -22,12 +23,14 @@ from filelock import FileLock
 from runner.kinds.debate import presenter as debating
 from runner.kinds.report import presenter as reporting
 from runner.provision.engine import can_install, install
+from runner.records.store import run_detail
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.export import export
 from runner.views.leaderboard.table import build
 from runner.views.pages import policy
 from runner.views.redact import redact_run
 from runner.views.show.page import STYLE, page
+from runner.views.show.topics import Medians, topics_of
 from tests.worlds import records
 from tests.worlds.records import World
 from tests.worlds.shown import HOSTILE, INDEX, debate, debated, judged_line, record, reported, task
@@ -202,7 +205,7 @@ MEASURE = """
 addEventListener("load", () => {
   document.querySelectorAll("details").forEach(one => one.open = true);
   const inner = [...document.querySelectorAll("main *")].filter(one => !one.closest(".scroll"));
-  document.title = JSON.stringify({
+  top.document.title = JSON.stringify({
     width: innerWidth, fits: document.documentElement.scrollWidth <= innerWidth,
     over: inner.filter(one => one.getBoundingClientRect().right > innerWidth + 1).length,
     ground: getComputedStyle(document.body).backgroundColor, said: document.querySelectorAll(".said").length,
@@ -212,24 +215,47 @@ addEventListener("load", () => {
 """
 
 
+def measured(browser: str, folder: Path, text: str, script: str, width: int, *options: str) -> str:
+    """What ``script`` says of a page that is ``width`` pixels wide; windows are never below 500, so it is in a frame."""
+    # Only this copy may run the script that measures.
+    meta = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', text)
+    assert meta is not None
+    inner = html.escape(text.replace(meta[0], "").replace("</body>", f"{script}</body>"))
+    path = folder / "page.html"
+    frame = f'<iframe srcdoc="{inner}" style="border: 0; width: {width}px; height: 900px"></iframe>'
+    path.write_text(f"<!doctype html><title>?</title><body style='margin: 0'>{frame}", encoding="utf-8")
+    options = (f"--window-size={max(width, 500)},900", *options, "--dump-dom")
+    seen = chromium(browser, folder / "profile", *options, path.as_uri())
+    title = re.search(r"<title>(.*?)</title>", seen)
+    assert title is not None
+    return title[1]
+
+
 @pytest.mark.parametrize("kind", ["debate", "report"])
 @pytest.mark.parametrize(("scheme", "ground"), [(1, "rgb(255, 255, 255)"), (0, "rgb(15, 19, 23)")])
 def test_it_fits_a_phone_in_light_and_dark(
     browser: str, tmp_path: Path, kind: str, scheme: int, ground: str
 ) -> None:
-    words = f"{HOSTILE} {'unbroken' * 300}"
-    path = tmp_path / "page.html"
-    text = hostile_page(tmp_path, kind, words)
-    # Only this copy may run the script that measures.
-    meta = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', text)
-    assert meta is not None
-    path.write_text(text.replace(meta[0], "").replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
-    options = ("--window-size=500,900", f"--blink-settings=preferredColorScheme={scheme}", "--dump-dom")
-    seen = chromium(browser, tmp_path / "profile", *options, path.as_uri())
-    title = re.search(r"<title>(.*?)</title>", seen)
-    assert title is not None
-    for fact in ('"width":500', '"fits":true', '"over":0', f'"ground":"{ground}"'):
-        assert fact in title[1], title[1]
+    text = hostile_page(tmp_path, kind, f"{HOSTILE} {'unbroken' * 300}")
+    told = measured(browser, tmp_path, text, MEASURE, 390, f"--blink-settings=preferredColorScheme={scheme}")
+    for fact in ('"width":390', '"fits":true', '"over":0', f'"ground":"{ground}"'):
+        assert fact in told, told
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_scores_by_topic_and_a_hint_fit(browser: str, tmp_path: Path, width: int) -> None:
+    world = World.make(tmp_path)
+    task = records.task()
+    names = {f"{HOSTILE} {'unbroken' * 20} {n}": n / 40 for n in range(40)}
+    run = world.scored("alpha", "a-name-that-is-as-long-as-names-may-be-so", scores=names, datasets=("dev",))
+    view = redact_run(run_detail.detail(world.store, f"{run}.dev", [task]), ORGANISER, task.datasets["dev"])
+    medians = Medians("ndcg", 12, dict(view["topic_scores"]["ndcg"]))
+    text = page(view, topics=topics_of(view, task, medians), hint=f"{HOSTILE} {'unbroken' * 30}")
+    told = measured(browser, tmp_path, text, MEASURE, width)
+    for fact in (f'"width":{width}', '"fits":true', '"over":0'):
+        assert fact in told, told
+    seen = dom(browser, tmp_path, text)
+    assert "<title>pwned" not in seen and "<script" not in seen and "median of 12" in seen
 
 
 BOARD = """
@@ -240,7 +266,7 @@ addEventListener("load", () => {
   const whole = scroll.scrollWidth <= scroll.clientWidth, score = right(table.querySelector("td + th + td"));
   scroll.scrollLeft = 10000;
   const name = table.querySelector("tbody th").getBoundingClientRect();
-  document.title = JSON.stringify({
+  top.document.title = JSON.stringify({
     fits: document.documentElement.scrollWidth <= innerWidth, whole, score: score <= innerWidth,
     name: name.left >= 0 && name.right <= innerWidth,
   });
@@ -249,7 +275,7 @@ addEventListener("load", () => {
 """
 
 
-@pytest.mark.parametrize(("width", "whole"), [(500, "false"), (1280, "true")])
+@pytest.mark.parametrize(("width", "whole"), [(390, "false"), (1280, "true")])
 def test_a_board_shows_names_and_scores_at_any_width(
     browser: str, tmp_path: Path, width: int, whole: str
 ) -> None:
@@ -257,15 +283,9 @@ def test_a_board_shows_names_and_scores_at_any_width(
     for n, name in enumerate(("first", "second", "a-name-that-is-as-long-as-names-may-be-so")):
         world.scored("team-with-a-name", name, tag=f"{name}-tag", mean=0.5 + n / 10, topics=50)
     text = export(build(world.store, records.task(), "main", ORGANISER), "html")
-    meta = re.search(r'<meta http-equiv="Content-Security-Policy"[^>]*>', text)
-    assert meta is not None
-    path = tmp_path / "page.html"
-    path.write_text(text.replace(meta[0], "").replace("</body>", f"{BOARD}</body>"), encoding="utf-8")
-    seen = chromium(browser, tmp_path / "profile", f"--window-size={width},900", "--dump-dom", path.as_uri())
-    title = re.search(r"<title>(.*?)</title>", seen)
-    assert title is not None
+    told = measured(browser, tmp_path, text, BOARD, width)
     for fact in ('"fits":true', f'"whole":{whole}', '"score":true', '"name":true'):
-        assert fact in title[1], title[1]
+        assert fact in told, told
 
 
 def test_the_policy_allows_this_style_sheet_and_no_other(browser: str, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from tests.worlds.records import World
 from tests.worlds.shown import HOSTILE, INDEX, debate, debated, judged_line, record, reported, task
 
 ALPHA = Audience("team", "alpha")
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "wbr"}
 
 
 class Read(HTMLParser):

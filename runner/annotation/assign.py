@@ -64,10 +64,11 @@ def sources(store: Store, task: Task, dataset: Dataset, run: str | None = None) 
             continue
         if run is not None and one.id != run.partition("#")[0]:
             continue
-        folder = store.archive.attempt(task.id, one.id, one.outcome.attempt).output
-        for file in (folder / task.output, folder / f"{task.output}.gz"):
-            if file.is_file():
-                found.append(Transcripts.read(file, f"{one.id}#{one.outcome.attempt}"))
+        attempt = store.archive.attempt(task.id, one.id, one.outcome.attempt)
+        for name in (task.output, f"{task.output}.gz"):
+            if (file := attempt.file(f"output/{name}")) is not None:
+                with file.local() as path:
+                    found.append(Transcripts.read(path, attempt.id))
                 break
     if not found:
         wanted = f"on {dataset.id}" if run is None else run

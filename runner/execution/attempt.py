@@ -154,16 +154,17 @@ def evaluate(
     name = engine_attempt(attempt.run_id, attempt.number, f"evaluation-{staging.number}")
     try:
         try:
-            done = run_evaluator(
-                evaluator,
-                dataset,
-                scenario,
-                RunFiles(attempt.output, run_file, attempt.lock()["workflow"] == "interactive"),
-                engine,
-                attempt_id=name,
-                staging=staging.path,
-                cancelled=stop.stopping,
-            )
+            with attempt.output() as output:
+                done = run_evaluator(
+                    evaluator,
+                    dataset,
+                    scenario,
+                    RunFiles(output, run_file, attempt.lock()["workflow"] == "interactive"),
+                    engine,
+                    attempt_id=name,
+                    staging=staging.path,
+                    cancelled=stop.stopping,
+                )
         except Cancelled:
             raise KeyboardInterrupt from None
         except PlatformError as error:

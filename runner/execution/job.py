@@ -7,23 +7,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import schemas
 from runner.model.container import Collected, Exit
 from runner.model.limits import Exceptions, Limits
 from runner.model.service import Service
 from runner.model.task import Dataset, Model, Task, Workflow
 from runner.model.verdict import Verdict
+from runner.records.archive import Attempt
+from runner.records.contents import KeptFile
 
 WorkflowName = Workflow
 
 
 @dataclass(frozen=True)
 class InputRun:
-    """An archived run that another software takes as input: its run id and the folder of its output."""
+    """An archived run that another software takes as input: its run id, its attempt, and the digest of its output."""
 
     name: str
     run_id: str
-    output: Path
+    attempt: Attempt
     digest: str
+
+    @classmethod
+    def of(cls, name: str, attempt: Attempt) -> InputRun:
+        """The output of ``attempt`` under the name that the software gives it."""
+        files = attempt.files("output").items()
+        digest = schemas.digest({path: file.sha256() for path, file in files})
+        return cls(name, attempt.run_id, attempt, digest)
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Job:
     env: Mapping[str, str]
     limits: Limits
     exceptions: Exceptions = field(default_factory=Exceptions)
-    uploads: tuple[Path, ...] = ()
+    uploads: tuple[KeptFile, ...] = ()
     input_runs: tuple[InputRun, ...] = ()
     models: tuple[Model, ...] = ()
     sidecars: str | None = None

@@ -16,8 +16,8 @@ from runner.model.limits import Exceptions, as_record
 from runner.model.run import run_id
 from runner.model.service import Service
 from runner.model.task import Dataset, Task
+from runner.records.contents import KeptFile
 from runner.submissions.bundle import Bundle
-from runner.tasks.data_files import file_digest
 from runner.tasks.files import inputs_digest, work_digest
 from runner.tasks.services import service_digest, service_env, services_of_run
 from runner.tasks.tira import container_command, container_env
@@ -107,7 +107,7 @@ def _lock(job: Job, image: Mapping[str, Any] | None, own_profile: bool, view: st
         "view": view,
         "models": [model.digest for model in job.models],
         "input_runs": {source.run_id: source.digest for source in job.input_runs},
-        "uploads": [file_digest(path) for path in job.uploads],
+        "uploads": [upload.sha256() for upload in job.uploads],
         "sandbox": sandbox_digest(own_profile) if job.workflow != "upload" else "",
     }
     plain = ("run_id", "submission_id", "team", "software", "scenario", "workflow")
@@ -135,13 +135,13 @@ def _lock(job: Job, image: Mapping[str, Any] | None, own_profile: bool, view: st
     return lock
 
 
-def uploads_for(bundle: Bundle, dataset: str, scenario: str) -> tuple[Path, ...]:
+def uploads_for(bundle: Bundle, dataset: str, scenario: str) -> tuple[KeptFile, ...]:
     """The run file that a bundle has for a dataset in a scenario; none for software.
 
     Raises E207 when it has run files, but not for this cell.
     """
     found = tuple(
-        bundle.folder / "runs" / run["file"]
+        bundle.run_file(run)
         for run in bundle.data["runs"]
         if (run["dataset"], run["scenario"]) == (dataset, scenario)
     )

@@ -22,7 +22,7 @@ from runner.model.limits import MIB
 from runner.model.run import Run, cells
 from runner.model.task import Dataset, Stage, Task
 from runner.records.archive import Attempt
-from runner.records.files import file_sha256
+from runner.records.contents import KeptFile
 from runner.records.store.connect import Store
 from runner.records.store.queries import runs
 from runner.tasks.check import current_version, stage_folder
@@ -232,23 +232,23 @@ def _taken(
     stage: Stage, source: Attempt
 ) -> tuple[list[tuple[str, dict[str, Any], bytes]], dict[str, Any], int]:
     """The lines of one run that are taken, each with its place in the order and where it comes from."""
-    path, run = source.output / stage.file, source.run_id
-    if not path.is_file():
+    run, file = source.run_id, source.file(f"output/{stage.file}")
+    if file is None:
         why = "The file that the stage takes is not among its output."
         fix = "correct from.file in task.yaml, or take scored runs only"
         raise RunnerError("E410", f"{run} left no {stage.file}", why=why, fix=fix)
     # Two passes, so that a long file of arguments needs no more memory than what is taken of it.
-    count = sum(1 for _ in _lines(path))
+    count = sum(1 for _ in _lines(file))
     wanted = _sample(stage, count)
     taken = []
-    for number, debate in _debates(path):
+    for number, debate in _debates(file):
         if number not in wanted or debate is None or debate.failed:
             continue
         where = {"run": run, "debate": number, "transcript": transcript_digest([debate])}
         line = json.dumps(blinded(debate), ensure_ascii=False).encode() + b"\n"
         if len(line) <= MAX_DEBATE:
             taken.append((_draw(stage.seed, "order", run, number), where, line))
-    facts = {"run": run, "attempt": source.number, "sha256": file_sha256(path), "lines": count}
+    facts = {"run": run, "attempt": source.number, "sha256": file.sha256(), "lines": count}
     return taken, {**facts, "taken": len(taken)}, len(wanted) - len(taken)
 
 
@@ -286,17 +286,17 @@ def blinded(debate: Debate) -> dict[str, Any]:
     return {"simulation": {"configuration": configuration, "userTurns": turns}}
 
 
-def _lines(path: Path) -> Iterator[bytes | None]:
+def _lines(file: KeptFile) -> Iterator[bytes | None]:
     """The lines of a file that are not blank; None for one that is too long."""
-    with path.open("rb") as stream:
+    with file.open() as stream:
         for _, _, line in jsonl.split(stream.read, MAX_LINE):
             if line is None or line.strip():
                 yield line
 
 
-def _debates(path: Path) -> Iterator[tuple[int, Debate | None]]:
+def _debates(file: KeptFile) -> Iterator[tuple[int, Debate | None]]:
     """Every debate of a file with its number; None for what cannot be read."""
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(_lines(file), 1):
         data = None if line is None else jsonl.parse(line, jsonl.LENIENT)
         yield number, parse(data)[0] if isinstance(data, dict) else None
 

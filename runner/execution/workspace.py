@@ -21,7 +21,7 @@ from runner.records.store.connect import Store
 from runner.records.store.queries import runs, submissions
 from runner.records.store.results import Evaluated, measured
 from runner.submissions.bundle import Bundle
-from runner.tasks.data_files import file_digest, files_digest, folder_files
+from runner.tasks.data_files import file_digest
 from runner.tasks.files import inputs_digest, truths_digest
 
 # What of task.yaml decides how software is run, and on what: the rest may change while runs are executed.
@@ -153,7 +153,7 @@ class Workspace:
         pinned = job.lock["digests"]
         if inputs_digest(job.dataset, task.scenarios[job.scenario]) != pinned["view"]:
             changed.append(f"the inputs of {job.dataset.id}")
-        if [file_digest(upload) for upload in job.uploads] != pinned["uploads"]:
+        if [upload.sha256() for upload in job.uploads] != pinned["uploads"]:
             changed.append("its run file")
         if changed:
             what, why = (
@@ -168,8 +168,7 @@ class Workspace:
         if not good:
             what = f"the input run {source} has not succeeded"
             raise RunnerError("E207", what, fix=f"runner show {source}")
-        output = good[-1].output
-        return InputRun(name, source, output, files_digest(folder_files(output)))
+        return InputRun.of(name, good[-1])
 
 
 def owner_of(source: str, team: str) -> tuple[str, str]:

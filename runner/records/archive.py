@@ -1,10 +1,11 @@
 """The run archive: one write-once folder for each attempt, its evaluations within it, a hash of every file.
 
 ``<root>/<task>/<run id>/attempts/<n>/`` holds ``run.json``, ``lock.json``, ``output/``, ``logs/`` and
-``manifest.json``; ``…/evaluations/<k>/`` the same for one evaluation. A folder is written under
-``<root>/.tmp``, synced, and renamed to its place, so it is there as a whole or not at all, whenever the
-process is killed. Nothing follows links, nothing but regular files is kept, and no file is read into memory
-as a whole.
+``manifest.json``; ``…/evaluations/<k>/`` the same for one evaluation. The bytes of output files and of other
+large ones are in the content store (:mod:`runner.records.contents`), which the manifest says of each; in archives
+from before there was one, they lie in the folder. A folder is written under ``<root>/.tmp``, synced, and renamed to
+its place, so it is there as a whole or not at all, whenever the process is killed. Nothing follows links, nothing but
+regular files is kept, and no file is read into memory as a whole.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from runner.model.errors import PlatformError
 from runner.model.names import NAME
+from runner.records.contents import Content, ContentStore, KeptFile, Stored, folder_of
 from runner.records.files import (
     damaged,
     file_sha256,
@@ -32,6 +35,8 @@ from runner.records.staging import Staging, StagingFolders
 from schemas.files import sync_folder
 
 MANIFEST = "manifest.json"
+LARGE = 4096  # bytes; less would save no block of a disk
+_OF_EVALUATORS = ("scores.jsonl", "findings.jsonl", "details.jsonl")
 _RUN = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
 
 
@@ -42,6 +47,46 @@ class _Sealed:
     """What attempts and evaluations have in common: a folder whose manifest names the hash of every file."""
 
     path: Path
+    contents: ContentStore
+
+    def manifest(self) -> dict[str, dict[str, Any]]:
+        """``sha256``, ``size`` and whether it is ``stored`` of every file, by its name. Raises E307."""
+        listed = read_json(self.path / MANIFEST, "manifest")["files"]
+        return {str(name): dict(entry) for name, entry in listed.items()}
+
+    def file(self, name: str) -> KeptFile | None:
+        """One file by its name in the folder; None when there is none. Its content may be hostile."""
+        path = self.path / name
+        if path.is_file() and not path.is_symlink():
+            return KeptFile(path)
+        return self._stored().get(name)
+
+    def files(self, folder: str = "") -> dict[str, KeptFile]:
+        """All files below ``folder`` by their names in it, sorted. Raises E307 for links and special files."""
+        prefix = f"{folder}/" if folder else ""
+        here = (
+            walk(self.path / folder, skip="" if folder else "evaluations")
+            if (self.path / folder).is_dir()
+            else ()
+        )
+        found = {name: KeptFile(path) for name, path in here}
+        for name, file in self._stored().items():
+            if name.startswith(prefix):
+                found[name.removeprefix(prefix)] = file
+        return dict(sorted(found.items()))
+
+    def lines(self, name: str) -> Iterator[dict[str, Any]]:
+        """The objects of a JSON Lines file, one at a time; none when it is missing. Raises E307 for a line that is no object."""
+        return read_lines(self.file(name))
+
+    def _stored(self) -> dict[str, KeptFile]:
+        if not (self.path / MANIFEST).is_file():
+            return {}
+        return {
+            name: KeptFile(self.path / name, Stored(self.contents, Content(entry["sha256"], entry["size"])))
+            for name, entry in self.manifest().items()
+            if entry.get("stored")
+        }
 
     def manifest_digest(self) -> str:
         """SHA-256 of ``manifest.json``: what the event log pins. Raises E307 when it cannot be read."""
@@ -57,11 +102,17 @@ class Evaluation(_Sealed):
     attempt: int
     number: int
     path: Path
+    contents: ContentStore = field(repr=False, compare=False)
 
     @property
     def key(self) -> Key:
         """What names it in the event log."""
         return self.task, self.run_id, self.attempt, self.number
+
+    @property
+    def id(self) -> str:
+        """As people name it: that of the attempt, and its number."""
+        return f"{self.run_id}#{self.attempt} evaluation {self.number}"
 
     def record(self, *, check: bool = True) -> dict[str, Any]:
         """``evaluation.json``, unless ``check`` is False checked against its schema. Raises E307 when it is broken."""
@@ -74,11 +125,11 @@ class Evaluation(_Sealed):
 
     def scores(self) -> Iterator[dict[str, Any]]:
         """The lines of ``scores.jsonl``, one at a time. Raises E307 for a line that is no object."""
-        return read_lines(self.path / "scores.jsonl")
+        return self.lines("scores.jsonl")
 
     def findings(self) -> Iterator[dict[str, Any]]:
         """The lines of ``findings.jsonl``, one at a time. Their text is the evaluator's: escape it."""
-        return read_lines(self.path / "findings.jsonl")
+        return self.lines("findings.jsonl")
 
 
 @dataclass(frozen=True)
@@ -89,6 +140,7 @@ class Attempt(_Sealed):
     run_id: str
     number: int
     path: Path
+    contents: ContentStore = field(repr=False, compare=False)
 
     @property
     def key(self) -> Key:
@@ -100,10 +152,12 @@ class Attempt(_Sealed):
         """As people name it: run id and number."""
         return f"{self.run_id}#{self.number}"
 
-    @property
-    def output(self) -> Path:
-        """Where its output files are; their content is hostile."""
-        return self.path / "output"
+    def output(self) -> AbstractContextManager[Path]:
+        """A folder with its output files, as long as the context lasts; their content is hostile.
+
+        What is in the content store is copied out and compared with its digest. Raises E306, E307.
+        """
+        return folder_of(self.files("output"), self.path / "output")
 
     def record(self, *, check: bool = True) -> dict[str, Any]:
         """``run.json``, unless ``check`` is False checked against its schema. Raises E307 when it is broken."""
@@ -120,14 +174,10 @@ class Attempt(_Sealed):
             raise damaged(f"{self.path}/lock.json names no submission")
         return found
 
-    def log(self, stream: str) -> Path:
-        """Where the log of ``stdout`` or ``stderr`` is; raw and hostile."""
-        return self.path / "logs" / f"{stream}.log"
-
     def evaluation(self, number: int) -> Evaluation:
         """Its evaluation of that number, whether or not it is there."""
         path = self.path / "evaluations" / str(number)
-        return Evaluation(self.task, self.run_id, self.number, number, path)
+        return Evaluation(self.task, self.run_id, self.number, number, path, self.contents)
 
     def evaluations(self) -> list[Evaluation]:
         """Its sealed evaluations, oldest first."""
@@ -140,6 +190,7 @@ class RunArchive:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.tmp = root / ".tmp"
+        self.contents = ContentStore(root)
         self._staging = StagingFolders(self.tmp)
 
     # Writing
@@ -191,7 +242,7 @@ class RunArchive:
             write_json(staging.path / "run.json", run_json)
             (staging.path / "evaluations").mkdir()
             self._commit(staging, target, skip="evaluations")
-        return Attempt(staging.task, staging.run_id, staging.number, target)
+        return Attempt(staging.task, staging.run_id, staging.number, target, self.contents)
 
     def begin_evaluation(self, attempt: Attempt) -> Staging:
         """As :meth:`begin`, for the next evaluation of ``attempt``; end with :meth:`add_evaluation` or :meth:`discard`."""
@@ -224,7 +275,7 @@ class RunArchive:
         with on_disk("the evaluation cannot be archived"):
             write_json(staging.path / "evaluation.json", evaluation_json)
             self._commit(staging, target)
-        return Evaluation(attempt.task, attempt.run_id, attempt.number, staging.number, target)
+        return attempt.evaluation(staging.number)
 
     def discard(self, staging: Staging) -> None:
         """Throw a staging folder away (the attempt was given up before it was sealed)."""
@@ -233,7 +284,8 @@ class RunArchive:
             staging.lock.release(force=True)
 
     def sweep(self) -> list[str]:
-        """Remove staging folders whose process has died; returns their run ids. Those of the living stay."""
+        """Remove what processes that have died left in the middle; returns the run ids. Folders of the living stay."""
+        self.contents.sweep_parts()
         return self._staging.sweep()
 
     # Reading
@@ -250,7 +302,7 @@ class RunArchive:
     def attempts(self, task: str, run_id: str) -> list[Attempt]:
         """The sealed attempts of a run, oldest first."""
         folder = self.root / task / run_id / "attempts"
-        return [Attempt(task, run_id, n, folder / str(n)) for n in _numbers(folder)]
+        return [Attempt(task, run_id, n, folder / str(n), self.contents) for n in _numbers(folder)]
 
     def attempt(self, task: str, run_id: str, number: int) -> Attempt:
         """One sealed attempt. Raises E307 when the archive does not have it."""
@@ -258,7 +310,7 @@ class RunArchive:
         path = self.root / task / run_id / "attempts" / str(number)
         if not (path / MANIFEST).is_file():
             raise damaged(f"{path} is missing")
-        return Attempt(task, run_id, number, path)
+        return Attempt(task, run_id, number, path, self.contents)
 
     def live(self) -> dict[str, int]:
         """Run id → attempt number of what living processes are running at this moment."""
@@ -277,9 +329,16 @@ class RunArchive:
 
     def _commit(self, staging: Staging, target: Path, skip: str | None = None) -> None:
         files: dict[str, dict[str, Any]] = {}
+        stored: list[Path] = []
         for name, path in walk(staging.path, skip=skip):
-            files[name] = {"sha256": hash_and_sync(path), "size": path.stat().st_size}
-            path.chmod(0o444)
+            if _is_stored(name, path):
+                files[name] = {**self.contents.put(path)._asdict(), "stored": True}
+                stored.append(path)
+            else:
+                files[name] = {"sha256": hash_and_sync(path), "size": path.stat().st_size}
+                path.chmod(0o444)
+        for path in stored:  # only now, so that a disk that is full leaves the folder whole
+            path.unlink()
         write_json(staging.path / MANIFEST, {"schema_version": 1, "files": files})
         hash_and_sync(staging.path / MANIFEST)
         (staging.path / MANIFEST).chmod(0o444)
@@ -299,6 +358,14 @@ class RunArchive:
         for folder in (target.parent, target.parent.parent, target.parent.parent.parent, self.root):
             sync_folder(folder)
         self._staging.finish(staging)
+
+
+def _is_stored(name: str, path: Path) -> bool:
+    """Whether a file of a folder that is being sealed goes to the content store: what software wrote, and large files."""
+    if name.startswith("output/"):
+        return True
+    large = path.stat().st_size >= LARGE
+    return large and (name.startswith("logs/") or name in _OF_EVALUATORS)
 
 
 def _check_names(task: str, run_id: str) -> None:

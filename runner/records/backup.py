@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tarfile
+from contextlib import suppress
 from pathlib import Path
 
 from runner.model.errors import RunnerError
+from runner.records.archive import RunArchive
 from schemas.files import atomic_path
 
 # The event log first: the archive may then hold more than the log speaks of, which is taken up on the next start.
@@ -23,8 +25,21 @@ def backup(home: Path, target: Path) -> int:
         with tarfile.open(part, "w:gz", compresslevel=1) as file:
             for name in PARTS:
                 if (home / name).exists():
-                    file.add(home / name, name)
+                    _add(file, home / name, name)
+            # Last, so that what was sealed meanwhile has its contents, too.
+            for _, path in RunArchive(home / "archive").contents.contents():
+                with suppress(FileNotFoundError):  # gc: nothing needed it
+                    file.add(path, path.relative_to(home))
         return part.stat().st_size
+
+
+def _add(file: tarfile.TarFile, path: Path, name: str) -> None:
+    """Add a file or folder, without what somebody is only writing and what comes later: names with a dot in front."""
+    file.add(path, name, recursive=False)
+    if path.is_dir() and not path.is_symlink():
+        for inner in sorted(path.iterdir()):
+            if not inner.name.startswith("."):
+                _add(file, inner, f"{name}/{inner.name}")
 
 
 def restore(source: Path, home: Path) -> None:

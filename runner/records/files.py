@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Protocol
 
 import schemas
 from runner.model.errors import PlatformError, disk_error
@@ -17,6 +17,17 @@ from schemas.files import file_sha256 as sha256_of
 MAX_JSON = 16 * 1024 * 1024
 MAX_LINE = 1024 * 1024
 _WRITTEN = jsonl.Rules(duplicates="last", bounded=False)  # our own parts wrote it
+
+
+class Readable(Protocol):
+    """A file that can be read, wherever its bytes are; ``path`` names it."""
+
+    @property
+    def path(self) -> Path:
+        """What it is called in messages."""
+
+    def open(self) -> AbstractContextManager[BinaryIO]:
+        """Its bytes, in order."""
 
 
 def walk(folder: Path, *, skip: str | None = None) -> Iterator[tuple[str, Path]]:
@@ -80,14 +91,14 @@ def read_json(path: Path, schema: str | None) -> dict[str, Any]:
     return data
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a JSON Lines file, one at a time; lines that are none raise E307."""
-    if not path.is_file():
+def read_lines(file: Readable | None) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a JSON Lines file, one at a time; none of no file. Lines that are no object raise E307."""
+    if file is None:
         return
-    with path.open("rb") as stream:
+    with file.open() as stream:
         for number, data, _ in jsonl.rows(stream.read, max_line=MAX_LINE, rules=_WRITTEN):
             if not isinstance(data, dict):
-                raise damaged(f"{path}:{number} is not a JSON object")
+                raise damaged(f"{file.path}:{number} is not a JSON object")
             yield data
 
 

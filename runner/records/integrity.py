@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from runner.model.errors import PlatformError, Problem
 from runner.records.archive import MANIFEST, Attempt, Evaluation, Key, RunArchive
+from runner.records.contents import Content
 from runner.records.events import Event
 from runner.records.files import damaged, file_sha256, read_json, shown, walk
 
+MOST = 20  # of what needs a content that are named
 _BACKUP = "restore it from a backup"
 
 
@@ -19,22 +22,52 @@ def uncommitted(archive: RunArchive, events: Iterable[Event]) -> list[Attempt | 
     return [sealed for sealed in archive.sealed() if sealed.key not in known]
 
 
-def verify(archive: RunArchive, events: Iterable[Event] = (), *, complete: bool = False) -> list[Problem]:
+def needed(archive: RunArchive, registered: Path) -> dict[Content, list[str]]:
+    """Every content that an attempt, an evaluation or a registered bundle (in ``registered``) needs, with these as people name them.
+
+    Raises E307 for a manifest that cannot be read: what it needs is not known.
+    """
+    found: dict[Content, list[str]] = {}
+    for sealed in archive.sealed():
+        _add(found, _stored(sealed))
+    _add(found, _of_bundles(registered))
+    return found
+
+
+def verify(
+    archive: RunArchive,
+    events: Iterable[Event] = (),
+    *,
+    complete: bool = False,
+    registered: Path | None = None,
+) -> list[Problem]:
     """Check every file against its manifest, and every manifest against the event log. Reads the whole archive.
+
+    Each content of the content store is read once, however many need it.
 
     Args:
         archive: What is checked.
         events: The events that name what it must hold.
         complete: Whether these are all events there are: what none of them names is a problem, too.
+        registered: The registered bundles, whose run files have to be in the content store, too.
 
     Returns:
         What is wrong, each with its place in the archive.
     """
     problems: list[Problem] = []
     folders: dict[Key, Path] = {}
+    contents: dict[Content, list[str]] = {}
     for sealed in archive.sealed():
         problems += _check_folder(archive.root, sealed)
         folders[sealed.key] = sealed.path
+        with suppress(PlatformError):  # said just now
+            _add(contents, _stored(sealed))
+    if registered is not None:
+        try:
+            _add(contents, _of_bundles(registered))
+        except PlatformError as error:
+            problems.append(Problem("submissions", error.why, _BACKUP))
+    problems += _check_contents(archive, contents)
     named = set()
     for key, event in _committed(events):
         named.add(key)
@@ -53,6 +86,10 @@ def check_whole(archive: RunArchive, sealed: Attempt | Evaluation, manifest: str
     """Raise E307 unless every file of ``sealed`` is as it was when its ``manifest`` (SHA-256) was committed."""
     check_manifest(sealed, manifest)
     wrong = _check_folder(archive.root, sealed)
+    if not wrong:
+        contents: dict[Content, list[str]] = {}
+        _add(contents, _stored(sealed))
+        wrong = _check_contents(archive, contents)
     if wrong:
         error = damaged(str(wrong[0]))
         error.problems = tuple(wrong)
@@ -76,9 +113,9 @@ def _committed(events: Iterable[Event]) -> Iterator[tuple[Key, Event]]:
 def _check_folder(root: Path, sealed: Attempt | Evaluation) -> list[Problem]:
     place = str(sealed.path.relative_to(root))
     try:
-        listed = read_json(sealed.path / MANIFEST, None)["files"]
-        wanted = {name: (entry["size"], entry["sha256"]) for name, entry in listed.items()}
-    except (PlatformError, KeyError, TypeError, AttributeError):
+        listed = sealed.manifest()
+        wanted = {n: (entry["size"], entry["sha256"]) for n, entry in listed.items() if "stored" not in entry}
+    except PlatformError:
         return [Problem(f"{place}/{MANIFEST}", "is missing or damaged.", _BACKUP)]
     problems = []
     missing = set(wanted)
@@ -94,6 +131,36 @@ def _check_folder(root: Path, sealed: Attempt | Evaluation) -> list[Problem]:
     except PlatformError as error:
         problems.append(Problem(place, error.why))
     return problems + [Problem(f"{place}/{shown(name)}", "is missing.", _BACKUP) for name in sorted(missing)]
+
+
+def _add(found: dict[Content, list[str]], more: Iterable[tuple[Content, str]]) -> None:
+    for content, who in more:
+        found.setdefault(content, []).append(who)
+
+
+def _stored(sealed: Attempt | Evaluation) -> Iterator[tuple[Content, str]]:
+    """The contents that an attempt or evaluation needs, each with what it is to it."""
+    for name, entry in sealed.manifest().items():
+        if "stored" in entry:
+            yield Content(entry["sha256"], entry["size"]), f"{sealed.id} ({shown(name)})"
+
+
+def _of_bundles(registered: Path) -> Iterator[tuple[Content, str]]:
+    """The contents that registered bundles need: the run files of their manifests that do not lie beside these."""
+    for path in sorted(registered.glob(f"[!.]*/bundle/{MANIFEST}")):
+        for name, entry in read_json(path, "manifest")["files"].items():
+            if name.startswith("runs/") and not (path.parent / name).is_file():
+                yield Content(entry["sha256"], entry["size"]), f"{path.parts[-3]} ({shown(name)})"
+
+
+def _check_contents(archive: RunArchive, contents: Mapping[Content, list[str]]) -> list[Problem]:
+    problems = []
+    for content, users in sorted(contents.items()):
+        if wrong := archive.contents.problem(content):
+            more = f" and {len(users) - MOST} more" if len(users) > MOST else ""
+            what = f"{wrong}. It belongs to {', '.join(users[:MOST])}{more}."
+            problems.append(Problem(archive.contents.place(content), what, _BACKUP))
+    return problems
 
 
 def _check_event(archive: RunArchive, key: Key, event: Event) -> list[Problem]:

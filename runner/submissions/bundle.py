@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +20,39 @@ from runner.model.clock import SystemClock, stamp
 from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
 from runner.model.run import submission_id
-from runner.records.files import file_sha256
+from runner.records.contents import Content, ContentStore, KeptFile, Stored
+from runner.records.files import file_sha256, on_disk
 from runner.submissions.definition import SubmissionFile
 from schemas.files import atomic_folder
 
 MAX_BUNDLE_JSON = 1024 * 1024
 MAX_IMAGE = 32 * 1024**3
 IMAGE = "image.tar"
+MANIFEST = "manifest.json"
+RUNS = "runs"
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle whose files match their hashes. ``digest`` identifies what was submitted."""
+    """A bundle whose files match their hashes. ``digest`` identifies what was submitted.
+
+    The run files of one that was registered are in ``contents``; those of others, and of bundles that were registered before
+    there was a content store, lie in its folder.
+    """
 
     folder: Path
     data: Mapping[str, Any]
     digest: str
+    contents: ContentStore | None = field(default=None, repr=False, compare=False)
+
+    def run_file(self, run: Mapping[str, Any]) -> KeptFile:
+        """The file of an entry of ``runs`` in its bundle.json. Raises E307 when nobody knows where it is."""
+        path = self.folder / RUNS / run["file"]
+        if self.contents is None or path.is_file():
+            return KeptFile(path)
+        sizes = _read_json(self.folder / MANIFEST, "manifest", self.folder)["files"]
+        content = Content(run["sha256"], sizes[f"{RUNS}/{run['file']}"]["size"])
+        return KeptFile(path, Stored(self.contents, content))
 
     @property
     def cells(self) -> list[tuple[str, str]] | None:
@@ -61,6 +78,16 @@ def bundle_digest(data: Mapping[str, Any]) -> str:
     if kept["image"]:
         kept["image"] = {k: v for k, v in kept["image"].items() if k != "archive"}
     return schemas.digest(kept)
+
+
+def store_runs(bundle: Bundle, contents: ContentStore) -> None:
+    """Move the run files of a bundle to ``contents``. Raises E306 when the disk fails: then its folder is as it was."""
+    files = [bundle.folder / RUNS / run["file"] for run in bundle.data["runs"]]
+    with on_disk("a run file cannot be taken in"):
+        for path in files:
+            contents.put(path)
+        for path in files:
+            path.unlink()
 
 
 def write_bundle(
@@ -96,7 +123,7 @@ def write_bundle(
             if p.is_file()
         }
         manifest = {"schema_version": 1, "files": entries}
-        (staging / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+        (staging / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     return read_bundle(target)
 
 
@@ -108,7 +135,7 @@ def read_bundle(folder: Path, *, verify: bool = True) -> Bundle:
     if not folder.is_dir():
         raise _no_bundle(folder, "There is no such folder.")
     data = _read_json(folder / "bundle.json", "bundle", folder)
-    manifest = _read_json(folder / "manifest.json", "manifest", folder)
+    manifest = _read_json(folder / MANIFEST, "manifest", folder)
     if verify:
         problems = _file_problems(folder, manifest["files"])
         problems += _content_problems(data, manifest["files"])
@@ -118,17 +145,18 @@ def read_bundle(folder: Path, *, verify: bool = True) -> Bundle:
     return Bundle(folder, data, bundle_digest(data))
 
 
-def read_registered(folder: Path, submission_id: str) -> Bundle:
-    """The bundle that was kept when ``submission_id`` was registered; its files are not hashed.
+def read_registered(folder: Path, submission_id: str, contents: ContentStore) -> Bundle:
+    """The bundle that was kept when ``submission_id`` was registered, its run files in ``contents``; they are not hashed.
 
     Its schema was checked then: what still has the digest that the id was made of is not checked again. Raises E205 for a
     bundle that is missing or damaged, E307 for another one.
     """
     path = folder / "bundle.json"
-    if path.is_file() and not path.is_symlink() and (folder / "manifest.json").is_file():
+    if path.is_file() and not path.is_symlink() and (folder / MANIFEST).is_file():
         data = schemas.load_json(path, path.name, max_bytes=MAX_BUNDLE_JSON).data
         with suppress(KeyError, TypeError, AttributeError):  # another file altogether
-            if (bundle := Bundle(folder, data, bundle_digest(data))).submission_id == submission_id:
+            bundle = Bundle(folder, data, bundle_digest(data), contents)
+            if bundle.submission_id == submission_id:
                 return bundle
     read_bundle(folder, verify=False)  # says what is damaged
     what = f"the bundle of {submission_id} is not what was registered"
@@ -162,7 +190,7 @@ def _file_problems(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> list
             shown = schemas.show(relative)
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 problems.append(Problem(shown, "is a link or a special file.", "pack only regular files"))
-            elif path.is_file() and relative != "manifest.json":
+            elif path.is_file() and relative != MANIFEST:
                 seen.add(relative)
                 if relative not in files:
                     problems.append(Problem(shown, "is not in manifest.json.", "remove it, or pack again"))
@@ -180,7 +208,7 @@ def _file_problems(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> list
 def _content_problems(data: Mapping[str, Any], files: Mapping[str, Any]) -> list[Problem]:
     image = data.get("image")
     runs = data.get("runs", [])
-    wanted = [f"runs/{run['file']}" for run in runs]
+    wanted = [f"{RUNS}/{run['file']}" for run in runs]
     if image and image.get("archive"):
         wanted.append(image["archive"])
     problems = [

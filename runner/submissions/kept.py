@@ -11,9 +11,10 @@ from runner.engines.base import Engine, find_image
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
+from runner.records.contents import ContentStore
 from runner.records.store.connect import Store
 from runner.records.store.queries import submissions
-from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered
+from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered, store_runs
 from runner.submissions.origins import kept_as, origins, resolve_expected
 from schemas.files import scratch_folder
 
@@ -29,7 +30,8 @@ def registered(config: Config, store: Store) -> tuple[dict[str, Bundle], list[Ru
     errors: list[RunnerError] = []
     for entry in submissions(store):
         try:
-            found[entry.id] = read_registered(home_of(config, entry.id), entry.id)
+            folder = home_of(config, entry.id)
+            found[entry.id] = read_registered(folder, entry.id, store.archive.contents)
         except RunnerError as error:
             errors.append(error)
     return found, errors
@@ -104,19 +106,24 @@ def _copied(config: Config, bundle: Bundle) -> Iterator[Bundle]:
         yield copied
 
 
-def take_in_all(config: Config, engine: Engine | None, bundles: Sequence[Bundle]) -> None:
-    """Copy bundles into the data directory and their images into the engine, all or none; no event knows of them yet."""
+def take_in_all(
+    config: Config, engine: Engine | None, bundles: Sequence[Bundle], contents: ContentStore
+) -> None:
+    """Copy bundles into the data directory and their images into the engine, all or none; no event knows of them yet.
+
+    Run files go to ``contents``, where the runs that are made of them find them again.
+    """
     done: list[Path] = []
     try:
         for bundle in bundles:
-            done.append(_take_in(config, engine, bundle))
+            done.append(_take_in(config, engine, bundle, contents))
     except BaseException:
         for folder in done:
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _take_in(config: Config, engine: Engine | None, bundle: Bundle) -> Path:
+def _take_in(config: Config, engine: Engine | None, bundle: Bundle, contents: ContentStore) -> Path:
     """The folder in the data directory to which a bundle was copied, its image in the engine: as a whole or not at all."""
     target = home_of(config, bundle.submission_id).parent
     with _copied(config, bundle) as copied:
@@ -124,6 +131,7 @@ def _take_in(config: Config, engine: Engine | None, bundle: Bundle) -> Path:
             assert engine is not None, "an image needs an engine"
             image = _image(config, engine, copied, packed_here(config, bundle.folder))
             engine.keep(image, kept_as(bundle.data["task"], bundle.data["team"], bundle.submission_id))
+        store_runs(copied, contents)
         if target.exists():  # left by a process that was killed before it recorded the registration
             shutil.rmtree(target)
         copied.folder.parent.rename(target)

@@ -118,7 +118,7 @@ def register_all(
         known = {entry.id for entry in submissions(store)}
         back = {b.submission_id for b in bundles if b.submission_id in known and put_back(config, engine, b)}
         new = {b.submission_id: b for b in bundles if b.submission_id not in known}
-        take_in_all(config, engine, list(new.values()))
+        take_in_all(config, engine, list(new.values()), store.archive.contents)
         for bundle in new.values():
             event = {**registration(bundle), "received": stamp(received)}
             store.commit("submission-registered", event, actor=actor)

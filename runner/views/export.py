@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from runner.model.errors import RunnerError
-from runner.records.files import walk
+from runner.records.archive import Attempt, Evaluation
 from runner.records.store.run_detail import RunDetail
 from runner.views.redact import RunView
 from schemas.files import atomic_folder
@@ -32,15 +31,15 @@ def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str
         )
     count = 0
     with atomic_folder(target) as staging:
-        parts = [(found.attempt.path, staging)]
+        parts: list[tuple[Attempt | Evaluation, Path]] = [(found.attempt, staging)]
         if found.evaluation is not None:
-            parts.append((found.evaluation.path, staging / "evaluation"))
-        for source, place in parts:
-            for name, path in walk(source, skip="evaluations"):
+            parts.append((found.evaluation, staging / "evaluation"))
+        for sealed, place in parts:
+            for name, file in sealed.files().items():
                 if not may_take(view.audience, (place / name).relative_to(staging).as_posix()):
                     continue
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, place / name)
+                file.copy(place / name)
                 count += 1
         (staging / "run.view.json").write_text(json.dumps(dict(view), indent=1, sort_keys=True) + "\n")
         (staging / "evaluation.prototext").write_text(to_prototext(view, names))

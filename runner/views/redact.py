@@ -12,7 +12,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from runner.model.verdict import TABLE, read_verdict
-from runner.records.files import read_lines
 from runner.views import coarse
 from runner.views.audience import (
     Audience,
@@ -319,4 +318,4 @@ def details(found: RunDetail, audience: Audience, dataset: Dataset) -> Iterator[
     if not permissions_for(audience, found.run.submission.team, dataset, found.published).content:
         raise not_for(audience, "what the scores on a blinded dataset are made of")
     evaluation = found.evaluation
-    return iter(()) if evaluation is None else map(_escaped, read_lines(evaluation.path / "details.jsonl"))
+    return iter(()) if evaluation is None else map(_escaped, evaluation.lines("details.jsonl"))

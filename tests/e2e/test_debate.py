@@ -14,7 +14,7 @@ import pytest
 from runner.model.container import ImageRef
 from schemas.debates import parse, transcript_digest
 from tests.worlds.baselines import baseline_folder
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, call, exported
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINES = ROOT / "submissions" / "baselines"
@@ -80,7 +80,7 @@ def held(live: Project, sidecars_image: ImageRef) -> Project:
 
 
 def output(project: Project, run: str) -> Path:
-    return project.home / "archive" / TASK / run / "attempts" / "1" / "output"
+    return exported(project, run) / "output"
 
 
 def lines(path: Path) -> list[Any]:

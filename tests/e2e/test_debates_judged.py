@@ -12,7 +12,7 @@ import pytest
 
 from runner.model.container import ImageRef
 from tests.worlds.interactive_jobs import arguments
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import Project, call, digests
 from tests.worlds.openai_server import Answer, OpenAIServer, Request, failure
 
 pytestmark = pytest.mark.engine
@@ -125,7 +125,7 @@ def test_a_model_judges_debates_once_and_hears_no_orders(judged: Project, endpoi
     said.append(call(judged, "reevaluate", "--all"))
     _, second = evaluations(judged)
     for name in ("result.json", "scores.jsonl", "findings.jsonl"):
-        assert (second / name).read_bytes() == (first / name).read_bytes()
+        assert digests(second)[name] == digests(first)[name]
     assert json.loads((second / "evaluation.json").read_text())["gateway"] | {"image_id": ""} == {
         "image_id": "", "models": ["judge-1"], "replay": True, "calls": 32, "asked": 0, "refused": {}
     }  # fmt: skip
@@ -171,7 +171,7 @@ def test_no_board_ranks_by_a_judge_that_an_echo_wins(judged: Project, endpoint: 
     again = call(judged, "reevaluate", "--all", timeout=200)
     _, second = evaluations(judged)
     for name in ("result.json", "scores.jsonl", "findings.jsonl"):
-        assert (second / name).read_bytes() == (first / name).read_bytes(), name
+        assert digests(second)[name] == digests(first)[name], name
     assert len(endpoint.chats) == asked and "E408" not in again.all
     assert call(judged, "leaderboard", "talk").out == board.out
 

@@ -14,7 +14,7 @@ import pytest
 
 from runner.model.container import ImageRef
 from tests.worlds.interactive_jobs import arguments
-from tests.worlds.mini import Project, Said, call
+from tests.worlds.mini import Project, Said, call, exported
 
 pytestmark = pytest.mark.engine
 MAX_LOG = 64 * 1024
@@ -92,7 +92,7 @@ def raw(text: str, *, page: bool = False) -> list[str]:
 
 @pytest.fixture
 def attacked(live: Project, sidecars_image: ImageRef) -> tuple[Project, str, Path]:
-    """A project with the run of the hostile software; returns it, the run's id and its attempt's folder."""
+    """A project with the run of the hostile software; returns it, the run's id and what is exported of it."""
     folder = live.root / "tasks" / "talk"
     inputs, truths = folder / "datasets" / "dev" / "inputs", folder / "datasets" / "dev" / "truths"
     inputs.mkdir(parents=True)
@@ -108,7 +108,7 @@ def attacked(live: Project, sidecars_image: ImageRef) -> tuple[Project, str, Pat
     assert raw(done.all) == []
     (row,) = call(live, "runs", "--json").json
     assert row["outcome"]["name"] == "scored", done.all
-    return live, row["run"], live.home / "archive" / "talk" / row["run"] / "attempts" / "1"
+    return live, row["run"], exported(live, row["run"])
 
 
 @pytest.mark.timeout(400)
@@ -135,7 +135,7 @@ def _bounded(attempt: Path, records: list[dict[str, Any]]) -> None:
     assert (attempt / "output" / "turns.jsonl").stat().st_size < 64 * 1024
     for name in ("relay", "search", "user", "driver", "watch"):
         assert (attempt / "logs" / f"{name}.log").stat().st_size < 512 * 1024
-    (evaluation,) = (attempt / "evaluations").iterdir()
+    evaluation = attempt / "evaluation"
     findings = (evaluation / "findings.jsonl").read_bytes()
     assert len(findings) < 512 * 1024 and findings.count(b"\n") <= 1000
     for path in evaluation.rglob("*"):

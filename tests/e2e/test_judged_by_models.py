@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.model.container import ImageRef
-from tests.worlds.mini import Project, Said
+from tests.worlds.mini import Project, Said, digests
 from tests.worlds.openai_server import OpenAIServer, Request
 
 CANARY = "sk-canary-0123456789"
@@ -119,7 +119,7 @@ def test_a_judged_run_is_paid_for_once(
     again = runner_cli("reevaluate", "--all")
     _, second = _evaluations(judged)
     for name in ("result.json", "scores.jsonl", "findings.jsonl"):
-        assert (second / name).read_bytes() == (first / name).read_bytes()
+        assert digests(second)[name] == digests(first)[name]
     record = json.loads((second / "evaluation.json").read_text())
     assert (record["gateway"]["asked"], record["gateway"]["replay"]) == (0, True)
     assert "EXAMPLE_KEY is not set" in again.err and len(endpoint.chats) == 3

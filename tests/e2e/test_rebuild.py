@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worlds.mini import GOOD, Project, Said, call
+from tests.worlds.mini import GOOD, Project, Said, call, digests
 
 pytestmark = pytest.mark.engine
 FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
@@ -81,7 +81,9 @@ def _export(project: Project, run: str) -> None:
 def _tampering(project: Project, run: str) -> None:
     """Any changed byte of what was sealed is found, and so is a changed or missing event."""
     attempt = project.home / "archive" / "mini" / run / "attempts" / "1"
-    places = [attempt / "output" / "run.txt", attempt / "run.json", attempt / "manifest.json"]
+    contents = project.home / "archive" / ".contents"
+    (stored,) = contents.glob(f"*/{digests(attempt)['output/run.txt']}*")
+    places = [stored, attempt / "run.json", attempt / "manifest.json"]
     places += [attempt / "evaluations" / "1" / "scores.jsonl", attempt / "logs" / "stdout.log"]
     for place in places:
         _undone(project, place, lambda data: data.replace(b"1", b"2", 1) if b"1" in data else data + b"x")

@@ -131,7 +131,9 @@ def _nothing_on_a_blinded_dataset(checked: Checked) -> None:
     assert attempt is not None
     record = attempt.record()
     words = {name for name, _ in record["output"]["refused"]} | {f["name"] for f in record["output"]["files"]}
-    words |= {w for s in ("stdout", "stderr") for w in attempt.log(s).read_text(errors="replace").split()}
+    for file in attempt.files("logs").values():
+        with file.open() as log:
+            words |= set(log.read().decode(errors="replace").split())
     words |= {d["text"] for d in _findings(checked)}
     words = {w for w in words if len(w) > 6 and w not in ("run.txt", "run.txt.gz")}
     leaked = [w for w in words if w in told and w not in _OURS]

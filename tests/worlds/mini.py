@@ -216,3 +216,17 @@ def call_here(project: Project, arguments: Sequence[str], capsys: pytest.Capture
     assert isinstance(code, int)
     assert "Traceback" not in said.out + said.err
     return Said(code, said.out, said.err)
+
+
+def exported(project: Project, run: str) -> Path:
+    """The folder with all that ``runner export`` gives the organiser of a run."""
+    folder = project.home.parent / "exported" / run
+    if not folder.exists():
+        call(project, "export", run, str(folder))
+    return folder
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of the files of an attempt or evaluation, by their names."""
+    files = json.loads((folder / "manifest.json").read_text())["files"]
+    return {name: entry["sha256"] for name, entry in files.items()}

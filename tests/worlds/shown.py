@@ -117,6 +117,16 @@ def debated(
     return run_detail.detail(world.store, attempt.run_id)
 
 
+def taken_out(found: run_detail.RunDetail, name: str) -> Path:
+    """A file of the run's output as archives had it before there was a content store: in the attempt's folder, to be changed."""
+    assert found.attempt is not None
+    file, path = found.attempt.file(f"output/{name}"), found.attempt.path / "output" / name
+    assert file is not None
+    path.parent.chmod(0o755)
+    file.copy(path)
+    return path
+
+
 def reported(
     world: World, details: Sequence[Any], *, dataset: str = "dev", team: str = "alpha"
 ) -> run_detail.RunDetail:

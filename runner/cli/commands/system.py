@@ -130,7 +130,7 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Remove what nothing needs any more: leftovers of killed processes and data volumes of old inputs."""
+    """Remove what nothing needs any more: leftovers of killed processes, data volumes of old inputs, contents of no run."""
     from runner.tasks.files import inputs_digest, missing_sources, truths_digest, view_addresses
     from runner.tasks.views import sweep
 
@@ -154,10 +154,12 @@ def gc(
     swept = engine.reap(dry_run=dry_run)
     volumes = engine.gc(keep_digests=keep, dry_run=dry_run)
     folders = _old_folders(where, dry_run) + sweep(where.home / "views", views, dry_run=dry_run)
+    contents = _old_contents(where, dry_run)
     if as_json:
-        output.as_json({"attempts": swept, "volumes": volumes, "folders": folders})
+        output.as_json({"attempts": swept, "volumes": volumes, "folders": folders, "contents": contents})
     else:
-        _said(dry_run, {"leftover attempts": swept, "data volumes": volumes, "scratch folders": folders})
+        found = {"leftover attempts": swept, "data volumes": volumes, "scratch folders": folders}
+        _said(dry_run, {**found, "contents": contents})
 
 
 def _said(dry_run: bool, found: Mapping[str, Sequence[str]]) -> None:
@@ -167,6 +169,19 @@ def _said(dry_run: bool, found: Mapping[str, Sequence[str]]) -> None:
             output.data(f"{what}: {output.printable(name)}")
     counts = ", ".join(f"{len(names)} {what}" for what, names in reversed(list(found.items())))
     output.say(f"{'would remove' if dry_run else 'removed'}: {counts}")
+
+
+def _old_contents(where: Config, dry_run: bool) -> list[str]:
+    """Contents of the content store that no attempt, evaluation or submission needs. Without ``dry_run`` they are removed.
+
+    Raises E307 when the archive does not say what it needs.
+    """
+    from runner.records.archive import RunArchive
+    from runner.records.integrity import needed
+
+    archive = RunArchive(where.archive)
+    wanted = {content.sha256 for content in needed(archive, where.registered)}
+    return archive.contents.sweep(wanted, dry_run=dry_run)
 
 
 def _old_folders(where: Config, dry_run: bool) -> list[str]:

@@ -231,7 +231,6 @@ def input_runs(
     from runner.execution.workspace import owner_of
     from runner.submissions.load import load_submission
     from runner.submissions.pack import image_of
-    from runner.tasks.data_files import files_digest, folder_files
 
     here = f"{submission.team}/{submission.software}"
     if here in above:
@@ -254,6 +253,5 @@ def input_runs(
             if not checked.good or checked.detail.attempt is None:
                 fix = f"runner try --team {needed.team} --software {needed.software}"
                 raise RunnerError("E207", f"the input run of {source} failed", fix=fix)
-            output = checked.detail.attempt.output
-            inputs.append(InputRun(name, checked.job.run_id, output, files_digest(folder_files(output))))
+            inputs.append(InputRun.of(name, checked.detail.attempt))
         yield inputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -13,6 +14,7 @@ from runner.execution.workflows.starting import begin, conclude, keep_logs
 from runner.model.container import Collected, Exit, ImageRef
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.task import Model
+from runner.records.archive import Attempt
 from runner.tasks.data_files import folder_files
 from runner.tasks.files import model_digest, view_files
 from runner.tasks.tira import INPUT, OUTPUT, input_run_paths
@@ -95,7 +97,13 @@ def _model_files(model: Model) -> list[tuple[PurePosixPath, Path]]:
 
 def _input_runs(job: Job, engine: Engine) -> list[Mount]:
     paths = input_run_paths([source.name for source in job.input_runs])
-    return [
-        Mount(engine.data_volume(source.digest, partial(folder_files, source.output)), paths[source.name])
-        for source in job.input_runs
-    ]
+    mounts = []
+    for source in job.input_runs:
+        with ExitStack() as taken_out:  # of the archive, where a volume has to be filled
+            volume = engine.data_volume(source.digest, partial(_output_files, source.attempt, taken_out))
+        mounts.append(Mount(volume, paths[source.name]))
+    return mounts
+
+
+def _output_files(attempt: Attempt, taken_out: ExitStack) -> list[tuple[PurePosixPath, Path]]:
+    return folder_files(taken_out.enter_context(attempt.output()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,13 +19,13 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     started = begin(staging)
     source = job.uploads[0]
     name = job.task.output + (".gz" if source.name.endswith(".gz") else "")
-    size = source.stat().st_size
+    size = source.size
     refused: tuple[tuple[str, str], ...] = ()
     files: tuple[str, ...] = ()
     if size > job.limits.output:
         refused = ((name, f"larger than the limit of {job.limits.output} bytes"),)
     else:
-        shutil.copyfile(source, staging / "output" / name)
+        source.copy(staging / "output" / name)
         files = (name,)
     collected = Collected(files=files, refused=refused, bytes=size)
     return conclude(job, started, collected, Exit(code=0, started=started, finished=started))

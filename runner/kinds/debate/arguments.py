@@ -69,18 +69,19 @@ def ours(found: RunDetail) -> bool:
 
 def served_ids(found: RunDetail) -> tuple[frozenset[str] | None, bool]:
     """The ids that the index returned to a run (None: nobody noted that), and whether that record ends too early."""
-    path = None if found.attempt is None else found.attempt.output / "served.jsonl"
-    if path is None or not path.is_file() or not ours(found):
+    file = None if found.attempt is None else found.attempt.file("output/served.jsonl")
+    if file is None or not ours(found):
         return None, False
     ids: set[str] = set()
     problems: list[Problem] = []
     cut = False
-    for _, data in json_lines(path, problems):
-        hits = data.get("hits", []) if isinstance(data, dict) else None
-        if not isinstance(hits, list) or data.get("truncated") or len(ids) > MAX_SERVED:
-            cut = True
-            continue
-        ids.update(hit for hit in hits if isinstance(hit, str))
+    with file.local() as path:
+        for _, data in json_lines(path, problems):
+            hits = data.get("hits", []) if isinstance(data, dict) else None
+            if not isinstance(hits, list) or data.get("truncated") or len(ids) > MAX_SERVED:
+                cut = True
+                continue
+            ids.update(hit for hit in hits if isinstance(hit, str))
     return frozenset(ids), cut or bool(problems)
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import schemas.debates
@@ -21,6 +20,7 @@ from schemas.words import count_words
 if TYPE_CHECKING:
     from runner.model.errors import Problem
     from runner.model.task import Dataset, Task
+    from runner.records.contents import KeptFile
     from runner.records.store.run_detail import RunDetail
 
 MAX_ARGUMENTS = 50  # of one answer that are shown
@@ -45,12 +45,13 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
         raise not_for(audience, f"run {found.run.id}")
     if not may.free_text:
         return Debates(audience, None)
-    path = _run_file(found)
-    if path is None:
+    file = _output_file(found, (found.record.get("output") or {}).get("file"))
+    if file is None:
         return None
-    records = _records(path.with_name("turns.jsonl")) if ours(found) else {}
+    turns = _output_file(found, "turns.jsonl") if ours(found) else None
+    records = {} if turns is None else _records(turns)
     problems: list[Problem] = []
-    raw = _transcript(path, problems)
+    raw = _transcript(file, problems)
     counts = _counts(raw, records)
     if not sees_inside(audience, found.run.submission.team, dataset, found.published):
         return Debates(audience, None, counts=counts)
@@ -80,24 +81,24 @@ def _criteria(task: Task | None) -> dict[str, str]:
     return found
 
 
-def _transcript(path: Path, problems: list[Problem]) -> list[schemas.debates.Debate]:
+def _transcript(file: KeptFile, problems: list[Problem]) -> list[schemas.debates.Debate]:
     """The debates of a file; lines that are none are left out, as the evaluator counts places."""
-    parsed = (schemas.debates.parse(data)[0] for _, data in json_lines(path, problems))
-    return list(islice((debate for debate in parsed if debate is not None), MAX_DEBATES))
+    with file.local() as path:
+        parsed = (schemas.debates.parse(data)[0] for _, data in json_lines(path, problems))
+        return list(islice((debate for debate in parsed if debate is not None), MAX_DEBATES))
 
 
-def _run_file(found: RunDetail) -> Path | None:
-    name = (found.record.get("output") or {}).get("file")
+def _output_file(found: RunDetail, name: object) -> KeptFile | None:
+    """A file of the run's output by its name, if there is one."""
     if found.attempt is None or not isinstance(name, str):
         return None
-    path = found.attempt.output / name
-    return path if path.is_file() else None
+    return found.attempt.file(f"output/{name}")
 
 
-def _records(path: Path) -> dict[tuple[int, int], dict[str, Any]]:
-    """The driver's records by (debate, turn); empty when there are none."""
+def _records(file: KeptFile) -> dict[tuple[int, int], dict[str, Any]]:
+    """The driver's records by (debate, turn)."""
     found: dict[tuple[int, int], dict[str, Any]] = {}
-    if path.is_file():
+    with file.local() as path:
         for _, row in json_lines(path, []):
             debate, turn = (row.get("debate"), row.get("turn")) if isinstance(row, dict) else (None, None)
             if type(debate) is int and type(turn) is int:

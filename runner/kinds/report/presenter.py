@@ -34,7 +34,7 @@ def read(found: RunDetail, task: Task | None, audience: Audience, dataset: Datas
         raise not_for(audience, f"run {found.run.id}")
     if not sees_inside(audience, found.run.submission.team, dataset, found.published):
         return Reports(audience, None)
-    if found.evaluation is None or not (found.evaluation.path / "details.jsonl").is_file():
+    if found.evaluation is None or found.evaluation.file("details.jsonl") is None:
         return None
     reports: list[Report] = []
     left_out = 0

@@ -66,7 +66,7 @@ def verify(config: Config, heads: Sequence[str] = ()) -> Verified:
     broken = bool(problems)
     problems += _heads(config, events, recorded.position, archive, runs, broken=broken)
     problems += [_unknown(head) for head in heads if not any(e.hash.startswith(head) for e in events)]
-    of_archive = verify_archive(archive, _usable(events), complete=True)
+    of_archive = verify_archive(archive, _usable(events), complete=True, registered=config.registered)
     problems += of_archive + verify_rounds(config.home, _whole_rounds(events))
     problems += _of_rounds(config, events)
     more, notes = _database(config, recorded, events, archive, broken or bool(of_archive))

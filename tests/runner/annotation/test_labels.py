@@ -81,8 +81,7 @@ def write_task(root: Path, **changes: Any) -> None:
 def run_of(world: World, team: str, lines: list[dict[str, Any]]) -> str:
     """A scored run with these debates; returns its id."""
     submission = world.register(team, "software")
-    attempt = world.attempt(submission)
-    (attempt.output / "run.txt").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    attempt = world.attempt(submission, output={"run.txt": "".join(json.dumps(one) + "\n" for one in lines)})
     world.evaluation(attempt, {"ndcg": {"1": 1.0}})
     return attempt.run_id
 

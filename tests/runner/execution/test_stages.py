@@ -181,7 +181,8 @@ def test_provenance_names_the_debate_of_every_line(place: Place) -> None:
     for line, where in zip(place.lines(), found["lines"], strict=True):
         run = next(r for r in found["runs"] if r["run"] == where["run"])
         attempt = place.world.archive.attempt("toy", where["run"], run["attempt"])
-        original = (attempt.output / "simulations.jsonl").read_text().splitlines()[where["debate"] - 1]
+        with attempt.output() as output:
+            original = (output / "simulations.jsonl").read_text().splitlines()[where["debate"] - 1]
         assert parse(json.loads(original))[0][:2] == parse(line)[0][:2]  # type: ignore[index]
         assert where["transcript"] == transcript_digest([parse(line)[0]])  # type: ignore[list-item]
     assert not list((made.folder / "inputs").rglob("provenance*"))

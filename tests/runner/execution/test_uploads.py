@@ -191,7 +191,8 @@ def test_a_bundle_says_what_each_file_is_for(config: Config, tmp_path: Path) -> 
         ("test.default", "test", "default"),
     ]
     assert made.cells == [("dev", "default"), ("test", "default")]
-    assert uploads_for(made, "test", "default") == (made.folder / "runs/test.default",)
+    (file,) = uploads_for(made, "test", "default")
+    assert file.path == made.folder / "runs/test.default" and file.stored is None
     event = registration(made)
     assert event["workflow"] == "upload" and event["cells"] == [["dev", "default"], ["test", "default"]]
     (folder / "dev/run.txt").write_text("dev-1 Q0 d1 1 2 x\n")

@@ -21,7 +21,7 @@ from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.show.contents import Inside, inside, numbers
 from runner.views.text import shown
 from tests.worlds.records import World
-from tests.worlds.shown import HOSTILE, INDEX, debate, debated, record, task
+from tests.worlds.shown import HOSTILE, INDEX, debate, debated, record, taken_out, task
 
 ALPHA, BETA = Audience("team", "alpha"), Audience("team", "beta")
 GOOD = {"id": "1.1", "text": "Bees  make honey."}
@@ -205,7 +205,7 @@ def test_damaged_and_foreign_lines_are_left_out_and_said(tmp_path: Path) -> None
     made = task(tmp_path)
     world = World.make(tmp_path)
     found = debated(world, made, [LINES[0], 5, [1], {"a": 1}, LINES[2]], [5, {"debate": "1"}, {}])
-    path = found.attempt.output / "simulations.jsonl"  # type: ignore[union-attr]
+    path = taken_out(found, "simulations.jsonl")
     path.write_text("{broken\n" + path.read_text() + '{"simulation": {"userTurns": [1, null, {}]}}\n')
     run = inside(found, made, ORGANISER, made.datasets["dev"])
     debates = debates_of(run)
@@ -241,7 +241,7 @@ def test_classes_of_failures_and_the_record_of_the_index_are_the_platforms(tmp_p
     assert set(debating.FAILURES) == set(schema["properties"]["failure"]["properties"]["class"]["enum"])
     made = task(tmp_path)
     found = debated(World.make(tmp_path), made, LINES, served=["1.1", "9.9"])
-    path = found.attempt.output / "served.jsonl"  # type: ignore[union-attr]
+    path = taken_out(found, "served.jsonl")
     for more in ("", '{"truncated": true}\n', "{broken\n", '{"hits": 5}\n', '{"hits": [1, "7"]}\n'):
         path.write_text(path.read_text() + more)
         theirs = read_served(path)

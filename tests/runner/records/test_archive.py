@@ -13,7 +13,7 @@ import pytest
 
 import schemas
 from runner.model.errors import PlatformError
-from runner.records.archive import Attempt, RunArchive
+from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.events import EventLog
 from runner.records.integrity import uncommitted, verify
 from tests.worlds.records import TASK, World, fill_attempt
@@ -24,6 +24,13 @@ RUN = f"{SUBMISSION}.test"
 
 def sealed(archive: RunArchive) -> Attempt:
     return fill_attempt(archive, archive.begin(TASK, RUN), SUBMISSION)
+
+
+def content_of(sealed: Attempt | Evaluation, name: str) -> Path:
+    """Where the bytes of a file of the archive are in the content store."""
+    path = sealed.contents.find(sealed.manifest()[name]["sha256"])
+    assert path is not None
+    return path
 
 
 def test_an_attempt_is_sealed_whole_hashed_and_read_only(tmp_path: Path) -> None:
@@ -117,7 +124,7 @@ def test_verify_names_what_was_changed(tmp_path: Path) -> None:
     evaluation = world.evaluation(attempt, {"ndcg": {"1": 0.5}, "rr": {"1": 0.5}})
     assert verify(world.archive, world.store.log) == []
     changes = [
-        (attempt.path / "output" / "run.txt", b"1 Q0 d1 1 9.9 x\n", "changed"),
+        (content_of(attempt, "output/run.txt"), b"1 Q0 d1 1 9.9 x\n", "damaged"),
         (evaluation.path / "scores.jsonl", b"", "changed"),
         (attempt.path / "output" / "more\x1b.txt", b"", "added"),
         (attempt.path / "manifest.json", b"{}", "damaged"),
@@ -141,9 +148,7 @@ def test_a_manifest_forged_with_its_files_contradicts_the_event_log(tmp_path: Pa
     world = World.make(tmp_path)
     attempt = world.attempt(world.register("alpha", "x"))
     manifest = json.loads((attempt.path / "manifest.json").read_text())
-    for path in (attempt.path, attempt.path / "output"):
-        path.chmod(0o755)
-    (attempt.path / "output" / "run.txt").unlink()
+    attempt.path.chmod(0o755)
     (attempt.path / "manifest.json").unlink()
     del manifest["files"]["output/run.txt"]
     (attempt.path / "manifest.json").write_text(json.dumps(manifest))
@@ -204,7 +209,10 @@ def wrap(owner, name):
         return old(*args, **kw)
     setattr(owner, name, new)
 
-calls = ((os, "fsync"), (Path, "mkdir"), (Path, "rename"), (Path, "chmod"), (Path, "write_text"), (Path, "unlink"))
+calls = (
+    (os, "fsync"), (os, "fchmod"), (os, "utime"),
+    (Path, "mkdir"), (Path, "rename"), (Path, "chmod"), (Path, "write_text"), (Path, "unlink"),
+)
 for n in range(0, 500, 2):
     child = os.fork()
     if child == 0:

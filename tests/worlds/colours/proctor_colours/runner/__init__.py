@@ -43,7 +43,8 @@ def read(found: Any, task: Any, audience: Audience, dataset: Any) -> Colours | N
     """The lines of a run's file, as far as ``audience`` may see them."""
     if not sees_inside(audience, found.run.submission.team, dataset, found.published):
         return Colours(audience, None)
-    text = (found.attempt.output / found.record["output"]["file"]).read_text("utf-8", "replace")
+    with found.attempt.file(f"output/{found.record['output']['file']}").open() as file:
+        text = file.read().decode("utf-8", "replace")
     return Colours(audience, [escape(line, 80) for line in text.splitlines()])
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import os
+import time
+from collections.abc import Sequence
 from typing import Any
 
 from tests.worlds.mini import DOCUMENTS, Project, call
@@ -28,7 +32,7 @@ def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None
     folder = live.root / "submissions/alpha/handed-in"
     folder.mkdir()
     (folder / "one.txt").write_text(run_text("dev", "one"))
-    (folder / "one-test.txt.gz").write_bytes(gzip.compress(run_text("test", "one").encode()))
+    (folder / "one-test.txt.gz").write_bytes(gzip.compress(run_text("test", "one").encode(), mtime=0))
     (folder / "two.txt").write_text(run_text("dev", "two", 6))
     entries = [
         {"file": "one.txt", "dataset": "dev", "name": "one"},
@@ -67,8 +71,45 @@ def test_uploads_are_scored_as_software_is_and_told_apart(live: Project) -> None
     (folder / "two.txt").write_text("dev-1 Q0 nobody 1 x\n")
     bad = call(live, "submit", "--team", "alpha", "--software", "handed-in", "--json", expect=1)
     assert bad.code == 1 and [r["submission"] is None for r in bad.json] == [False, True]
+    _once(live, [run_text("dev", "one").encode(), gzip.compress(run_text("test", "one").encode(), mtime=0)])
     rebuilt = call(live, "store", "rebuild")
     assert rebuilt.code == 0 and {r["run"] for r in call(live, "runs", "--json").json} == set(runs)
+
+
+def _once(project: Project, files: Sequence[bytes]) -> None:
+    """What was handed in is in the data directory once; what is damaged of it, or needed by nothing, is found."""
+    digests = [hashlib.sha256(content).hexdigest() for content in files]
+    contents = project.home / "archive" / ".contents"
+    everything = [path for path in project.home.rglob("*") if path.is_file()]
+    held = {path: path.read_bytes() for path in everything}
+    places = [[p for p, data in held.items() if _plain(data) == _plain(content)] for content in files]
+    # A software wrote the plain text of the second one, too.
+    assert [len(found) for found in places] == [1, 2]
+    assert {p.name[:64] for found in places for p in found} >= set(digests)
+    assert all(p.is_relative_to(contents) and not p.stat().st_mode & 0o222 for found in places for p in found)
+    assert not list((project.home / "submissions").glob("*/bundle/runs/*"))
+
+    stray, old = contents / "ab" / ("ab" * 32), time.time() - 200_000
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_bytes(b"of a process that was killed")
+    os.utime(stray, (old, old))
+    assert call(project, "gc", "--dry-run", "--json").json["contents"] == [stray.name]
+    assert f"contents: {stray.name}" in call(project, "gc", "--dry-run").out and stray.is_file()
+    call(project, "gc")
+    assert not stray.exists() and all(p.is_file() for found in places for p in found)
+
+    path = places[0][0]
+    data = path.read_bytes()
+    path.unlink()
+    said = call(project, "store", "verify", expect=3)
+    assert "E307" in said.err and path.name[:64] in said.err and "(output/run.txt)" in said.err
+    assert "(runs/dev.default)" in said.err or "(runs/one.txt)" in said.err
+    path.write_bytes(data)
+    assert call(project, "store", "verify").code == 0
+
+
+def _plain(data: bytes) -> bytes:
+    return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
 
 
 def test_a_software_may_keep_to_some_datasets(live: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -153,6 +154,8 @@ def submit(
             output.say(f"{name} is fine; --dry-run: not registered")
         else:
             receipts.append(receipt_json(register_one(where, tasks, bundle.folder)))
+            if bundle.data["runs"]:  # kept with the registration from now on
+                shutil.rmtree(bundle.folder, ignore_errors=True)
         return FINE
 
     tasks = context.all_tasks(where)

@@ -157,7 +157,7 @@ Everything that the runner knows lies in the data directory (`RUNNER_HOME`, defa
 **archive** and the **event log** are the truth; the database is made from them, and `runner store rebuild` makes it
 again. Nothing in the archive is ever changed: a folder is written elsewhere, gets a manifest with the SHA-256 of every
 file, and is then moved into place. `runner store verify` compares all
-of it: every hash, events against folders, the database row by row against what the two make, and the **last known head** (number
+of it: every hash, every content once, events against folders, the database row by row against what the two make, and the **last known head** (number
 and hash of the last event), which stands in the database, in every frozen round, and in the receipt of every registration.
 
 ```
@@ -167,12 +167,14 @@ archive/TASK/RUN/attempts/N/           one execution
     manifest.json                      SHA-256 of every file here
     output/                            the run file, fetched through a capped reader; interactive: see interactive.md
     logs/stdout.log logs/stderr.log    the last bytes of each; beside them the logs of the containers around it
+                                       (whatever the manifest calls stored is not here but in .contents/)
     calls.jsonl replies.jsonl          if a gateway was there: what was asked, and what models answered
     evaluations/K/                     one evaluation; a new one never replaces an old one
         evaluation.json result.json scores.jsonl findings.jsonl logs/ manifest.json
         details.jsonl                  if the evaluator wrote it: what the scores are made of
         calls.jsonl replies.jsonl      as above, of this evaluation
-submissions/SUBMISSION/bundle/         what was registered
+archive/.contents/AB/SHA256            the bytes of run files and of other large files, each once; with .gz compressed
+submissions/SUBMISSION/bundle/         what was registered; its run files are in archive/.contents/
 snapshots/TASK/ROUND.json              a frozen round; its SHA-256 stands in the event log
 labels/TASK/DATASET/                   which form of an annotator shows which debate; back it up, and hand it to nobody
 stages/TASK/DATASET/VERSION/           inputs that were made from other runs, with provenance.json
@@ -182,6 +184,16 @@ events.jsonl                           who did what, append-only, each line with
 store.sqlite                           the database (derived)
 locks/ data/ engine/ bundles/          locks; packages and data of our own engine; what runner pack wrote
 ```
+
+## The content store
+
+The bytes of a run are kept once, however often they come by: handed in, registered, evaluated. `archive/.contents/` holds every file
+of `output/`, every registered run file, and logs, scores, findings and details from 4 KiB, under the SHA-256 of their bytes; the
+manifests say `stored` of them. A content is copied in, synced, renamed and read-only; it is compressed (gzip, so that `zcat` reads it)
+where that saves a tenth or more. What is read is unpacked only as far as the size in the manifest, and compared with its digest; where a
+program needs a path, it gets a copy in a folder for temporary files (`TMPDIR`), which is removed again. `runner store verify` names what is missing or damaged with
+all runs and submissions that it belongs to (E307); `runner gc` removes what is a day old and belongs to nothing; `runner export` writes a run's files as
+they were. Files of archives that were written before there was a content store stay where they are, and are read there.
 
 | name | made of | example |
 |---|---|---|

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.cli import context, output
-from runner.cli.packing import each, pack_one, register_one
+from runner.cli.packing import each, pack_one, register_packed
 from runner.model.errors import FAILED, FINE
 from runner.views.text import plural
 
@@ -111,7 +111,7 @@ def submit_all(where: Config, *, check: bool, dry_run: bool) -> tuple[list[dict[
 
     def take(submission: SubmissionFile) -> int:
         bundle = next(b for s, b in packed if s is submission)
-        receipt = None if dry_run else register_one(where, tasks, bundle.folder)
+        receipt = None if dry_run else register_packed(where, tasks, bundle)
         state = "fine" if receipt is None else "registered" if receipt.new else ALREADY
         rows.append(_row(submission, bundle.submission_id, state))
         return FINE

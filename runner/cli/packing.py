@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,14 @@ def register_one(where: Config, tasks: Mapping[str, Task], folder: Path, team: s
     read_bundle(folder, verify=False)  # what is no bundle at all needs no engine to be refused
     with context.store(where) as store:
         return register(where, store, context.engine(where), tasks, folder, team=team)
+
+
+def register_packed(where: Config, tasks: Mapping[str, Task], bundle: Bundle) -> Receipt:
+    """Register what :func:`pack_one` put into the data directory; run files are kept with the registration only from then on."""
+    receipt = register_one(where, tasks, bundle.folder)
+    if bundle.data["runs"]:
+        shutil.rmtree(bundle.folder, ignore_errors=True)
+    return receipt
 
 
 def receipt_json(receipt: Receipt) -> dict[str, Any]:

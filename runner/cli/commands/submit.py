@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,15 @@ import typer
 from runner.cli import context, options, output
 from runner.cli.app import app
 from runner.cli.many import list_registered, register_table, submit_all
-from runner.cli.packing import built, checked_uploads, each, pack_one, receipt_json, register_one
+from runner.cli.packing import (
+    built,
+    checked_uploads,
+    each,
+    pack_one,
+    receipt_json,
+    register_one,
+    register_packed,
+)
 from runner.model.errors import FAILED, FINE, RunnerError
 
 if TYPE_CHECKING:
@@ -153,9 +160,7 @@ def submit(
         if dry_run:
             output.say(f"{name} is fine; --dry-run: not registered")
         else:
-            receipts.append(receipt_json(register_one(where, tasks, bundle.folder)))
-            if bundle.data["runs"]:  # kept with the registration from now on
-                shutil.rmtree(bundle.folder, ignore_errors=True)
+            receipts.append(receipt_json(register_packed(where, tasks, bundle)))
         return FINE
 
     tasks = context.all_tasks(where)

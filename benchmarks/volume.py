@@ -128,10 +128,9 @@ def hand_in(config: Config, engine: FakeEngine) -> None:
             register(config, store, engine, tasks, bundle.folder)
 
 
-def work(config: Config, engine: FakeEngine) -> int:
+def work(config: Config, engine: FakeEngine, request: EvaluationRequest = EvaluationRequest()) -> int:
     """Evaluate everything; returns how many runs were scored."""
     machine = Machine(config, engine=engine, images={"evaluator": EVALUATOR})
-    request = EvaluationRequest()
     with coordinating(config, Silent(), machine=machine) as coordinator:
         coordinator.run(coordinator.plan(request), request)
         return sum(run.outcome.name == "scored" for run in coordinator.workspace.runs_now())

@@ -146,7 +146,7 @@ def evaluate(
     """Evaluate a sealed attempt with the verdict ``ok`` and put the evaluation next to it, never over another.
 
     A failing evaluator or engine gives an evaluation of status ``error``; it never costs the team anything.
-    Raises E301 when the engine is gone, and E305 when it lacks the gateway's network.
+    Raises E301 when the engine is gone, E305 when it lacks the gateway's network, and E307 when the run's files are damaged.
     """
     run_file = attempt.record()["output"]["file"]
     assert run_file is not None, "only attempts with a run file are evaluated"
@@ -168,7 +168,7 @@ def evaluate(
         except Cancelled:
             raise KeyboardInterrupt from None
         except PlatformError as error:
-            if error.code in ("E301", "E305", "E311"):
+            if error.code in ("E301", "E305", "E307", "E311"):
                 raise
             detail = Detail("platform", what=error.what, why=error.why)
             done = Evaluated("error", detail, None, evaluator.image.id, "", "")

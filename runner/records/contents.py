@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from runner.model.errors import PlatformError
-from runner.records.files import damaged, file_sha256, on_disk, shown
+from runner.model.errors import PlatformError, disk_error
+from runner.records.files import damaged, file_sha256, shown
 from schemas.files import sync_folder
 
 if TYPE_CHECKING:
@@ -95,9 +95,8 @@ class ContentStore:
 
     def copy(self, content: Content, target: Path) -> None:
         """Write the bytes of a content to the new file ``target``. Raises E307 as :meth:`open`, E306 when the disk fails."""
-        what = "a file of a run cannot be taken out of the archive"
-        with self.open(content) as source, on_disk(what), target.open("xb") as out:
-            shutil.copyfileobj(source, out, _PIECE)
+        with self.open(content) as source:
+            _copy(source, target)
 
     def place(self, content: Content) -> str:
         """Where a content lies (or would) in the archive, without its ending."""
@@ -258,11 +257,8 @@ class KeptFile:
 
     def copy(self, target: Path) -> None:
         """Write it to the new file ``target``. Raises E307 when it is stored and not what it was, E306 when the disk fails."""
-        if self.stored is not None:
-            self.stored.store.copy(self.stored.content, target)
-            return
-        with on_disk("a file of a run cannot be taken out of the archive"):
-            shutil.copyfile(self.path, target)
+        with self.open() as source:
+            _copy(source, target)
 
 
 @contextmanager
@@ -280,6 +276,16 @@ def folder_of(files: Mapping[str, KeptFile], there: Path) -> Iterator[Path]:
             target.parent.mkdir(parents=True, exist_ok=True)
             file.copy(target)
         yield Path(folder)
+
+
+def _copy(source: BinaryIO, target: Path) -> None:
+    try:
+        with target.open("xb") as out:
+            shutil.copyfileobj(source, out, _PIECE)
+    except OSError as error:
+        raise disk_error(
+            "a file of a run cannot be taken out of the archive", error, target.parent
+        ) from error
 
 
 @contextmanager

@@ -25,8 +25,9 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     """Execute ``job`` once and leave ``output/`` and ``logs/`` in ``staging``.
 
     Whatever the software does ends in the verdict. A failure of the platform ends in the verdict
-    ``platform-error``; only :class:`KeyboardInterrupt` leaves this function otherwise, E301 and E311: an engine
-    that is gone, or is not for this data, says nothing about this run, and would use up the tries of all others.
+    ``platform-error``; only :class:`KeyboardInterrupt` leaves this function otherwise, E301, E307 and E311: an engine
+    that is gone, or is not for this data, and a run taken as input whose files are damaged, say nothing about this run,
+    and would use up its tries, or those of all others.
     """
     started = begin(staging)
     collected, exit_, platform = Collected(), None, None
@@ -35,7 +36,7 @@ def run(job: Job, engine: Engine, attempt_id: str, staging: Path, cancelled: Cal
     except Cancelled:
         exit_ = Exit(code=None, killed="cancel")
     except PlatformError as error:
-        if error.code in ("E301", "E311"):
+        if error.code in ("E301", "E307", "E311"):
             raise
         platform = Detail("platform", what=error.what, why=error.why)
     return conclude(job, started, collected, exit_, platform=platform)

@@ -234,12 +234,46 @@ for digest, path in archive.contents.contents():
 """
 
 
-def test_a_disk_that_is_full_in_the_middle_leaves_nothing_half(tmp_path: Path) -> None:
+def on_small_disk(folder: Path, code: str, *arguments: str, **env: str) -> None:
+    """Run ``code`` where ``folder`` is a disk of 5 MB; the mount is this process's own."""
     unshare = ["unshare", "--mount"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
-    mount = f"mount -t tmpfs -o size=5m none {tmp_path}"
-    program = [*unshare, "sh", "-c", f'{mount} && exec "$@"', "sh", sys.executable, "-c", FULL, str(tmp_path)]
-    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    mount = f"mount -t tmpfs -o size=5m none {folder}"
+    program = [*unshare, "sh", "-c", f'{mount} && exec "$@"', "sh", sys.executable, "-c", code, *arguments]
+    done = subprocess.run(
+        program, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_disk_that_is_full_in_the_middle_leaves_nothing_half(tmp_path: Path) -> None:
+    on_small_disk(tmp_path, FULL, str(tmp_path))
+
+
+FULL_COPIES = """
+import sys, tempfile
+from pathlib import Path
+from runner.model.errors import PlatformError
+from runner.records.archive import RunArchive
+from tests.worlds.records import TASK
+
+(attempt,) = RunArchive(Path(sys.argv[1])).attempts(TASK, sys.argv[2])
+try:
+    with attempt.output():
+        pass
+except PlatformError as error:
+    assert error.code == "E306" and "is full" in error.why and tempfile.gettempdir() in error.why, error
+else:
+    raise SystemExit("it fitted")
+assert not list(Path(tempfile.gettempdir()).iterdir())
+"""
+
+
+def test_a_full_disk_for_copies_is_named(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    attempt = world.attempt(world.register("alpha", "x"), output={"run.txt": "1 Q0 d1 1 1.0 x\n" * 500_000})
+    small = tmp_path / "small"
+    small.mkdir()
+    on_small_disk(small, FULL_COPIES, str(world.config.archive), attempt.run_id, TMPDIR=str(small))
 
 
 # --- what needs a content, and what nothing needs ------------------------------------------------------------------

@@ -12,9 +12,11 @@ import pytest
 
 from benchmarks import volume
 from runner.engines.fake import FakeEngine
+from runner.execution.coordinator import EvaluationRequest
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.records.backup import backup, restore
+from runner.records.contents import Content
 from runner.records.integrity import needed
 from runner.records.store.connect import open_store, rebuild
 from runner.records.store.queries import runs
@@ -161,15 +163,36 @@ def test_no_bundle_gets_the_run_of_another_team_by_its_digest(
         read_bundle(bundle.folder)
 
 
-def test_a_damaged_content_stops_its_own_run_only(config: Config, engine: FakeEngine) -> None:
-    volume.hand_in(config, engine)
+def damage(config: Config) -> tuple[Content, list[str]]:
+    """Cut the end of a run file off; returns what it was and what needs it."""
     with open_store(config) as store:
-        (content, *_), names = needed(store.archive, config.registered), []
+        users = needed(store.archive, config.registered)
+        content, names = next(pair for pair in users.items() if "run.txt" in " ".join(pair[1]))
         path = store.archive.contents.find(content.sha256)
         assert path is not None
         path.chmod(0o644)
         path.write_bytes(path.read_bytes()[:-10])
-        names = needed(store.archive, config.registered)[content]
+        return content, names
+
+
+def test_a_damaged_content_stops_its_own_run_only(config: Config, engine: FakeEngine) -> None:
+    volume.hand_in(config, engine)
+    content, names = damage(config)
     (problem,) = verify(config).problems
     assert content.sha256 in problem.where and names[0] in problem.what
     assert volume.work(config, engine) == RUNS - 1
+
+
+def test_a_damaged_content_is_not_evaluated_again(config: Config, engine: FakeEngine) -> None:
+    """It says nothing about run or evaluator: nothing is sealed, and the run keeps its scores."""
+    volume.hand_in(config, engine)
+    volume.work(config, engine)
+    damage(config)
+    assert volume.work(config, engine, EvaluationRequest(only_evaluate=True)) == RUNS
+    with open_store(config) as store:
+        numbers = [
+            len(a.evaluations())
+            for _, run in store.archive.runs()
+            for a in store.archive.attempts("volume", run)
+        ]
+    assert sorted(numbers) == [1] + [2] * (RUNS - 1)

@@ -39,13 +39,20 @@ def each(found: Iterable[SubmissionFile], action: Callable[[SubmissionFile], int
     return worst
 
 
-def built(machine: Machine, submission: SubmissionFile) -> ImageRef | None:
-    """The image of a submission, built where it has to be; None for run files."""
+def built(machine: Machine, submission: SubmissionFile, task: Task) -> ImageRef | None:
+    """The image of a submission, built where it has to be; None for run files. Raises E216 when it is too large for the task."""
+    from runner.model.limits import in_units
+    from runner.submissions.origins import check_size
     from runner.submissions.pack import image_of
 
+    name = f"{submission.team}/{submission.software}"
     if submission.build:
-        output.say(f"building {submission.team}/{submission.software} …")
-    return image_of(machine.config, machine.engine(), submission)
+        output.say(f"building {name} …")
+    image = image_of(machine.config, machine.engine(), submission)
+    if image is not None:
+        output.say(f"{name}: image of {in_units(image.size)}, {in_units(task.image_limit)} are allowed")
+        check_size(image.size, task, name)
+    return image
 
 
 def pack_one(
@@ -65,7 +72,7 @@ def pack_one(
 
     task, machine = context.load_task(where, submission.task), context.machine(where)
     engine = machine.engine([task.limits])
-    image = built(machine, submission)
+    image = built(machine, submission, task)
     summary: dict[str, Any] | None = None
     if check:
         good, seen, summary = _checked(machine, submission, image, task, show=failures is None)

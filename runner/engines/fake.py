@@ -59,7 +59,7 @@ class FakeEngine:
     ``faults`` maps method names (``resolve``, ``session``, ``start``, ``copy_out``, ``data_volume`` …) to
     errors that are raised by the next calls, one each. ``calls`` records the names of methods as they are
     called (``mark`` and ``evict`` too: there are no caches here), ``started`` every spec. ``registry`` names what
-    can be pulled, ``labels`` holds the labels of images by name.
+    can be pulled, ``labels`` holds the labels of images by name, ``bytes`` their sizes.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class FakeEngine:
         self.started: list[ContainerSpec] = []
         self.registry: set[str] = set()
         self.labels: dict[str, dict[str, str]] = {}
+        self.bytes: dict[str, int] = {}
         self.imported: dict[str, bytes] = {}
         self.built: list[tuple[BuildSpec, set[str]]] = []
         self._info = info
@@ -133,7 +134,8 @@ class FakeEngine:
         raise RunnerError("E204", f"the image {image!r} is missing", fix="add it to the script")
 
     def _image(self, name: str) -> ImageRef:
-        return ImageRef(id=identity(name), names=(name,), labels=self.labels.get(name, {}))
+        labels, size = self.labels.get(name, {}), self.bytes.get(name, 0)
+        return ImageRef(id=identity(name), names=(name,), labels=labels, size=size)
 
     def pull(self, image: str, *, silence: float) -> ImageRef:
         """There is no registry: E204, but for an image in ``registry``, which then is scripted to end at once."""

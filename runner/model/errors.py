@@ -94,6 +94,10 @@ _TEXTS = {
         "the name cannot be told from another one",
         "Another team, or another software of the team, has a name that differs only in case, in which of . _ - stands, or in letters and digits that look the same (O and 0; l, I and 1).",
     ),
+    "E216": (
+        "the image is too large",
+        "A software's image may have so many bytes as limits.image of task.yaml says; a registration that is refused costs no quota.",
+    ),
     # E3xx: platform
     "E301": ("no container engine answers", "Nothing answers at the container engine's address."),
     "E302": (

@@ -58,6 +58,14 @@ MIB = 1024 * 1024
 GIB = 1024 * MIB
 
 
+def in_units(count: int) -> str:
+    """``256 KiB``, ``1 GiB``: bytes in the largest unit of which it is at least one, with at most two decimals."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")):
+        if count >= unit:
+            return f"{round(count / unit, 2):g} {name}"
+    return f"{count:,} B"
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one container may use. Bytes and seconds; the defaults are the strict ones of ``task.yaml``.

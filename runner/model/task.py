@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from runner.model.limits import Exceptions, Limits
+from runner.model.limits import GIB, Exceptions, Limits
 from runner.model.service import Interaction, Service
 from runner.model.view import Rule
 
@@ -163,6 +163,9 @@ class Task:
     tables: Mapping[str, Table]
     limits: Limits
     evaluator_limits: Limits
+    image_limit: int = (
+        16 * GIB
+    )  # bytes of a software's image: what a registration takes, not what a run may use
     output: str = "run.txt"
     quota: Quota = Quota()
     evaluator_image: str | None = None  # None: the platform's own

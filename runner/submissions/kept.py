@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,11 +11,12 @@ from runner.engines.base import Engine, find_image
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
+from runner.model.task import Task
 from runner.records.contents import ContentStore
 from runner.records.store.connect import Store
 from runner.records.store.queries import submissions
 from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered, store_runs
-from runner.submissions.origins import kept_as, origins, resolve_expected
+from runner.submissions.origins import check_size, kept_as, origins, resolve_expected
 from schemas.files import scratch_folder
 
 
@@ -107,29 +108,40 @@ def _copied(config: Config, bundle: Bundle) -> Iterator[Bundle]:
 
 
 def take_in_all(
-    config: Config, engine: Engine | None, bundles: Sequence[Bundle], contents: ContentStore
+    config: Config,
+    engine: Engine | None,
+    tasks: Mapping[str, Task],
+    bundles: Sequence[Bundle],
+    contents: ContentStore,
 ) -> None:
     """Copy bundles into the data directory and their images into the engine, all or none; no event knows of them yet.
 
-    Run files go to ``contents``, where the runs that are made of them find them again.
+    Run files go to ``contents``, where the runs that are made of them find them again. Raises E216 for an image that is
+    larger than its task allows, and as :func:`runner.submissions.register.register`.
     """
     done: list[Path] = []
     try:
         for bundle in bundles:
-            done.append(_take_in(config, engine, bundle, contents))
+            done.append(_take_in(config, engine, tasks[bundle.data["task"]], bundle, contents))
     except BaseException:
         for folder in done:
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _take_in(config: Config, engine: Engine | None, bundle: Bundle, contents: ContentStore) -> Path:
+def _take_in(
+    config: Config, engine: Engine | None, task: Task, bundle: Bundle, contents: ContentStore
+) -> Path:
     """The folder in the data directory to which a bundle was copied, its image in the engine: as a whole or not at all."""
     target = home_of(config, bundle.submission_id).parent
     with _copied(config, bundle) as copied:
         if copied.data["image"] is not None:
             assert engine is not None, "an image needs an engine"
+            name = f"{bundle.data['team']}/{bundle.data['software']}"
+            if copied.data["image"].get("archive"):  # before the engine has it
+                check_size((copied.folder / IMAGE).stat().st_size, task, name)
             image = _image(config, engine, copied, packed_here(config, bundle.folder))
+            check_size(image.size, task, name)
             engine.keep(image, kept_as(bundle.data["task"], bundle.data["team"], bundle.submission_id))
         store_runs(copied, contents)
         if target.exists():  # left by a process that was killed before it recorded the registration

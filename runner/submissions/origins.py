@@ -21,7 +21,9 @@ from runner.engines.base import Engine
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
+from runner.model.limits import in_units
 from runner.model.names import BASELINES
+from runner.model.task import Task
 from runner.submissions.dockerfile import Source, sources, triggers
 
 KEPT = "proctor-submissions"  # where the images of registered submissions are kept: KEPT/<digest of the team>:<digest of the id>
@@ -46,6 +48,18 @@ def refused(what: str, why: str, fix: str = "", problems: tuple[Problem, ...] = 
     """The error E212, with the usual fix unless another is given."""
     fix = fix or "build it from files of your own, or name an image of a registry by its digest"
     return RunnerError("E212", what, why=why, fix=fix, problems=problems)
+
+
+def check_size(size: int, task: Task, name: str) -> None:
+    """Raise E216 when an image of ``size`` bytes, of the software ``name``, is larger than the task allows."""
+    if size > task.image_limit:
+        raise RunnerError(
+            "E216",
+            f"the image of {name} is too large",
+            why=f"It has {in_units(size)}; {task.id} takes images of up to {in_units(task.image_limit)}.",
+            fix="leave out what the software does not need (docker history shows what is large): caches of pip and apt, "
+            "build tools, data, GPU libraries for a machine without one",
+        )
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,8 @@ def register(
 
     Raises:
         RunnerError: E205 for a bundle that does not match its hashes, E208 for names that may not be, E213 for a
-            bundle of another team, E215 when the name is nearly that of another team or software, E204 for a missing
+            bundle of another team, E215 when the name is nearly that of another team or software, E216 for an image larger than
+            the task allows, E204 for a missing
             image, E212 for one that is not the team's, E206 when the quota is used up, E102 or E207 when it fits no
             task, E210 before the task opens and after its deadline.
     """
@@ -118,7 +119,7 @@ def register_all(
         known = {entry.id for entry in submissions(store)}
         back = {b.submission_id for b in bundles if b.submission_id in known and put_back(config, engine, b)}
         new = {b.submission_id: b for b in bundles if b.submission_id not in known}
-        take_in_all(config, engine, list(new.values()), store.archive.contents)
+        take_in_all(config, engine, tasks, list(new.values()), store.archive.contents)
         for bundle in new.values():
             event = {**registration(bundle), "received": stamp(received)}
             store.commit("submission-registered", event, actor=actor)

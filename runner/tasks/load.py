@@ -98,6 +98,8 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
     """The task of a definition that was found to be right."""
     workflows, evaluator = workflows_of(data), data.get("evaluator", {})
     scenarios = data.get("scenarios", [{"id": "default"}])
+    limits = dict(data.get("limits", {}))
+    image = {"image_limit": parse_size(limits.pop("image"))} if "image" in limits else {}
     measures = [from_mapping(Measure, row) for row in data["measures"]]
     return from_mapping(
         Task,
@@ -113,7 +115,8 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
         scenarios={row["id"]: _scenario(row) for row in scenarios},
         measures={measure.id: measure for measure in measures},
         tables={row["id"]: _table(row, [measure.id for measure in measures]) for row in expanded(data)},
-        limits=parse_limits(data.get("limits", {})),
+        limits=parse_limits(limits),
+        **image,
         evaluator_limits=parse_limits(evaluator.get("limits", {}), EVALUATOR_LIMITS),
         quota=from_mapping(Quota, data.get("quota", {})),
         exceptions={name: _exceptions(row) for name, row in data.get("exceptions", {}).items()},

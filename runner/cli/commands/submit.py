@@ -235,7 +235,7 @@ def try_on_public_data(
     chosen = trial.public_dataset(task, dataset)
     check_task(task, where, [chosen.id])
     machine.engine([task.limits])
-    image = built(machine, submission)
+    image = built(machine, submission, task)
     machine.evaluator()  # missing: known before anything is said to run
     wanted = scenario or submission.scenarios[0]
     output.say(f"running {submission.team}/{submission.software} on {task.id}/{chosen.id} …")
@@ -258,7 +258,10 @@ def try_on_public_data(
                 unlike = "without quotas, time limit and seccomp profile"
                 output.data(f"\nequivalent command line ({unlike}):\n  {line}")
             render.hint(helps)
-        return checked.good, {**view, **within.data(), "command_line": line, "hint": helps}
+        image_bytes = image.size if image else None
+        return checked.good, {
+            **view, **within.data(), "command_line": line, "hint": helps, "image_bytes": image_bytes
+        }  # fmt: skip
 
 
 @app.command(

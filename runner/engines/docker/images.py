@@ -14,7 +14,7 @@ from runner.engines.base import BuildSpec
 from runner.engines.docker.client import TookTooLong, explanation, ignoring
 from runner.engines.docker.facts import DockerFacts
 from runner.engines.moving import moving
-from runner.engines.text import printable
+from runner.engines.text import Lines, plain, printable
 from runner.engines.turns import Turns
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError, RunnerError
@@ -124,14 +124,16 @@ class DockerImages(DockerFacts):
                 turn,
                 self.clients.streaming("building an image", spec.timeout) as (api, _),
             ):
+                said = Lines()
                 for event in api.build(**self._arguments(spec), fileobj=archive):
-                    for line in _lines(event):
+                    for line in said.of(str(event.get("stream", ""))):
                         lines.append(line)
                         if on_line is not None:
                             on_line(line)
                     image = str((event.get("aux") or {}).get("ID", image))
                     if "error" in event:
-                        raise failed(f"The engine says: {printable(str(event['error']), 500)}.")
+                        lines.extend(said.end())
+                        raise failed(f"The engine says: {printable(plain(str(event['error'])), 500)}.")
         except TookTooLong as error:
             raise failed(f"It was not done after {spec.timeout:g} s and was stopped.") from error
         except PlatformError as error:
@@ -197,13 +199,6 @@ class DockerImages(DockerFacts):
                     if (facts.get("RootFS") or {}).get("Layers") == checked.diff_ids:
                         return reference(facts, known)
         raise refuse("The engine loaded it under another identity than it claims.")
-
-
-def _lines(event: Mapping[str, Any]) -> Iterator[str]:
-    """What a step of a build wrote, line by line, made printable."""
-    for line in str(event.get("stream", "")).splitlines():
-        if line.strip():
-            yield printable(line, 500)
 
 
 def reference(facts: Mapping[str, Any], asked: str = "") -> ImageRef:

@@ -66,7 +66,7 @@ class Overview:
             **{name: getattr(task, name) for name in ("id", "title", "description", "kind", "demo")},
             "workflows": list(task.workflows),
             "takes": ["software"] * task.takes_software + ["run files"] * task.takes_uploads,
-            "limits": asdict(task.limits),
+            "limits": {**asdict(task.limits), "image": task.image_limit},
             "interaction": None if task.interaction is None else asdict(task.interaction),
             "quota": {"submissions": task.quota.submissions, "attempts": task.quota.attempts},
             "team": None if self.standing is None else _standing(self.standing),

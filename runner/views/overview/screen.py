@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from runner.model.limits import GIB, MIB
+from runner.model.limits import in_units
 from runner.views.overview.facts import Figure, Overview
 from runner.views.text import listed, plural
 from schemas.measures import base
@@ -119,10 +119,11 @@ def _limits(task: Task) -> str:
     parts = [
         duration(limits.wall_clock),
         *([f"{duration(limits.cpu_time)} of processor time"] if limits.cpu_time else []),
-        f"{size(limits.memory)} of memory",
+        f"{in_units(limits.memory)} of memory",
         plural_of(limits.cpus, "processor"),
         *([plural_of(limits.gpus, "GPU")] if limits.gpus else []),
-        f"{size(limits.output)} of output",
+        f"{in_units(limits.output)} of output",
+        *([f"{in_units(task.image_limit)} of image"] if "image" in task.definition.get("limits", {}) else []),
         "no network",
     ]
     return ", ".join(parts)
@@ -192,7 +193,7 @@ def _output(of: Overview) -> list[str]:
 
 def _server(interaction: Interaction) -> list[str]:
     asked, question, answer = _TALK[interaction.mode]
-    rules = f"{duration(interaction.answer_time)} and {size(interaction.answer_bytes)} an answer"
+    rules = f"{duration(interaction.answer_time)} and {in_units(interaction.answer_bytes)} an answer"
     if interaction.mode == "debate":
         rules = f"{interaction.turns} turns, at most {interaction.word_limit} words, {rules}"
     ready = f"it listens on $PORT ({interaction.port}) within {duration(interaction.ready)}"
@@ -229,14 +230,6 @@ def duration(seconds: float) -> str:
         if seconds >= unit and seconds % unit == 0:
             return f"{seconds / unit:g} {name}"
     return f"{seconds:g} s"
-
-
-def size(count: int) -> str:
-    """``256 KiB``, ``1 GiB``: bytes in the largest unit of which it is at least one, with at most two decimals."""
-    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")):
-        if count >= unit:
-            return f"{round(count / unit, 2):g} {name}"
-    return f"{count:,} B"
 
 
 def plural_of(amount: float, name: str) -> str:

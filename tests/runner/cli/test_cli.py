@@ -367,13 +367,18 @@ def test_json_of_every_listing_after_a_real_run(live: Project, runner_cli: Calla
     assert runner_cli("evaluate", "--all", "--json").json["done"][0]["outcome"]["name"] == "scored"
     for command in (["show", run], ["runs"], ["doctor"], ["gc", "--dry-run"], ["task", "check", "mini"]):
         assert runner_cli(*command, "--json").json is not None
-    assert runner_cli("try", "-t", "alpha", "--json").json["outcome"]["name"] == "scored"
+    tried = runner_cli("try", "-t", "alpha", "--json")
+    assert tried.json["outcome"]["name"] == "scored" and tried.json["image_bytes"] > 1e8
+    assert "MiB, 16 GiB are allowed" in tried.err
     live.software("bad", "raise SystemExit(1)")
     tried = runner_cli("try", "-t", "alpha", "-s", "bad", "--json", expect=1).json
     assert tried["outcome"]["verdict"] == "run-error"
     refused = runner_cli("submit", "-t", "alpha", "-s", "bad", "--json", expect=1).json
     assert refused[0]["submission"] is None and refused[0]["check"]["outcome"]["name"] == "failed"
     assert len(runner_cli("runs", "--json").json) == 1
+    live.write_task_only(limits={"image": "1MB"})
+    for command in ("try", "submit"):
+        assert "E216" in runner_cli(command, "-t", "alpha", "-s", "good", expect=2).err
 
 
 def test_command_modules_import_no_other_command_module() -> None:

@@ -295,3 +295,21 @@ def test_names_as_teams_have_them_and_those_that_look_like_them(world: World) ->
     world.work()
     assert world.outcome(f"{first.submission}.test").name == "scored"
     assert _register(world, _bundle(world, "TeamA_v2.1", "webis_run-1.0")).new is False
+
+
+@pytest.mark.parametrize("archive", [False, True])
+def test_an_image_that_is_too_large_is_refused_for_no_quota(world: World, archive: bool) -> None:
+    world.project.write_task(limits={"image": "2MB"}, quota={"submissions": 1})
+    bundle = _bundle(world, "alpha", "large", archive=archive)
+    world.engine.bytes["alpha/large"] = 2_000_001
+    told = _refused(world, bundle, "E216")
+    assert "1.91 MiB" in told.why and "leave out" in told.fix
+    world.engine.bytes["alpha/large"] = 2_000_000
+    assert _register(world, bundle).quota.left == 0
+
+
+def test_an_archive_that_is_too_large_is_not_loaded(world: World) -> None:
+    world.project.write_task(limits={"image": 1})
+    bundle = _bundle(world, "alpha", "large", archive=True)
+    _refused(world, bundle, "E216")
+    assert "load" not in world.engine.calls

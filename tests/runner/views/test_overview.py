@@ -18,7 +18,8 @@ from runner.tasks.load import load_task, load_tasks
 from runner.views.overview import readme
 from runner.views.overview.facts import overview
 from runner.views.overview.inputs import shortened
-from runner.views.overview.screen import duration, lines, screen, size
+from runner.model.limits import in_units
+from runner.views.overview.screen import duration, lines, screen
 from schemas.measures import Meaning, meaning
 from tests.worlds import records
 from tests.worlds.mini import Project, Said
@@ -175,7 +176,12 @@ def test_a_new_task_has_it_and_checking_writes_it_anew(
 
 def test_amounts() -> None:
     assert [duration(n) for n in (1, 90, 300, 7200, 0.5)] == ["1 s", "90 s", "5 min", "2 h", "0.5 s"]
-    assert [size(n) for n in (10, 256 << 10, 3 << 29, 64 << 20)] == ["10 B", "256 KiB", "1.5 GiB", "64 MiB"]
+    assert [in_units(n) for n in (10, 256 << 10, 3 << 29, 64 << 20)] == [
+        "10 B",
+        "256 KiB",
+        "1.5 GiB",
+        "64 MiB",
+    ]
     assert shortened({"a": "x" * 200}, 40) == json.dumps({"a": "x" * 29 + "…"}, ensure_ascii=False)
 
 

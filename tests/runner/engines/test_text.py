@@ -1,0 +1,44 @@
+"""What tools write, as people are shown it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.engines.text import Lines, plain
+
+
+def shown(*pieces: str) -> list[str]:
+    lines = Lines()
+    return [line for piece in pieces for line in lines.of(piece)] + list(lines.end())
+
+
+@pytest.mark.parametrize(
+    ("pieces", "lines"),
+    [
+        # As an engine sends what goes to stderr.
+        (["\x1b[91mfind: \x1b[0m", "\x1b[91m/x\x1b[0m", "\x1b[91m: No such file\n\x1b[0m"], ["find: /x: No such file"]),
+        (["\x1b[2J\x1b[1;31mred\x1b[0m\n", "\x1b]0;a title\x07plain\n"], ["red", "plain"]),
+        (["\x1b]0;a title that never ends\nnext\n"], ["next"]),
+        (["10 %\r50 %", "\r100 %\r\n"], ["100 %"]),
+        (["\n\n  \n", "no end"], ["no end"]),
+        (["a\x07b\u202ec\x00\x1b\n"], ["a\\x07b\\u202ec\\x00\\x1b"]),
+        (["\x1b(Bx\x9b31my\x1bMz\n"], ["xyz"]),
+    ],
+)  # fmt: skip
+def test_lines_are_whole_and_without_escape_sequences(pieces: list[str], lines: list[str]) -> None:
+    assert shown(*pieces) == lines
+
+
+def test_a_line_without_an_end_does_not_grow() -> None:
+    lines = Lines(limit=100)
+    for _ in range(1000):
+        assert list(lines.of("x" * 1000)) == []
+    assert len(next(lines.end())) <= 101
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
+    assert all(line.isprintable() for line in shown(text))
+    assert plain(plain(text)) == plain(text) or "\x1b" in plain(text)

@@ -13,12 +13,12 @@ import schemas
 from runner.cli.app import app
 from runner.cli.main import load_commands
 from runner.model.config import Config
+from runner.model.limits import in_units
 from runner.model.task import Task
 from runner.tasks.load import load_task, load_tasks
 from runner.views.overview import readme
 from runner.views.overview.facts import overview
 from runner.views.overview.inputs import shortened
-from runner.model.limits import in_units
 from runner.views.overview.screen import duration, lines, screen
 from schemas.measures import Meaning, meaning
 from tests.worlds import records

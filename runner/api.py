@@ -13,6 +13,7 @@ read all of it.
 from __future__ import annotations
 
 import inspect
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -67,10 +68,12 @@ def open_home(path: str | Path, audience: str | Audience, *, root: str | Path | 
             why="It holds no events.jsonl.",
             fix="name the folder that RUNNER_HOME names, by default .runner in the project",
         )
+    # The path says where; the environment says the rest, such as the database.
+    rest = {key: value for key, value in os.environ.items() if key not in ("RUNNER_ROOT", "RUNNER_HOME")}
     if root is not None:
-        return Home(config.Config(root=Path(root).absolute(), home=home, truths=None), who)
+        return Home(replace(config.load(rest | {"RUNNER_ROOT": str(root)}), home=home), who)
     try:
-        found = config.load({}, home)
+        found = config.load(rest, home)
     except RunnerError:
         found = config.load()
     return Home(replace(found, home=home), who)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from runner.doctor.checks import Check, Status, guarded
 from runner.doctor.engine import base_check, engine_checks
-from runner.doctor.home import clock_check, database_check, disk_check, records_check
+from runner.doctor.home import clock_check, database_check, disk_check, records_check, settings_checks
 from runner.doctor.tasks import task_checks
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def diagnose(config: Config, clock: Clock | None = None) -> list[Check]:
     from runner.model.clock import SystemClock
 
     now = (clock or SystemClock()).now()
-    checks = [*engine_checks(config, now)]
+    checks = [*settings_checks(config), *engine_checks(config, now)]
     checks += guarded("base image", lambda: [base_check(config)])
     checks += [
         disk_check(

@@ -1,9 +1,10 @@
-"""Checks of the data directory: free space, database, the log of events, and the clock against it."""
+"""Checks of settings and of the data directory: free space, database, the log of events, and the clock against it."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from contextlib import closing
@@ -32,13 +33,36 @@ def disk_check(name: str, folder: Path, fix: str) -> Check:
     return failed(name, said, fix) if free < LEAST else caution(name, said, fix)
 
 
+def settings_checks(config: Config) -> list[Check]:
+    """Every setting with its value and where it comes from; passwords in addresses are left out."""
+    values = {
+        "root": str(config.root),
+        "home": str(config.home),
+        "truths": str(config.truths or config.home / "truths"),
+        "base": config.base_image,
+        "engine_for": config.engine_for,
+        "bases": ", ".join(config.bases),
+        "engine": config.engine or "the docker client's, or our own",
+        "database": config.database_url or "SQLite in the data directory",
+    }
+    return [
+        passed(f"setting {name}", f"{_without_secrets(values[name])} ({origin})")
+        for name, origin in config.origins
+    ]
+
+
+def _without_secrets(address: str) -> str:
+    """An address without user, password and what stands behind ``?``; anything else as it is."""
+    return re.sub("//[^/]*@", "//…@", address.partition("?")[0]) if "://" in address else address
+
+
 def database_check(config: Config) -> Check:
     """Whether the data directory's file system can hold the database: SQLite's WAL needs working locks."""
     import sqlite3
 
     name = "database"
-    if os.environ.get("RUNNER_DATABASE"):
-        return passed(name, "RUNNER_DATABASE names one")
+    if config.database_url:
+        return passed(name, "another one is named")
     folder = next(p for p in (config.home, *config.home.parents) if p.exists())
     if not os.access(folder, os.W_OK):
         fix = "make it writable, or set RUNNER_HOME to another folder"

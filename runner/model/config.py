@@ -1,6 +1,7 @@
-"""Where things are: the project's root, the data directory and the hidden truths.
+"""Where things are: the project's root, the data directory, the hidden truths, the engine and the database.
 
-Settings come from the environment only, so that a run is described by its command line and its environment.
+A setting comes from the environment, else from the file ``proctor.yaml`` in the project's root, else it has its default. An
+option of a command, where there is one, goes before all of them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from runner.model.errors import RunnerError
 
+if TYPE_CHECKING:
+    from schemas import Document
+
+FILE = "proctor.yaml"
 BASES = ("python:3.11-slim", "proctor/base:bookworm")  # of a registry, and the one that is made without
 
 
@@ -26,8 +31,10 @@ class Config:
     datasets as ``<task>/<dataset>/`` (``RUNNER_TRUTHS``). ``base_image`` is the switch for machines without a
     registry (``RUNNER_BASE``: ``auto``, ``registry`` or ``local``). ``engine_for`` says which runs the engine is for
     (``RUNNER_ENGINE_FOR``, see :mod:`runner.engines.turns`). ``bases`` are images that every team may name and
-    build on (the two base images, and what ``RUNNER_BASES`` lists). ``handing_in`` says that this invocation takes
-    submissions in, so that what teams wrote is a stranger's.
+    build on (the two base images, and what ``RUNNER_BASES`` lists). ``engine`` is the address of the container engine
+    (``DOCKER_HOST``; None: the docker client's, see :mod:`runner.provision.engine`), ``database_url`` that of another
+    database than SQLite's (``RUNNER_DATABASE``). ``handing_in`` says that this invocation takes submissions in, so that
+    what teams wrote is a stranger's. ``origins`` are the names of the settings, each with where it comes from, in words.
     """
 
     root: Path
@@ -37,6 +44,9 @@ class Config:
     engine_for: EngineFor = "both"
     bases: tuple[str, ...] = BASES
     handing_in: bool = False
+    engine: str | None = None
+    database_url: str | None = None
+    origins: tuple[tuple[str, str], ...] = ()
 
     @property
     def tasks(self) -> Path:
@@ -75,49 +85,100 @@ class Config:
 
 
 def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Config:
-    """The configuration of this invocation. Raises E101 when no project root can be found."""
+    """The configuration of this invocation.
+
+    Args:
+        environ: the environment (default: this process's).
+        cwd: where the project's root is looked for (default: the working directory).
+
+    Raises:
+        RunnerError: E101 when no project root can be found, or a setting is none; what is wrong with the file is in the
+            error, with its lines. E405 when it is no YAML.
+    """
     env = os.environ if environ is None else environ
-    here = Path.cwd() if cwd is None else cwd
-    if env.get("RUNNER_ROOT"):
-        root = Path(env["RUNNER_ROOT"]).absolute()
-    else:
-        found = next(
-            (p for p in (here, *here.parents) if (p / "tasks").is_dir() and (p / "submissions").is_dir()),
-            None,
-        )
-        if found is None:
-            raise RunnerError(
-                "E101",
-                "this folder is not inside a project",
-                why=f"{here} and the folders above it hold no tasks/ and submissions/.",
-                fix="change into the project's folder, or set RUNNER_ROOT to it",
-            )
-        root = found
-    base = env.get("RUNNER_BASE", "auto")
-    if base not in ("auto", "registry", "local"):
-        raise RunnerError(
-            "E101",
-            f"RUNNER_BASE is {base!r}",
-            why="It chooses the base image of builds.",
-            fix="set it to auto, registry or local",
-        )
-    engine_for = env.get("RUNNER_ENGINE_FOR", "both")
-    if engine_for not in get_args(EngineFor):
-        raise RunnerError(
-            "E101",
-            f"RUNNER_ENGINE_FOR is {engine_for!r}",
-            why="It says which runs the container engine is for.",
-            fix=f"set it to {', '.join(get_args(EngineFor)[:-1])} or {get_args(EngineFor)[-1]}",
-        )
-    truths = env.get("RUNNER_TRUTHS")
+    root = Path(env["RUNNER_ROOT"]).absolute() if env.get("RUNNER_ROOT") else _root(cwd or Path.cwd())
+    found = _Settings(env, root)
+    bases = found.value("bases", "RUNNER_BASES", "")
     return Config(
         root=root,
-        home=Path(env.get("RUNNER_HOME") or root / ".runner").absolute(),
-        truths=Path(truths).absolute() if truths else None,
-        base_image=base,
-        engine_for=cast(EngineFor, engine_for),
-        bases=(*BASES, *(name for name in re.split(r"[,\s]+", env.get("RUNNER_BASES", "")) if name)),
+        home=found.path("home", "RUNNER_HOME") or root / ".runner",
+        truths=found.path("truths", "RUNNER_TRUTHS"),
+        base_image=found.choice("base", "RUNNER_BASE", ("auto", "registry", "local")),
+        engine_for=cast(EngineFor, found.choice("engine_for", "RUNNER_ENGINE_FOR", get_args(EngineFor))),
+        bases=(*BASES, *(bases if isinstance(bases, list) else filter(None, re.split(r"[,\s]+", bases)))),
+        # A context that the environment names is the environment's word on the engine.
+        engine=found.value("engine", "DOCKER_HOST", None, unless="DOCKER_CONTEXT"),
+        database_url=found.value("database", "RUNNER_DATABASE", None),
+        origins=tuple(found.origins.items()),
     )
+
+
+def _root(here: Path) -> Path:
+    """The nearest folder upward that is a project's. Raises E101."""
+    for folder in (here, *here.parents):
+        if (folder / "tasks").is_dir() and (folder / "submissions").is_dir():
+            return folder
+    raise RunnerError(
+        "E101",
+        "this folder is not inside a project",
+        why=f"{here} and the folders above it hold no tasks/ and submissions/.",
+        fix="change into the project's folder, or set RUNNER_ROOT to it",
+    )
+
+
+class _Settings:
+    """What environment and file say; ``origins`` remembers of each setting that was asked for where it comes from."""
+
+    def __init__(self, env: Mapping[str, str], root: Path) -> None:
+        self._env, self._root = env, root
+        self._doc = _read(root / FILE)
+        self.origins = {"root": "RUNNER_ROOT" if env.get("RUNNER_ROOT") else "the folders upward from here"}
+
+    def value(self, key: str, variable: str, default: Any, *, unless: str = "") -> Any:
+        """The value of a setting; the variable ``unless``, where it is set, goes before the file, too."""
+        place = self._doc.where((key,)) if self._doc is not None and key in self._doc.data else ""
+        for name in (variable, unless):
+            if self._env.get(name):
+                self.origins[key] = name + (f", which goes before {place}" if place else "")
+                return self._env[name] if name == variable else default
+        self.origins[key] = place or "default"
+        return self._doc.data[key] if place and self._doc is not None else default
+
+    def path(self, key: str, variable: str) -> Path | None:
+        """A folder; one that the file names is relative to the project."""
+        given = self.value(key, variable, None)
+        if given is None:
+            return None
+        return Path(given).absolute() if self._env.get(variable) else self._root / Path(given).expanduser()
+
+    def choice(self, key: str, variable: str, known: tuple[str, ...]) -> str:
+        """One of some words, of which the first is the default. Raises E101."""
+        given: str = self.value(key, variable, known[0])
+        if given not in known:
+            fix = f"set it to {', '.join(known[:-1])} or {known[-1]}"
+            raise RunnerError("E101", f"{variable} is {given!r}", why=_MEANINGS[key], fix=fix)
+        return given
+
+
+_MEANINGS = {
+    "base": "It chooses the base image of builds.",
+    "engine_for": "It says which runs the container engine is for.",
+}
+
+
+def _read(path: Path) -> Document | None:
+    """The settings file, checked; None when there is none. Raises E101 and E405."""
+    if not os.path.lexists(path):
+        return None
+    import schemas
+
+    doc = schemas.load_yaml(path, FILE)
+    problems = [*doc.problems, *(schemas.validate(doc, "settings") if doc.data is not None else ())]
+    if problems:
+        code = "E405" if doc.data is None else "E101"
+        fix = f"correct what is listed, or remove {FILE}; what may stand there: docs/reference/environment.md"
+        raise RunnerError(code, f"{FILE} cannot be used", why=f"It is {path}.", fix=fix, problems=problems)
+    return doc
 
 
 EngineFor = Literal["both", "public", "blinded", "both-without-eviction"]

@@ -1,7 +1,7 @@
 """Which container engine this project uses, and a daemon of our own where a machine has none.
 
-The order: ``DOCKER_HOST``; the docker client's current context; the default socket; our own daemon, whose
-state lies under ``RUNNER_HOME/engine``. Only a Debian or Ubuntu machine where we are root gets a daemon of
+The order: the address that the configuration names (``DOCKER_HOST``, or the settings file); the docker client's current
+context; the default socket; our own daemon, whose state lies under ``RUNNER_HOME/engine``. Only a Debian or Ubuntu machine where we are root gets a daemon of
 ours.
 """
 
@@ -35,11 +35,11 @@ PACKAGES = ("docker.io", "iptables", "ca-certificates")
 def docker_host(config: Config) -> str | None:
     """The engine's address for this invocation, None when there is none.
 
-    ``DOCKER_HOST`` wins, then the docker client's current context, then the default socket if it answers,
+    What the configuration names wins, then the docker client's current context, then the default socket if it answers,
     then our own daemon, which is started again when it does not run (after a reboot) and we are root.
     Raises PlatformError E301 when our own daemon cannot be started again.
     """
-    named = os.environ.get("DOCKER_HOST") or _context_host()
+    named = config.engine or _context_host()
     if named:
         return named
     if answers(DEFAULT_SOCKET):
@@ -85,7 +85,7 @@ def ensure_engine(config: Config, say: Callable[[str], None]) -> str:
     if host is not None:
         if not answers(host, timeout=10.0):
             raise _no_engine(
-                f"{host} was chosen by DOCKER_HOST or the docker client's context, and does not answer.",
+                f"{host} was chosen by DOCKER_HOST, proctor.yaml or the docker client's context, and does not answer.",
                 "start that engine, or unset DOCKER_HOST (docker context use default) to use another one",
             )
         return host

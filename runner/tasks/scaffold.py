@@ -80,7 +80,7 @@ def new_task_from(
             "E403",
             "the truths would lie in the tree that participants get",
             why=f"They would be in {schemas.show(str(root), 200)}.",
-            fix="set RUNNER_TRUTHS to a folder outside the project",
+            fix="set RUNNER_TRUTHS, or truths in proctor.yaml, to a folder outside the project",
         )
     hidden = root / task_id
     with _placed(config, task_id) as folder:

@@ -153,11 +153,12 @@ def test_every_environment_variable_is_explained() -> None:
         for path, _ in source(folder):
             text = path.read_text("utf-8")
             used |= set(re.findall(r"(?:environ|env)(?:\.get\(|\[)[\"']([A-Z][A-Z_]+)[\"']", text))
+            used |= set(re.findall(r"found\.(?:value|path|choice)\(\"\w+\", \"([A-Z_]+)\"", text))
             used |= set(re.findall(r"envvar=[\"']([A-Z_]+)[\"']", text))
             used |= set(re.findall(r"[\"']([A-Z_]+)[\"'] (?:not )?in os\.environ", text))
     used |= set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "docker-compose.yml").read_text("utf-8")))
     used |= set(re.findall(r"^([A-Z_]+) \?=", (ROOT / "Makefile").read_text("utf-8"), re.M))
-    assert {"RUNNER_HOME", "RUNNER_AS", "TEAM"} <= used
+    assert {"RUNNER_HOME", "RUNNER_DATABASE", "RUNNER_AS", "TEAM"} <= used
     private = {"PATH", "HOME"}
     assert not {name for name in used - private if f"`{name}`" not in page}
     from runner.tasks.tira import container_env

@@ -228,7 +228,7 @@ def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
         check_complete(config, log, last)
     if gone:
         log.append("loss-accepted", accepted(gone), actor="organiser")
-    url = os.environ.get("RUNNER_DATABASE")
+    url = config.database_url
     if url and not url.startswith("sqlite"):
         with open_store(config, accept_loss=True) as store:
             return store.replay()

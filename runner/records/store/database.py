@@ -28,7 +28,7 @@ BUSY_SECONDS = 30
 
 def database_url(config: Config) -> str:
     """Where the store of this data directory is, as SQLAlchemy names it."""
-    return os.environ.get("RUNNER_DATABASE") or f"sqlite:///{config.database}"
+    return config.database_url or f"sqlite:///{config.database}"
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,7 @@ def _no_driver(url: str, error: Exception) -> PlatformError:
             if scheme
             else "It is no address of SQLAlchemy."
         )
-        fix = (
-            "write RUNNER_DATABASE as sqlite:////folder/file or postgresql+psycopg://user:password@host/name"
-        )
+        fix = "write RUNNER_DATABASE (in proctor.yaml: database) as sqlite:////folder/file or postgresql+psycopg://user:password@host/name"
     return PlatformError(
         "the database that RUNNER_DATABASE names cannot be used", why=why, fix=fix, code="E306"
     )

@@ -84,11 +84,9 @@ def test_tasks_without_a_gateway_need_no_check(tmp_path: Path) -> None:
     assert tasks.gateway_checks(make_config(tmp_path), []) == []
 
 
-def test_without_an_engine_the_other_checks_still_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
-    checks = doctor.diagnose(make_config(tmp_path / "home"), FixedClock(NOW))
+def test_without_an_engine_the_other_checks_still_come(tmp_path: Path) -> None:
+    config = replace(make_config(tmp_path / "home"), engine=f"unix://{tmp_path}/nobody.sock")
+    checks = doctor.diagnose(config, FixedClock(NOW))
     assert status(checks, "container engine") == "FAIL"
     assert next(c.fix for c in checks if c.name == "container engine") == "make setup"
     assert status(checks, "database") == "PASS"
@@ -205,13 +203,11 @@ def test_the_database_needs_a_folder_that_can_be_written(
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert home.database_check(config).status == "FAIL"
-    monkeypatch.setenv("RUNNER_DATABASE", "postgresql://host/db")
-    assert home.database_check(config).status == "PASS"
+    assert home.database_check(replace(config, database_url="postgresql://host/db")).status == "PASS"
 
 
-def test_damaged_records_are_found_with_their_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
-    config = make_config(tmp_path / "home")
+def test_damaged_records_are_found_with_their_remedy(tmp_path: Path) -> None:
+    config = replace(make_config(tmp_path / "home"), engine=f"unix://{tmp_path}/nobody.sock")
     assert home.records_check(config).status == "PASS"
     assert not config.home.exists()
 

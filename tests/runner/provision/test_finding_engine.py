@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,7 @@ def test_the_environment_wins_over_the_default_socket(
     monkeypatch.setattr(provision, "DEFAULT_SOCKET", engine.clients.address)
     assert provision.docker_host(config) == engine.clients.address
     assert provision.open_engine(config).info().name == engine.info().name
-    monkeypatch.setenv("DOCKER_HOST", "unix:///elsewhere.sock")
-    assert provision.docker_host(config) == "unix:///elsewhere.sock"
+    assert provision.docker_host(replace(config, engine="unix:///elsewhere.sock")) == "unix:///elsewhere.sock"
 
 
 def test_an_address_that_no_engine_has(tmp_path: Path) -> None:
@@ -54,8 +54,7 @@ def test_an_engine_of_another_package(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "elsewhere.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     assert answers("else://1") and not answers("else://2")
-    monkeypatch.setenv("DOCKER_HOST", "else://1")
-    assert provision.ensure_engine(make_config(tmp_path), print) == "else://1"
+    assert provision.ensure_engine(replace(make_config(tmp_path), engine="else://1"), print) == "else://1"
 
 
 def test_the_current_docker_context_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,14 +72,11 @@ def test_the_current_docker_context_is_used(tmp_path: Path, monkeypatch: pytest.
     assert provision.docker_host(make_config(tmp_path)) is None
 
 
-def test_no_engine_is_none_and_an_address_that_is_silent_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_engine_is_none_and_an_address_that_is_silent_is_an_error(tmp_path: Path) -> None:
     config = make_config(tmp_path)
     assert provision.docker_host(config) is None
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
     with pytest.raises(PlatformError) as caught:
-        provision.ensure_engine(config, print)
+        provision.ensure_engine(replace(config, engine=f"unix://{tmp_path}/nobody.sock"), print)
     assert caught.value.code == "E301"
     assert "DOCKER_HOST" in caught.value.fix
 

@@ -1,0 +1,122 @@
+"""Settings: the environment before the file before the default, each with where it comes from, and a file that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runner.model.config import BASES, load
+from runner.model.errors import RunnerError
+from tests.worlds.definitions import told
+from tests.worlds.mini import Project, Said
+
+WHOLE = """\
+# of this machine
+home: data
+truths: ../hidden
+engine: unix:///lab.sock
+database: postgresql+psycopg://me:secret@host/scores?password=secret
+base: local
+engine_for: blinded
+bases: [lab/base:1, "lab/base:2"]
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in ("tasks/mini", "submissions"):
+        (tmp_path / "project" / name).mkdir(parents=True)
+    return tmp_path / "project"
+
+
+def test_the_file_goes_before_defaults(root: Path) -> None:
+    bare = load({}, root / "tasks" / "mini")
+    assert (bare.root, bare.home, bare.truths, bare.bases) == (root, root / ".runner", None, BASES)
+    assert (bare.engine, bare.database_url, bare.base_image, bare.engine_for) == (None, None, "auto", "both")
+    assert dict(bare.origins)["home"] == "default"
+    (root / "proctor.yaml").write_text(WHOLE)
+    found = load({}, root / "tasks")
+    assert (found.home, found.truths) == (root / "data", root / "../hidden")
+    assert (found.engine, found.base_image, found.engine_for) == ("unix:///lab.sock", "local", "blinded")
+    assert found.database_url is not None and found.database_url.startswith("postgresql+psycopg://me:secret")
+    assert found.bases == (*BASES, "lab/base:1", "lab/base:2")
+    assert dict(found.origins)["truths"] == "proctor.yaml:3"
+
+
+def test_the_environment_goes_before_the_file(root: Path, tmp_path: Path) -> None:
+    (root / "proctor.yaml").write_text(WHOLE)
+    env = {
+        "RUNNER_ROOT": str(root), "RUNNER_HOME": str(tmp_path / "h"), "RUNNER_TRUTHS": str(tmp_path / "t"), "RUNNER_BASE": "auto",
+        "RUNNER_ENGINE_FOR": "public", "RUNNER_BASES": "a, b", "DOCKER_HOST": "tcp://x:1", "RUNNER_DATABASE": "sqlite:////x",
+    }  # fmt: skip
+    found = load(env, tmp_path)
+    assert (found.root, found.home, found.truths) == (root, tmp_path / "h", tmp_path / "t")
+    assert (found.engine, found.database_url) == ("tcp://x:1", "sqlite:////x")
+    assert (found.base_image, found.engine_for, found.bases) == ("auto", "public", (*BASES, "a", "b"))
+    origins = dict(found.origins)
+    assert origins["root"] == "RUNNER_ROOT"
+    assert origins["truths"] == "RUNNER_TRUTHS, which goes before proctor.yaml:3"
+
+
+def test_a_context_of_the_docker_client_in_the_environment_goes_before_the_files_engine(root: Path) -> None:
+    (root / "proctor.yaml").write_text("engine: unix:///lab.sock\n")
+    assert load({"DOCKER_CONTEXT": "mine"}, root).engine is None
+    assert load({"DOCKER_CONTEXT": "mine", "DOCKER_HOST": "unix:///a"}, root).engine == "unix:///a"
+    assert load({"DOCKER_CONTEXT": ""}, root).engine == "unix:///lab.sock"
+
+
+def test_folders_of_the_file_may_begin_at_home(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/nowhere/me")
+    (root / "proctor.yaml").write_text("truths: ~/truths\nhome: /data\n")
+    assert (load({}, root).truths, load({}, root).home) == (Path("/nowhere/me/truths"), Path("/data"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "home: x\ntruth: y\n",
+            'proctor.yaml:2: unknown key "truth" in the file. Fix: Did you mean "truths"?',
+        ),
+        ("home: x\nhome: y\n", "proctor.yaml:2"),
+        ("base: mine\n", 'proctor.yaml:1: "base" must be one of auto, registry, local'),
+        ("engine: /var/run/docker.sock\n", "unix:///var/run/docker.sock"),
+        ("home: 3\n", "proctor.yaml:1"),
+        ("- home\n", "proctor.yaml"),
+        ("home: [\n", "proctor.yaml:"),
+        ("", "is empty"),
+        ("a: &a [x]\nb: *a\n", "proctor.yaml:"),
+    ],
+)
+def test_what_is_wrong_with_the_file_is_said_with_its_line(root: Path, text: str, words: str) -> None:
+    (root / "proctor.yaml").write_text(text)
+    with pytest.raises(RunnerError) as caught:
+        load({}, root)
+    assert caught.value.code in ("E101", "E405") and words in told(caught.value)
+
+
+def test_a_word_of_the_environment_that_there_is_not(root: Path) -> None:
+    for name in ("RUNNER_BASE", "RUNNER_ENGINE_FOR"):
+        with pytest.raises(RunnerError, match=f"{name} is 'x'"):
+            load({name: "x"}, root)
+
+
+def test_doctor_says_where_each_value_comes_from_and_no_secret(
+    project: Project, runner_cli: Callable[..., Said]
+) -> None:
+    (project.root / "proctor.yaml").write_text(WHOLE)
+    said = runner_cli("doctor", "--json", expect=None, env={"RUNNER_BASE": "auto"})
+    found = {one["name"]: one["detail"] for one in said.json if one["name"].startswith("setting ")}
+    assert found["setting home"] == f"{project.home} (RUNNER_HOME, which goes before proctor.yaml:2)"
+    assert found["setting database"] == "postgresql+psycopg://…@host/scores (proctor.yaml:5)"
+    assert found["setting root"] == f"{project.root} (RUNNER_ROOT)"
+    assert set(found) == {
+        f"setting {n}"
+        for n in ("root", "home", "truths", "engine", "database", "base", "engine_for", "bases")
+    }
+    assert "secret" not in said.all
+    (project.root / "proctor.yaml").write_text("hoem: x\n")
+    wrong = runner_cli("doctor", expect=2)
+    assert 'proctor.yaml:1: unknown key "hoem" in the file. Fix: Did you mean "home"?' in wrong.err

@@ -88,6 +88,7 @@ KINDS: Mapping[str, str] = {
     "reports-cut": "{cut:count} of {reports:count} reports were cut at their limit before they were judged",
     "reports-missing": "{missing:count} of {topics:count} topics have no report and count 0",
     "reports-left-out": "{missing:count} of {topics:count} topics have no report and are left out",
+    "reports-not-judged": "not judged: {named:text}",
     "judge-untested": "nobody has measured whether this judge obeys orders in a report (evaluator argue canaries --reliability): "
     "what a report without worth would get is not known",
     "replies-unreadable": "{unread:count} of {asked:count} replies about {about:text} could not be read; the default of the "

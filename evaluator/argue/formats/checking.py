@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluator.argue.formats.report import Report, read_reports
-from evaluator.argue.formats.requests import Unit, length, limit_of
+from evaluator.argue.formats.requests import Unit, length, limit_of, truncate
 from evaluator.argue.formats.tracks import Track
 from evaluator.argue.models import ReportRequest
 from evaluator.findings import Log, Unknown, show
@@ -22,7 +22,8 @@ class Rules:
     """What reports are checked against; everything is optional.
 
     ``topics``: ids to be answered, with their requests where there are some; ``documents``: the ids that exist;
-    ``carried``: documents that a report carries itself exist, too (trusted reports only); ``limit``: for topics whose request has none; ``suggest``: name the
+    ``carried``: documents that a report carries itself exist, too (trusted reports only); ``limit``: for topics whose request has none; ``cut``:
+    what is beyond a limit is not judged; ``suggest``: name the
     topic that was probably meant (public data only).
     """
 
@@ -31,6 +32,7 @@ class Rules:
     carried: bool = False
     track: Track | None = None
     limit: tuple[int, Unit] | None = None
+    cut: bool = False
     suggest: bool = False
 
 
@@ -143,7 +145,12 @@ class Checker:
             return
         found = length([s.text for s in report.sentences], limit[1])
         if found > limit[0]:
-            self._add("F317", report, f"the report has {found:,} {limit[1]}, {limit[0]:,} are allowed")
+            what = f"the report has {found:,} {limit[1]}, {limit[0]:,} are allowed"
+            if self.rules.cut:
+                count = len(report.sentences)
+                kept = len(truncate(report, *limit).sentences)
+                what += f": {kept:,} of {count:,} sentences fit and are judged"
+            self._add("F317", report, what)
 
 
 class _Tracked:

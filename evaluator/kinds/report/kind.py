@@ -50,7 +50,9 @@ class ReportKind:
             kept = affordable(reports, banks, flow, options["max_questions"], log)
             outcome = judge(kept, banks, reading, flow, truths)
             copies = {one.report.topic_id: copied(one.report, reading.text(one.report)) for one in kept}
-        Result(kept, banks, flow, outcome, options, sink, copies).write(measures, len(reports))
+        without = [one.report.topic_id for one in reports if one.report.topic_id not in banks]
+        result = Result(kept, banks, flow, outcome, options, sink, copies, without, request.public)
+        result.write(measures, len(reports))
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
         """Check the reports alone; see :class:`evaluator.kinds.base.Checker`."""

@@ -55,6 +55,7 @@ class Reading(Closing):
             carried=self.options["documents_in_reports"],
             track=self.track,
             limit=self.limit,
+            cut=self.options["truncate"],
             suggest=self.request.public,
         )
         found = load_reports(run, log, rules, max_bytes=self.request.max_bytes)

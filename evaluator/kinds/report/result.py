@@ -14,12 +14,17 @@ from evaluator.argue.scoring.explaining import detail
 from evaluator.argue.scoring.measures import COPIED, ReportMeasure
 from evaluator.argue.scoring.measures import Options as Scoring
 from evaluator.argue.scoring.runs import RunScores, score_run
+from evaluator.codes import CODES
 from evaluator.findings import plain
 from evaluator.judges.addressing import speaks_to_the_judge
 from evaluator.kinds.report.judge import Outcome
 from evaluator.kinds.report.reading import Kept
 from evaluator.measures.interval import intervals
 from evaluator.scores import Sink
+
+NAMED = 20  # topics or lines that a note names for one reason
+# Findings for which a line or report is left out, where they are no errors.
+LEAVE_OUT = frozenset(("F301", "F302", "F304", "F305", "F310", "F311", "F330"))
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Result:
     options: Mapping[str, Any]
     sink: Sink
     copied: Mapping[str, Copied]  # by topic
+    unjudgeable: Sequence[str]  # topics of reports for which there are no nuggets
+    public: bool  # whether these may be named: which topics have nuggets is a truth
 
     def write(self, measures: Mapping[str, ReportMeasure], reports: int) -> None:
         """Scores by topic and over all; ``reports`` is how many there were."""
@@ -133,6 +140,8 @@ class Result:
         if scores.missing:
             kind = "reports-missing" if self.options["penalize_missing_topics"] else "reports-left-out"
             note(kind, missing=len(scores.missing), topics=len(self.banks))
+        if named := self._not_judged(scores):
+            note("reports-not-judged", named=named)
         if self.options["judge"]["type"] == "openai":
             self._addressed()
         if self.outcome.reason is not None:
@@ -150,6 +159,32 @@ class Result:
             what = f"{refused:,} of {tally.total:,} questions were refused by the judge's endpoint"
             note("refused-default", refused=refused, asked=tally.total)
             self.sink.findings.add("F343", None, what, times=refused)
+
+    def _not_judged(self, scores: RunScores) -> str:
+        """Which topics and reports were not judged, by the reason; empty when all were."""
+        reasons: dict[str, list[str]] = {}
+        explained = set()
+        findings = self.sink.findings
+        for found in findings.kept:
+            scores_nothing = found.severity == "defect" and found.topic is not None
+            if scores_nothing or found.code in LEAVE_OUT:
+                line = "" if found.line is None else f"line {found.line}"
+                at = f"{found.topic} ({line})" if found.topic and line else found.topic or line
+                reasons.setdefault(f"{found.code} {CODES[found.code].title}", []).append(at)
+                explained.add(found.topic)
+        if without := [plain(topic) for topic in scores.missing if plain(topic) not in explained]:
+            reasons["no report"] = without
+        parts = [f"{why}: {_listed(names)}" for why, names in reasons.items()]
+        if self.unjudgeable:
+            names = [plain(topic) for topic in self.unjudgeable]
+            count = f"{len(names):,} report{'' if len(names) == 1 else 's'}"
+            parts.append(f"no nuggets: {_listed(names) if self.public else count}")
+        return "; ".join(parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _unjudged(report: Report, bank: Bank) -> JudgedReport:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from evaluator.commands.runs import run_request
 from evaluator.errors import EvaluatorError
 from evaluator.kinds.options import checked_options
 from evaluator.kinds.report.kind import KIND
-from tests.worlds.report_world import GOOD, NUGGETS, RATIOS, World, report, reports
+from tests.worlds.report_world import GOOD, NUGGETS, RATIOS, World, lines, report, reports, v3
 
 HUMAN = {"type": "human", "labels": "judgments"}
 
@@ -177,6 +178,35 @@ def test_missing_topics_may_be_left_out(judged: World) -> None:
     assert "1 of 3 topics have no report and are left out" in said.result["notes"]
 
 
+def test_what_was_not_judged_is_named_with_the_reason(world: World) -> None:
+    def named(rows: list[Any], **options: Any) -> list[str]:
+        notes = world.evaluate(rows, **options).result["notes"]
+        return [note for note in notes if note.startswith("not judged: ")]
+
+    ferry = report("2", [("The ferry takes nine minutes.", ["ferry"])])
+    assert named(reports()) == []
+    assert named([ferry]) == ["not judged: no report: 1, 3"]
+    assert named([ferry], penalize_missing_topics=False) == ["not judged: no report: 1, 3"]
+    dear = report("1", [("The bridge was opened in 1901.", ["bridge"])] * 50)
+    costs = "F340 report takes too many questions to judge: 1 (line 1)"
+    assert named([dear, ferry], max_questions=20) == [f"not judged: {costs}; no report: 3"]
+    lenient = {"F310": "warning", "F301": "warning"}
+    path = world.request({}, severities=lenient, visibility="public")
+    (world.truths / "nuggets" / "nuggets_3.v3.json").unlink()
+    lines(world.run / "reports.jsonl", [*reports(), report("1", [("Again.", [])]), "{"])
+    assert run_request(path) == 0
+    notes = json.loads((path.parent / "result.json").read_text())["notes"]
+    told = "not judged: F310 topic answered twice: 1 (line 4); F301 not JSON: line 5; no nuggets: 3"
+    assert told in notes
+    assert named(reports()) == ["not judged: no nuggets: 1 report"]  # which topics have nuggets is a truth
+    many = {str(n): {} for n in range(1, 40)}
+    world.requests(many)
+    for n in range(3, 40):
+        bank = v3(str(n), {"Why?": ("OR", {"because": ["bees"]})})
+        (world.truths / "nuggets" / f"nuggets_{n}.v3.json").write_text(json.dumps(bank))
+    assert named([ferry])[0].endswith(" and 18 more")
+
+
 def test_a_defect_counts_0_where_missing_topics_are_left_out(world: World) -> None:
     dear = [("The bridge was opened in 1901.", ["bridge"])] * 50
     rows = [report("1", dear), report("2", [("The ferry takes nine minutes.", ["ferry"])])]
@@ -196,6 +226,9 @@ def test_reports_are_cut_at_the_end_of_a_sentence(world: World) -> None:
         assert (len(detail["sentences"]), detail["cut"]) == (kept, 2 - kept)
         assert (kept == 2) == ("F317" not in said.codes)
     assert "1 of 1 reports were cut at their limit before they were judged" in said.result["notes"]
+    (told,) = (f["message"] for f in said.findings if f["code"] == "F317")
+    allowed = f"the report has {whole} characters, {whole - 1} are allowed"
+    assert told == f"{allowed}: 1 of 2 sentences fit and are judged"
     said = world.evaluate([report("1", sentences)], truncate=False)
     assert len(said.details[0]["sentences"]) == 2
     world.requests({"1": {}, "2": {}, "3": {}})

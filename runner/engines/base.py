@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from runner.model.config import EngineFor
 from runner.model.container import Collected, Exit, ImageRef
@@ -85,7 +85,8 @@ class ContainerSpec:
 
     ``join`` makes it share the loopback (and nothing else) of a running sidecar of the same session, which
     nobody else can join then. ``network`` names a network of the engine (``bridge``, ``host`` or another one):
-    for the role ``gateway`` alone. Without either it has a loopback of its own and no network.
+    for the role ``gateway`` alone. Without either it has a loopback of its own and no network. ``stays`` is set by
+    :meth:`Session.room`: nothing in it can be written to but what is mounted.
     """
 
     role: Role
@@ -98,6 +99,7 @@ class ContainerSpec:
     exceptions: Exceptions = field(default_factory=Exceptions)
     join: Handle | None = None
     network: str | None = None
+    stays: bool = False
 
 
 class Handle(Protocol):
@@ -114,6 +116,69 @@ class Handle(Protocol):
 
     def logs(self, stream: Literal["stdout", "stderr"], cap: int) -> bytes:
         """The last log bytes of one stream so far, at most ``cap``, also while it runs; raw and hostile."""
+
+
+# The folders of a program in a room: its files (read-only), what it leaves, and its temporary files.
+ROOM = "/room"
+ROOM_IN, ROOM_OUT, ROOM_TMP = f"{ROOM}/in", f"{ROOM}/out", f"{ROOM}/tmp"  # noqa: S108 (a program's own)
+
+
+class RoomRun(NamedTuple):
+    """How a program in a room ended, the last bytes of what it said, and the files that it left.
+
+    ``collected`` is empty unless it ended with exit code 0.
+    """
+
+    exit: Exit
+    stdout: bytes
+    stderr: bytes
+    collected: Collected
+
+
+class Room(Protocol):
+    """A container that stays, in which programs run one after another; none can touch what another one gets or leaves.
+
+    Each runs as a process of its own under a user id that nothing in the room ever had before, and has three folders
+    that are its own and go before the next one starts. Nothing else in the room can be written to.
+    """
+
+    @property
+    def usable(self) -> bool:
+        """Whether another program may run in it: all earlier ones ended well and left nothing, and it is not old."""
+
+    def run(
+        self,
+        command: Sequence[str],
+        files: Mapping[str, Path | bytes],
+        dest: Path,
+        *,
+        env: Mapping[str, str],
+        deadline: float,
+        cancelled: Callable[[], bool],
+        allowed: Callable[[str], bool],
+        max_bytes: int,
+        max_files: int,
+    ) -> RoomRun:
+        """Run a program to its end; it is killed ``deadline`` seconds after its start, or when ``cancelled``.
+
+        Args:
+            command: the program and its arguments.
+            files: what lies in :data:`ROOM_IN` (names may have one directory level).
+            dest: where the regular files of :data:`ROOM_OUT` go that pass ``allowed``, as with :meth:`Session.copy_out`.
+            env: further environment variables.
+            deadline: seconds.
+            cancelled: asked a few times a second.
+            allowed: which names are fetched.
+            max_bytes: of all files that are fetched together.
+            max_files: how many are fetched.
+
+        Raises:
+            PlatformError: the engine fails; the room is not usable then.
+            ValueError: the room is not usable.
+        """
+
+    def retire(self) -> None:
+        """Have it not be usable any more."""
 
 
 class Session(Protocol):
@@ -137,6 +202,12 @@ class Session(Protocol):
         """Create and start a container. An unknown command gives a handle whose ``wait`` says so.
 
         Raises ValueError for a join or a network that the role may not have.
+        """
+
+    def room(self, spec: ContainerSpec, *, given: int) -> Room:
+        """Start a room of the image of ``spec`` with its limits and mounts; its command is not used.
+
+        A program's folders hold together what the limits allow for output and temporary files, and ``given`` bytes more.
         """
 
     def copy_out(
@@ -252,6 +323,7 @@ class Engine(Probe, Images, Protocol):
         labels: Mapping[str, str] | None = None,
         visibility: Visibility = "public",
         cancelled: Callable[[], bool] | None = None,
+        stays: bool = False,
     ) -> AbstractContextManager[Session]:
         """The containers of one attempt, on data of that ``visibility``; see :mod:`runner.engines.turns`.
 
@@ -262,6 +334,7 @@ class Engine(Probe, Images, Protocol):
             labels: labels of everything that is made, added to our own.
             visibility: of the data that the containers are given.
             cancelled: asked while it waits.
+            stays: it may be left by another thread than entered it, and does not count as this thread's turn.
 
         Raises:
             Cancelled: ``cancelled`` became true while it waited.

@@ -18,20 +18,29 @@ sockets in them.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import shutil
-import tarfile
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from runner.engines import collect, tarstream
-from runner.engines.base import BuildSpec, ContainerSpec, EngineInfo, Fill, Owner, Volume
+from runner.engines import tarstream
+from runner.engines.base import (
+    ROOM,
+    ROOM_OUT,
+    BuildSpec,
+    ContainerSpec,
+    EngineInfo,
+    Fill,
+    Mount,
+    Owner,
+    Volume,
+)
 from runner.engines.roles import Sharing
-from runner.engines.scripted import FakeBoard, FakeHandle, Mounts, Script
+from runner.engines.scripted import FakeBoard, FakeHandle, FakeRoom, Mounts, Script, fetched, write_files
 from runner.engines.turns import Turns
 from runner.model.config import EngineFor
 from runner.model.container import Collected, Exit, ImageRef
@@ -244,10 +253,11 @@ class FakeEngine:
         labels: Mapping[str, str] | None = None,
         visibility: Visibility = "public",
         cancelled: Callable[[], bool] | None = None,
+        stays: bool = False,
     ) -> Iterator[FakeSession]:
         """The scripted containers of one attempt; at the end they are stopped and their volumes removed."""
         self._call("session")
-        with self.turns.take(visibility, attempt_id, cancelled):
+        with self.turns.take(visibility, attempt_id, cancelled, stays=stays):
             session = FakeSession(self, attempt_id)
             self._running.setdefault(attempt_id, [])
             try:
@@ -311,8 +321,32 @@ class FakeSession:
         self.names.append(full)
         return Volume(full)
 
+    def room(self, spec: ContainerSpec, *, given: int) -> FakeRoom:
+        """A folder in which the script of the image runs again and again; ``started`` has the room alone."""
+        folder = self._volume("room", given, 0)
+        mounts = (*spec.mounts, Mount(folder, ROOM, read_only=False))
+        script, mounted = self._script(spec := replace(spec, stays=True, mounts=mounts))
+
+        def begin() -> FakeHandle:
+            handle = FakeHandle(script, mounted, mounted[ROOM_OUT])
+            self._engine._running.setdefault(self._attempt, []).append(handle)
+            return handle
+
+        return FakeRoom(mounted, begin, lambda: self._engine._call("copy_out"))
+
     def start(self, spec: ContainerSpec) -> FakeHandle:
         """Start the script of the image."""
+        script, mounts = self._script(spec)
+        writable = next(
+            (mounts[m.target] for m in spec.mounts if not m.read_only), Path(self._engine._folder.name)
+        )
+        handle = FakeHandle(script, mounts, writable)
+        self._engine._running.setdefault(self._attempt, []).append(handle)
+        self._sharing.add(spec, handle)
+        return handle
+
+    def _script(self, spec: ContainerSpec) -> tuple[Script | Exit, Mounts]:
+        """What runs in a container, and what it sees; checked and noted as a start."""
         engine = self._engine
         engine._call("start")
         self._sharing.check(spec)
@@ -330,12 +364,7 @@ class FakeSession:
             )
         if isinstance(script, BaseException):
             raise script
-        mounts = Mounts(spec, engine._volumes)
-        writable = next((mounts[m.target] for m in spec.mounts if not m.read_only), Path(engine._folder.name))
-        handle = FakeHandle(script, mounts, writable)
-        engine._running.setdefault(self._attempt, []).append(handle)
-        self._sharing.add(spec, handle)
-        return handle
+        return script, Mounts(spec, engine._volumes)
 
     def copy_out(
         self, volume: Volume, dest: Path, *, allowed: Callable[[str], bool], max_bytes: int, max_files: int
@@ -345,28 +374,14 @@ class FakeSession:
         folder = self._engine._volumes[volume.name]
         size, inodes = self._engine._sizes[volume.name]
         dest.mkdir(parents=True, exist_ok=True)
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w", dereference=False) as tar:
-            tar.add(folder, arcname="output")
         used = sum(p.lstat().st_size for p in folder.rglob("*"))
         full = used >= size or len(list(folder.rglob("*"))) + 1 >= inodes
-        return collect.collect(
-            [buffer.getvalue()],
-            dest,
-            allowed=allowed,
-            max_bytes=max_bytes,
-            max_files=max_files,
-            max_stream=len(buffer.getvalue()),
-            full=full,
-        )
+        return fetched(folder, dest, allowed=allowed, max_bytes=max_bytes, max_files=max_files, full=full)
 
     def copy_in(self, volume: Volume, files: Mapping[str, Path | bytes]) -> None:
         """Write files into the folder."""
         self._engine._call("copy_in")
-        for name, content in files.items():
-            target = self._engine._volumes[volume.name] / tarstream.checked(name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content if isinstance(content, bytes) else content.read_bytes())
+        write_files(self._engine._volumes[volume.name], files)
 
 
 def identity(name: str) -> str:

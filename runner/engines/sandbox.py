@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from runner.engines.base import ContainerSpec, Mount
+from runner.engines.base import ROOM_TMP, ContainerSpec, Mount
 from runner.engines.masks import READ_ONLY, masked
 from runner.engines.roles import JOINERS, Sharing
 from runner.model.container import ImageRef
@@ -34,6 +34,9 @@ SIGNALS = 4096  # that wait at a time, of all processes of a user
 SOCKETS_LEAST, SOCKETS_MOST = 4 * MIB, 256 * MIB
 # What an image's own VOLUME path may hold: in memory, instead of on the disk without a limit.
 VOLUME_COVER = 16 * MIB
+COVER = f"rw,nosuid,nodev,noexec,size={VOLUME_COVER},nr_inodes=1024,mode=1777"
+# Over a folder that nobody may write to, because what one program leaves there another one would find.
+CLOSED = "ro,nosuid,nodev,noexec,size=4096,nr_inodes=2,mode=0555"
 SECCOMP_MACHINES = ("x86_64", "amd64")  # the profile names x86-64 calls; elsewhere the engine's default holds
 
 # What engines make read-only in every container, but for /proc/sys/vm. Folders that a kernel does not have are passed over.
@@ -139,6 +142,22 @@ def container_options(
     return body
 
 
+def exec_options(command: Sequence[str], uid: int, env: Mapping[str, str]) -> dict[str, Any]:
+    """The options of one program in a room, for the engine's "create exec" call of the SDK.
+
+    Everything else is the container's: control group, capabilities, no new privileges, seccomp profile, resource limits.
+    """
+    return {
+        "cmd": list(command),
+        "user": f"{uid}:{uid}",
+        "environment": {"HOME": ROOM_TMP, "TMPDIR": ROOM_TMP, **env},
+        "workdir": ROOM_TMP,
+        "privileged": False,
+        "tty": False,
+        "stdin": False,
+    }
+
+
 def keeper_options(
     image: ImageRef,
     mounts: Iterable[Mount],
@@ -205,7 +224,7 @@ def _container(
     limits = spec.limits
     targets = [m.target for m in spec.mounts]
     noexec = ",exec" if limits.tmp_exec else ",noexec"  # the engine adds noexec when neither is said
-    tmpfs = _covers(spec.image.volumes, targets)
+    tmpfs = _covers(spec.image.volumes, targets, CLOSED if spec.stays else COVER)
     for path in spec.exceptions.writable:
         # Where the image has the folder, engines give the new file system that folder's mode: it needs an owner.
         owner = 0 if spec.exceptions.root else uid
@@ -215,9 +234,11 @@ def _container(
         )
         tmpfs[_granted(path, targets)] = options
     tmpfs |= {
-        "/tmp": f"rw,nosuid,nodev{noexec},size={limits.tmp},nr_inodes={_inodes(limits.tmp)},mode=1777",  # noqa: S108
-        "/dev/shm": f"rw,nosuid,nodev,noexec,size={limits.shm},nr_inodes={_inodes(limits.shm)},mode=1777",  # noqa: S108
+        "/tmp": f"rw,nosuid,nodev{noexec},size={limits.tmp},nr_inodes={inodes(limits.tmp)},mode=1777",  # noqa: S108
+        "/dev/shm": f"rw,nosuid,nodev,noexec,size={limits.shm},nr_inodes={inodes(limits.shm)},mode=1777",  # noqa: S108
     }
+    if spec.stays:
+        tmpfs |= {"/tmp": CLOSED, "/dev/shm": CLOSED}  # noqa: S108
     host = _walls(limits, own_profile, cgroup_parent)
     largest = max(limits.output, limits.tmp, limits.shm)
     if spec.exceptions.writable:
@@ -237,7 +258,7 @@ def _container(
     return _body(spec.image, user, command, env, workdir, labels, host)
 
 
-def _inodes(size: int) -> int:
+def inodes(size: int) -> int:
     """How many files fit into a memory file system of ``size`` bytes: each costs kernel memory too."""
     return min(max(size // (16 * 1024), 2048), 65_536)
 
@@ -325,10 +346,9 @@ def _mount(mount: Mount) -> dict[str, Any]:
     }
 
 
-def _covers(volumes: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
+def _covers(volumes: Iterable[str], targets: Iterable[str], options: str = COVER) -> dict[str, str]:
     """Small memory file systems over the paths that an image declares as VOLUME."""
     taken = {str(PurePosixPath(t)) for t in targets}
-    options = f"rw,nosuid,nodev,noexec,size={VOLUME_COVER},nr_inodes=1024,mode=1777"
     return {path: options for path in volumes if str(PurePosixPath(path)) not in taken}
 
 

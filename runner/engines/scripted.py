@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import shutil
+import tarfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from runner.engines.base import ContainerSpec
+from runner.engines import collect, tarstream
+from runner.engines.base import ROOM, ROOM_IN, ROOM_OUT, ContainerSpec, RoomRun
 from runner.engines.turns import Board
-from runner.model.container import Exit, Killed, Resources
+from runner.model.container import Collected, Exit, Killed, Resources
 
 
 class Mounts(dict[str, Path]):
@@ -129,6 +133,88 @@ class FakeHandle:
         """The last bytes that the script said."""
         text = self._mounts.stdout if stream == "stdout" else self._mounts.stderr
         return bytes(text)[-cap:] if cap > 0 else b""
+
+
+class FakeRoom:
+    """See :class:`runner.engines.base.Room`. Scripts find its folders under ``/in`` and ``/out`` as well."""
+
+    def __init__(self, mounts: Mounts, begin: Callable[[], FakeHandle], call: Callable[[], None]) -> None:
+        self.usable = True
+        self._mounts, self._begin, self._call = mounts, begin, call
+        for name in ("in", "out", "tmp"):
+            mounts[f"{ROOM}/{name}"] = mounts[ROOM] / name
+        mounts["/in"], mounts["/out"] = mounts[ROOM_IN], mounts[ROOM_OUT]
+
+    def retire(self) -> None:
+        """Have it not be usable any more."""
+        self.usable = False
+
+    def run(
+        self,
+        command: Sequence[str],
+        files: Mapping[str, Path | bytes],
+        dest: Path,
+        *,
+        env: Mapping[str, str],
+        deadline: float,
+        cancelled: Callable[[], bool],
+        allowed: Callable[[str], bool],
+        max_bytes: int,
+        max_files: int,
+    ) -> RoomRun:
+        """Make the folders anew and run the script of the image."""
+        if not self.usable:
+            raise ValueError("nothing more may run in this room")
+        self.usable, collected = False, Collected()
+        for name in ("in", "out", "tmp"):
+            shutil.rmtree(self._mounts[ROOM] / name, ignore_errors=True)
+            (self._mounts[ROOM] / name).mkdir()
+        write_files(self._mounts[ROOM_IN], files)
+        self._mounts.stdout.clear()
+        self._mounts.stderr.clear()
+        handle = self._begin()
+        ended = handle.wait(deadline, cancelled)
+        if ended.code == 0 and ended.killed is None:
+            self._call()
+            collected = fetched(
+                self._mounts[ROOM_OUT], dest, allowed=allowed, max_bytes=max_bytes, max_files=max_files
+            )
+            self.usable = not ended.oom_killed
+        cap = self._mounts.spec.limits.log
+        return RoomRun(ended, handle.logs("stdout", cap), handle.logs("stderr", cap), collected)
+
+
+def write_files(folder: Path, files: Mapping[str, Path | bytes]) -> None:
+    """Write ``files`` below ``folder``."""
+    for name, content in files.items():
+        target = folder / tarstream.checked(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content if isinstance(content, bytes) else content.read_bytes())
+
+
+def fetched(
+    folder: Path,
+    dest: Path,
+    *,
+    allowed: Callable[[str], bool],
+    max_bytes: int,
+    max_files: int,
+    full: bool = False,
+) -> Collected:
+    """The files of ``folder`` through the same reader that real output passes."""
+    dest.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", dereference=False) as tar:
+        tar.add(folder, arcname="output")
+    return collect.collect(
+        [buffer.getvalue()],
+        dest,
+        allowed=allowed,
+        max_bytes=max_bytes,
+        max_files=max_files,
+        max_stream=len(buffer.getvalue()),
+        full=full,
+    )
 
 
 class FakeBoard(Board):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -29,13 +29,15 @@ def padding(size: int) -> bytes:
     return b"\0" * (-size % BLOCK)
 
 
-def stream(files: Iterable[tuple[str, Path | bytes]], *, uid: int = 0) -> Iterator[bytes]:
-    """A tar archive of read-only files, with the directories they need before them.
+def stream(
+    files: Iterable[tuple[str, Path | bytes]], *, uid: int = 0, folders: Iterable[str] = ()
+) -> Iterator[bytes]:
+    """A tar archive of read-only files, with the directories they need before them, but for ``folders``.
 
     Raises :class:`PlatformError` when a file cannot be read, or shrinks or grows meanwhile (an OSError would
     be taken for a broken connection by the library that sends the stream).
     """
-    made: set[str] = set()
+    made = set(folders)
     for name, content in files:
         pure = checked(name)
         for parent in reversed(pure.parents[:-1]):
@@ -52,6 +54,17 @@ def stream(files: Iterable[tuple[str, Path | bytes]], *, uid: int = 0) -> Iterat
             except OSError as error:
                 raise PlatformError(f"{content.name} cannot be read", why=str(error)) from error
     yield b"\0" * (2 * BLOCK)
+
+
+def anew(folders: Mapping[str, int], files: Mapping[str, Path | bytes], *, uid: int) -> Iterator[bytes]:
+    """A tar archive that makes ``folders`` (name: mode) anew and empty for ``uid``, and puts ``files`` into them.
+
+    An engine that unpacks it removes a folder, with all that is in it, to put the file of that name in its place.
+    """
+    for name, mode in folders.items():
+        yield header(name)
+        yield header(name, kind=tarfile.DIRTYPE, mode=mode, uid=uid)
+    yield from stream(sorted(files.items()), uid=uid, folders=folders)
 
 
 def checked(name: str) -> PurePosixPath:

@@ -93,10 +93,12 @@ class Turns:
         cancelled: Callable[[], bool] | None = None,
         *,
         building: bool = False,
+        stays: bool = False,
     ) -> Iterator[None]:
         """Wait for the turn of ``visibility``, and keep it while the context lasts.
 
-        ``building``: an image is built, which every engine does. Raises :class:`Cancelled` when ``cancelled`` becomes
+        ``building``: an image is built, which every engine does. ``stays``: the turn is not this thread's, which may take
+        others meanwhile, and another thread may end it; it cannot be taken inside another turn. Raises :class:`Cancelled` when ``cancelled`` becomes
         true while it waits, E311 when the engine is not for that visibility or its caches cannot be emptied, ValueError
         inside a turn of the other kind (it would wait for itself).
         """
@@ -109,16 +111,18 @@ class Turns:
             return
         outer: Visibility | None = getattr(self._thread, "turn", None)
         if outer is not None:
-            if outer != visibility:
+            if outer != visibility or stays:
                 raise ValueError(f"a {visibility} turn inside a {outer} one")
             yield
             return
         self._enter(visibility, attempt_id, cancelled or (lambda: False))
-        self._thread.turn = visibility
+        if not stays:
+            self._thread.turn = visibility
         try:
             yield
         finally:
-            self._thread.turn = None
+            if not stays:
+                self._thread.turn = None
             self.board.withdraw(attempt_id)
 
     def labels(self, visibility: Visibility) -> dict[str, str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runner.engines.base import Cancelled, Engine
+from runner.engines.lending import Rooms
 from runner.execution.evaluation import Evaluated, RunFiles
 from runner.execution.evaluation import evaluate as run_evaluator
 from runner.execution.evaluator import Evaluator, no_sidecars
@@ -142,8 +143,11 @@ def evaluate(
     engine: Engine,
     archive: RunArchive,
     stop: Stop = NotStoppable(),
+    rooms: Rooms | None = None,
 ) -> Evaluation:
     """Evaluate a sealed attempt with the verdict ``ok`` and put the evaluation next to it, never over another.
+
+    ``rooms`` are those of other evaluations, where there are others.
 
     A failing evaluator or engine gives an evaluation of status ``error``; it never costs the team anything.
     Raises E301 when the engine is gone, E305 when it lacks the gateway's network, and E307 when the run's files are damaged.
@@ -164,6 +168,7 @@ def evaluate(
                     attempt_id=name,
                     staging=staging.path,
                     cancelled=stop.stopping,
+                    rooms=rooms,
                 )
         except Cancelled:
             raise KeyboardInterrupt from None

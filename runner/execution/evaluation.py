@@ -7,14 +7,16 @@ reads ``request.json`` and writes three files will do (a fourth, ``details.jsonl
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import schemas
-from runner.engines.base import ContainerSpec, Engine, Mount, Session, Volume
+from runner.engines.base import ROOM_IN, ROOM_OUT, ContainerSpec, Engine, Mount, Room, Session
+from runner.engines.lending import Rooms
 from runner.execution.contract import DETAILS, MAX_RESULT_BYTES, RESULT_FILES, contract_problem
 from runner.execution.evaluator import Evaluator
 from runner.execution.workflows.gateway import GatewayFacts, GatewayRoom, refusal
@@ -28,7 +30,9 @@ from runner.tasks.request import SERVICES, request, with_data
 from runner.tasks.services import data_digest, gateway_key
 from schemas.details import Detail
 
-REQUEST = "/in/request.json"
+REQUEST = "request.json"
+RESULTS = (*RESULT_FILES, DETAILS)
+MAX_RESULTS = 16  # files
 MAX_HANDED_FILES = 64
 # For what the platform itself noted down about an interactive run: a software whose run file fills the limit must not get
 # rid of the record of what it retrieved.
@@ -94,77 +98,166 @@ def evaluate(
     attempt_id: str,
     staging: Path,
     cancelled: Callable[[], bool],
+    rooms: Rooms | None = None,
 ) -> Evaluated:
     """Run the evaluator on a run's files and leave its checked files and logs in ``staging``, an empty folder.
 
-    ``attempt_id`` is the name under which the engine knows the containers. A container that fails, is killed at its limits
-    or breaks the contract gives the status ``error``. Raises PlatformError when the engine fails, KeyboardInterrupt when
-    ``cancelled`` said so.
+    The platform's own evaluator, where it asks no models, runs in a room that serves one run after another; any other one
+    has a container of its own. ``attempt_id`` is the name under which the engine knows the containers, ``rooms`` are those
+    of other evaluations. One that fails, is killed at its limits or breaks the contract gives the status ``error``. Raises
+    PlatformError when the engine fails, KeyboardInterrupt when ``cancelled`` said so.
     """
     started = now()
-    task, limits = evaluator.task, evaluator.task.evaluator_limits
+    task = evaluator.task
     (staging / "logs").mkdir()
     services = {name: str(data_digest(service)) for name, service in with_data(task).items()}
-    shown = _shown(engine, evaluator, dataset, services)
-    gone, facts = False, None
-    with engine.session(
-        attempt_id, labels={"role": "evaluator"}, visibility=dataset.visibility, cancelled=cancelled
-    ) as session:
-        box = _box(session, task, dataset, scenario, run)
-        out = session.output_volume("out", bytes=limits.output, inodes=16)
-        mounts = [Mount(box, "/in"), *shown, Mount(out, "/out", read_only=False)]
-        gateway = _gateway(session, evaluator)
-        try:
-            if gateway is not None:
-                gateway.start()
-                gateway.ready()
-                mounts.append(gateway.mount)
-            env = {"EVALUATOR_REQUEST": REQUEST}
-            spec = ContainerSpec("evaluator", evaluator.image, None, limits, tuple(mounts), env)
-            handle = session.start(spec)
-            exit_ = handle.wait(limits.wall_clock, cancelled)
-            gone = gateway is not None and gateway.handle is not None and gateway.handle.ended()
-        finally:
-            # What was paid for is kept, however this evaluation ends.
-            facts = gateway.finish(staging) if gateway is not None else None
-        keep_logs(handle, staging / "logs", limits.log)
-        kept = (*RESULT_FILES, DETAILS).__contains__
-        collected = session.copy_out(out, staging, allowed=kept, max_bytes=MAX_RESULT_BYTES, max_files=16)
-    status, detail, fault, final = _judge(exit_, collected.files, staging, task, gone, facts)
+    work = _Work(evaluator, dataset, scenario, run, services, engine, attempt_id, staging, cancelled)
+    shares = evaluator.default and task.evaluation_gateway is None
+    with work.in_a_room(rooms) if shares else work.alone() as (ended, room):
+        status, detail, fault, final = _judge(ended, staging, task)
+        if room is not None and status == "error" and fault == "platform":
+            room.retire()
     if status == "error":
-        for name in (*RESULT_FILES, DETAILS):
+        for name in RESULTS:
             (staging / name).unlink(missing_ok=True)
-    return Evaluated(status, detail, exit_, evaluator.image.id, started, now(), final, services, facts, fault)
+    return Evaluated(
+        status, detail, ended.exit, evaluator.image.id, started, now(), final, services, ended.facts, fault
+    )
 
 
-def _shown(
-    engine: Engine, evaluator: Evaluator, dataset: Dataset, services: Mapping[str, str]
-) -> list[Mount]:
-    """The data that an evaluator is shown: the whole inputs, the truths, and the data of services, by their digests."""
-    digests = evaluator.digests[dataset.id]
-    inputs = engine.data_volume(digests["inputs"], lambda: view_files(dataset))
-    truths = engine.data_volume(digests["truths"], lambda: folder_files(dataset.truths))
-    return [
-        Mount(inputs, "/inputs"),
-        Mount(truths, "/truths"),
-        *(
-            Mount(
-                engine.data_volume(services[name], partial(folder_files, service.data)), f"{SERVICES}/{name}"
+class _Ended(NamedTuple):
+    """How an evaluator ended and what it left; of its gateway, whether it ended first, and what it did."""
+
+    exit: Exit
+    files: tuple[str, ...]
+    gone: bool = False
+    facts: GatewayFacts | None = None
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One evaluation, as it is handed to the engine; see :func:`evaluate`. ``services`` are the digests of their data."""
+
+    evaluator: Evaluator
+    dataset: Dataset
+    scenario: str
+    run: RunFiles
+    services: Mapping[str, str]
+    engine: Engine
+    attempt_id: str
+    staging: Path
+    cancelled: Callable[[], bool]
+
+    @contextmanager
+    def in_a_room(self, rooms: Rooms | None) -> Iterator[tuple[_Ended, Room]]:
+        """Run the platform's evaluator in a room, which is nobody else's until the context is left."""
+        task, image = self.evaluator.task, self.evaluator.image
+        limits, digests = task.evaluator_limits, self.evaluator.digests[self.dataset.id]
+        given = self._most() + 4 * MIB
+
+        def furnish(session: Session) -> Room:
+            spec = ContainerSpec("evaluator", image, None, limits, tuple(self._shown()))
+            return session.room(spec, given=given)
+
+        with ExitStack() as stack:
+            room = stack.enter_context(
+                (rooms or stack.enter_context(Rooms(self.engine))).lend(
+                    (image.id, limits, given, *sorted(digests.items()), *sorted(self.services.items())),
+                    furnish,
+                    attempt_id=self.attempt_id,
+                    visibility=self.dataset.visibility,
+                    cancelled=self.cancelled,
+                )
             )
-            for name, service in with_data(evaluator.task).items()
-            if service.data is not None
-        ),
-    ]
+            request_file = f"{ROOM_IN}/{REQUEST}"
+            done = room.run(
+                ("evaluator", "run", "--request", request_file),
+                self._files(ROOM_IN, ROOM_OUT),
+                self.staging,
+                env={"EVALUATOR_REQUEST": request_file},
+                deadline=limits.wall_clock,
+                cancelled=self.cancelled,
+                allowed=RESULTS.__contains__,
+                max_bytes=MAX_RESULT_BYTES,
+                max_files=MAX_RESULTS,
+            )
+            (self.staging / "logs" / "stdout.log").write_bytes(done.stdout)
+            (self.staging / "logs" / "stderr.log").write_bytes(done.stderr)
+            yield _Ended(done.exit, done.collected.files), room
 
+    @contextmanager
+    def alone(self) -> Iterator[tuple[_Ended, None]]:
+        """Run the evaluator's image as it is, in a container of its own, beside a gateway where it may ask models."""
+        limits = self.evaluator.task.evaluator_limits
+        gone, facts = False, None
+        with self.engine.session(
+            self.attempt_id,
+            labels={"role": "evaluator"},
+            visibility=self.dataset.visibility,
+            cancelled=self.cancelled,
+        ) as session:
+            files = self._files("/in", "/out")
+            size = sum(
+                len(what) if isinstance(what, bytes) else what.stat().st_size for what in files.values()
+            )
+            box = session.output_volume("in", bytes=size + 4 * MIB, inodes=len(files) + 16)
+            session.copy_in(box, files)
+            out = session.output_volume("out", bytes=limits.output, inodes=MAX_RESULTS)
+            mounts = [Mount(box, "/in"), *self._shown(), Mount(out, "/out", read_only=False)]
+            gateway = _gateway(session, self.evaluator)
+            try:
+                if gateway is not None:
+                    gateway.start()
+                    gateway.ready()
+                    mounts.append(gateway.mount)
+                env = {"EVALUATOR_REQUEST": f"/in/{REQUEST}"}
+                spec = ContainerSpec("evaluator", self.evaluator.image, None, limits, tuple(mounts), env)
+                handle = session.start(spec)
+                exit_ = handle.wait(limits.wall_clock, self.cancelled)
+                gone = gateway is not None and gateway.handle is not None and gateway.handle.ended()
+            finally:
+                # What was paid for is kept, however this evaluation ends.
+                facts = gateway.finish(self.staging) if gateway is not None else None
+            keep_logs(handle, self.staging / "logs", limits.log)
+            collected = session.copy_out(
+                out,
+                self.staging,
+                allowed=RESULTS.__contains__,
+                max_bytes=MAX_RESULT_BYTES,
+                max_files=MAX_RESULTS,
+            )
+        yield _Ended(exit_, collected.files, gone, facts), None
 
-def _box(session: Session, task: Task, dataset: Dataset, scenario: str, run: RunFiles) -> Volume:
-    """A volume with the request and the run's files."""
-    text = json.dumps(request(task, dataset, scenario, run.name, records=run.records)).encode()
-    files = files_for_evaluator(run.folder, run.name, task.limits.output + (RECORDS if run.records else 0))
-    size = sum(path.stat().st_size for path in files.values())
-    box = session.output_volume("in", bytes=size + 4 * MIB, inodes=len(files) + 16)
-    session.copy_in(box, {"request.json": text, **{f"run/{name}": path for name, path in files.items()}})
-    return box
+    def _most(self) -> int:
+        """How many bytes of a run's files the evaluator is given at most."""
+        return self.evaluator.task.limits.output + (RECORDS if self.run.records else 0)
+
+    def _files(self, given: str, output: str) -> dict[str, Path | bytes]:
+        """The request and the run's files, which the evaluator finds in its folder ``given``."""
+        task, run = self.evaluator.task, self.run
+        asked = request(
+            task, self.dataset, self.scenario, run.name, records=run.records, given=given, output=output
+        )
+        files = files_for_evaluator(run.folder, run.name, self._most())
+        return {REQUEST: json.dumps(asked).encode(), **{f"run/{name}": path for name, path in files.items()}}
+
+    def _shown(self) -> list[Mount]:
+        """The data that an evaluator is shown: the whole inputs, the truths, and the data of services, by their digests."""
+        dataset, digests = self.dataset, self.evaluator.digests[self.dataset.id]
+        inputs = self.engine.data_volume(digests["inputs"], lambda: view_files(dataset))
+        truths = self.engine.data_volume(digests["truths"], lambda: folder_files(dataset.truths))
+        return [
+            Mount(inputs, "/inputs"),
+            Mount(truths, "/truths"),
+            *(
+                Mount(
+                    self.engine.data_volume(self.services[name], partial(folder_files, service.data)),
+                    f"{SERVICES}/{name}",
+                )
+                for name, service in with_data(self.evaluator.task).items()
+                if service.data is not None
+            ),
+        ]
 
 
 def _gateway(session: Session, evaluator: Evaluator) -> GatewayRoom | None:
@@ -175,16 +268,15 @@ def _gateway(session: Session, evaluator: Evaluator) -> GatewayRoom | None:
     return GatewayRoom(session, service, setup.sidecars, key=gateway_key(service), known=setup.replies)
 
 
-def _judge(
-    exit_: Exit, files: tuple[str, ...], staging: Path, task: Task, gone: bool, facts: GatewayFacts | None
-) -> tuple[str, Detail, Fault, bool]:
-    """Status, detail, fault and finality. ``gone``: the gateway ended first; ``facts`` are what it did.
+def _judge(ended: _Ended, staging: Path, task: Task) -> tuple[str, Detail, Fault, bool]:
+    """Status, detail, fault and finality.
 
     Scores that were made without answers of models, for a reason of the organiser's, are not believed, whatever the
     evaluator made of it.
     """
-    status, detail, fault = _left(exit_, files, staging, task)
-    if gone and status == "error":
+    facts = ended.facts
+    status, detail, fault = _left(ended.exit, ended.files, staging, task)
+    if ended.gone and status == "error":
         return status, Detail("gateway-ended", message=str(detail)), "platform", False
     service = task.evaluation_gateway
     refused = refusal(service, facts, "runner reevaluate") if service and facts else None

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 import schemas
 from runner.engines.base import Engine
+from runner.engines.lending import Rooms
 from runner.execution.attempt import evaluate, execute
 from runner.execution.plan import Plan, Planned
 from runner.execution.schedule import Capacity, Lane, Schedule, needs_of
@@ -93,6 +94,7 @@ class Pool:
         self._info = engine.info()
         self.jobs = max(1, jobs or int(self._info.cpus) or 1)
         self.results: queue.Queue[tuple[Planned, Attempt | Evaluation | BaseException]] = queue.Queue()
+        self.rooms = Rooms(engine, self.jobs)
         self.done: dict[str, Run] = {}
         self.failed: dict[str, Undone] = {}  # run id -> why it could not be done
 
@@ -104,7 +106,10 @@ class Pool:
         capacity = Capacity(self._info.memory * 0.9, float(self._info.cpus))
         schedule = Schedule(plan.work, capacity, self._lane)
         active = 0
-        with ThreadPoolExecutor(max_workers=self.jobs, thread_name_prefix="worker") as workers:
+        with (
+            self.rooms,
+            ThreadPoolExecutor(max_workers=self.jobs, thread_name_prefix="worker") as workers,
+        ):
             try:
                 while True:
                     while active < self.jobs and (planned := schedule.next()) is not None:
@@ -197,8 +202,9 @@ class Pool:
         assert number is not None
         attempt = archive.attempt(task.id, run.id, number)
         evaluator = self.workspace.evaluators[task.id]
+        dataset = task.datasets[run.dataset]
         return evaluate(
-            attempt, evaluator, task.datasets[run.dataset], run.scenario, self.engine, archive, self.control
+            attempt, evaluator, dataset, run.scenario, self.engine, archive, self.control, self.rooms
         )
 
     def _settle(self, planned: Planned, result: Attempt | Evaluation | BaseException) -> Planned | None:

@@ -17,14 +17,22 @@ def with_data(task: Task) -> dict[str, Service]:
 
 
 def request(
-    task: Task, dataset: Dataset, scenario: str, run_file: str, *, records: bool = False
+    task: Task,
+    dataset: Dataset,
+    scenario: str,
+    run_file: str,
+    *,
+    records: bool = False,
+    given: str = "/in",
+    output: str = "/out",
 ) -> dict[str, Any]:
     """The content of ``request.json`` for one run (schema ``request``).
 
     ``records`` says that what lies next to the run file was written by the platform: of interactive runs only.
+    ``given`` is the folder of the request in the container, ``output`` that of the results.
     """
-    paths: dict[str, str | None] = {"run": "/in/run", "inputs": "/inputs", "truths": "/truths"}
-    paths["output"] = "/out"
+    paths: dict[str, str | None] = {"run": f"{given}/run", "inputs": "/inputs", "truths": "/truths"}
+    paths["output"] = output
     paths["services"] = SERVICES if with_data(task) else None
     paths["gateway"] = socket_path("gateway") if task.evaluation_gateway else None
     return {

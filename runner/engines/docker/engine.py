@@ -92,11 +92,12 @@ class DockerEngine(DockerVolumes):
         labels: Mapping[str, str] | None = None,
         visibility: Visibility = "public",
         cancelled: Callable[[], bool] | None = None,
+        stays: bool = False,
     ) -> Iterator[DockerSession]:
         """The containers of one attempt; everything is removed at the end, also after Ctrl-C."""
         if not ATTEMPT_ID.fullmatch(attempt_id):
             raise ValueError(f"not an attempt's id: {attempt_id!r}")
-        with self.turns.take(visibility, attempt_id, cancelled):
+        with self.turns.take(visibility, attempt_id, cancelled, stays=stays):
             session = DockerSession(
                 self, attempt_id, dict(labels or {}) | self.turns.labels(visibility), self._refusals
             )

@@ -131,9 +131,10 @@ class GroupMeter(Meter):
         return memory, cpu, "sampled" if memory is not None else "none"
 
     def oom_kills(self) -> int:
-        """Version 2 counts the kills of the groups below; version 1 does not."""
+        """Version 2 counts the kills of the groups below; version 1 has them in those groups, which go with the container."""
         if self.version != "2":
-            return 0
+            groups = (self._root / "memory" / self._relative).glob("*/memory.oom_control")
+            return sum(_field(group, "oom_kill") or 0 for group in groups)
         return _field(self._root / self._relative / "memory.events", "oom_kill") or 0
 
     def close(self) -> None:

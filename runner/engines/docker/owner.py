@@ -11,13 +11,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.engines.sandbox import FIRST_UID
+from runner.engines.sandbox import FIRST_UID, NOBODY
 from runner.model.errors import PlatformError
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 MAX_SLOTS = 4000
+FIRST_ROOM_UID = FIRST_UID + 2 * MAX_SLOTS  # after those of sidecars
+ROOM_PROGRAMS = 128  # that run in one room, each under a user id of its own
 
 
 @cache
@@ -79,7 +81,31 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-class Slot:
+class _Number:
+    """The lowest free number, which nobody else has until :meth:`release`; across processes, by files in ``locks``."""
+
+    def __init__(self, locks: Path, name: str, numbers: range) -> None:
+        """Take it. Raises E303 when all ``numbers`` are taken."""
+        from filelock import FileLock, Timeout
+
+        folder = private_folder(locks)
+        for number in numbers:
+            lock = FileLock(folder / f"{name}-{number}.lock", thread_local=False)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                continue
+            self.number = number
+            self._lock: BaseFileLock = lock
+            return
+        raise PlatformError("no user id is free for another sandbox", why=f"{len(numbers)} are in use.")
+
+    def release(self) -> None:
+        """Give it back."""
+        self._lock.release()
+
+
+class Slot(_Number):
     """Two user ids that are ours alone until :meth:`release`, across processes (limits count by user id).
 
     ``uid`` is for softwares and evaluators, ``sidecar_uid`` for sidecars and gateways.
@@ -87,21 +113,15 @@ class Slot:
 
     def __init__(self, locks: Path) -> None:
         """Take the lowest free id. Raises E303 when thousands are taken."""
-        from filelock import FileLock, Timeout
+        super().__init__(locks, "uid", range(FIRST_UID + 1, FIRST_UID + MAX_SLOTS))
+        self.uid = self.number
+        self.sidecar_uid = self.uid + MAX_SLOTS
 
-        folder = private_folder(locks)
-        for number in range(1, MAX_SLOTS):
-            lock = FileLock(folder / f"uid-{FIRST_UID + number}.lock", thread_local=False)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                continue
-            self.uid = FIRST_UID + number
-            self.sidecar_uid = self.uid + MAX_SLOTS
-            self._lock: BaseFileLock = lock
-            return
-        raise PlatformError("no user id is free for another sandbox", why=f"{MAX_SLOTS} are in use.")
 
-    def release(self) -> None:
-        """Give the ids back."""
-        self._lock.release()
+class RoomUsers(_Number):
+    """User ids for the programs of one room, ``left`` of them; nobody else has them until :meth:`release`."""
+
+    def __init__(self, locks: Path) -> None:
+        """Take the lowest free ones. Raises E303 when hundreds of rooms have them all."""
+        super().__init__(locks, "room", range(FIRST_ROOM_UID, NOBODY - ROOM_PROGRAMS, ROOM_PROGRAMS))
+        self.left = list(range(self.number, self.number + ROOM_PROGRAMS))

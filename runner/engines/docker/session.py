@@ -8,15 +8,17 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from runner.engines import accounts, collect, moving, sandbox, tarstream
-from runner.engines.base import ContainerSpec, Mount, Owner, Volume
+from runner.engines.base import ROOM, ContainerSpec, Mount, Owner, Volume
 from runner.engines.docker.client import explanation, ignoring
 from runner.engines.docker.facts import no_gpu
-from runner.engines.docker.handle import DockerHandle
-from runner.engines.docker.owner import Slot, default_locks, me
+from runner.engines.docker.handle import KILL_GRACE, DockerHandle
+from runner.engines.docker.owner import RoomUsers, Slot, default_locks, me
+from runner.engines.docker.room import LIFETIME, TRANSFER, DockerRoom
 from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.roles import SIDECARS, Sharing
 from runner.engines.text import printable
@@ -24,7 +26,6 @@ from runner.engines.witness import Witness
 from runner.model.container import Collected
 from runner.model.errors import PlatformError
 
-TRANSFER = 1800.0  # seconds for moving files in or out
 SOCKET_BYTES, SOCKET_INODES = 64 * 1024, 32
 
 # How engines say that a container cannot start for a reason in its image or command.
@@ -68,6 +69,7 @@ class DockerSession:
         self._handles: list[DockerHandle] = []
         self._sharing = Sharing()
         self._tag = secrets.token_hex(6)
+        self._users: RoomUsers | None = None
 
     @property
     def uid(self) -> int:
@@ -86,6 +88,21 @@ class DockerSession:
     def socket_volume(self, name: str) -> Volume:
         """A memory volume for the sockets of sidecars, which every user of the session can pass through."""
         return self._volume(name, SOCKET_BYTES, SOCKET_INODES, self.sidecar_uid, mode="0755")
+
+    def room(self, spec: ContainerSpec, *, given: int) -> DockerRoom:
+        """Start a room; its container keeps its volume itself. Raises E303 when its image cannot be started."""
+        size = given + spec.limits.output + spec.limits.tmp
+        volume = self._volume("room", size, sandbox.inodes(spec.limits.tmp), 0, mode="0755")
+        self._kept[volume.name] = ("", "")
+        lasts = str(
+            round(LIFETIME + spec.limits.wall_clock + KILL_GRACE)
+        )  # if nobody is left who would end it
+        mounts = (*spec.mounts, Mount(volume, ROOM, read_only=False))
+        handle = self.start(replace(spec, stays=True, command=("sleep", lasts), mounts=mounts))
+        if handle.start_error is not None:
+            raise PlatformError("a room cannot be started", why=handle.start_error)
+        self._users = RoomUsers(default_locks())
+        return DockerRoom(self._clients, handle, spec, self._users, self._engine.uid_base + self.uid, size)
 
     def _volume(self, name: str, bytes: int, inodes: int, uid: int, mode: str = "0700") -> Volume:
         volume = f"proctor-{self._tag}-{name}"
@@ -200,6 +217,8 @@ class DockerSession:
         for handle in self._handles:
             handle.close()
         self._slot.release()
+        if self._users is not None:
+            self._users.release()
         if failure is not None:
             raise failure
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runner.engines.base import ContainerSpec
+from runner.engines.base import ROOM, ContainerSpec
 from runner.engines.fake import FakeEngine, Mounts
 from runner.execution.attempt import NotStoppable, evaluate
 from runner.execution.evaluation import files_for_evaluator
@@ -158,7 +158,7 @@ def test_an_evaluator_sees_the_data_of_services_but_no_gateway_without_leave(tmp
     assert room.seen["files"] == ["served.jsonl", "simulations.jsonl", "turns.jsonl"]
     assert room.seen["mounts"]["/services/search"] == ["arguments.jsonl"]
     assert room.seen["mounts"]["/services/user"] == ["arguments.jsonl"]
-    assert all(m.read_only for m in room.seen["evaluator"].mounts if m.target != "/out")
+    assert all(m.read_only for m in room.seen["evaluator"].mounts if m.target not in ("/out", ROOM))
     assert [spec.role for spec in room.engine.started] == ["evaluator"]
     room.engine.close()
 
@@ -188,7 +188,7 @@ def test_a_plain_task_has_neither(tmp_path: Path) -> None:
     made = room.evaluate()
     paths = room.seen["request"]["paths"]
     assert (paths["services"], paths["gateway"]) == (None, None)
-    assert sorted(room.seen["mounts"]) == ["/in", "/inputs", "/out", "/truths"]
+    assert sorted(m.target for m in room.seen["evaluator"].mounts) == ["/inputs", ROOM, "/truths"]
     assert made.record()["gateway"] is None
     room.engine.close()
 

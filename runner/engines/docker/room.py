@@ -1,0 +1,233 @@
+"""A container that stays, and the programs that run in it one after another (see :class:`runner.engines.base.Room`).
+
+Programs are started by the engine ("exec"), which changes the user itself, so that the container needs no capability for
+it. Between two programs the room is looked at from outside: no process of any program is left, and the only folders that
+could be written to are removed and made again by the engine. A room about which this is not certain is not used again.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from runner.engines import collect, moving, sandbox, tarstream
+from runner.engines.base import ROOM, ROOM_OUT, ContainerSpec, RoomRun
+from runner.engines.docker.client import Clients
+from runner.engines.docker.handle import KILL_GRACE, POLL, DockerHandle
+from runner.engines.docker.owner import RoomUsers
+from runner.engines.text import printable
+from runner.model.clock import SystemClock, stamp
+from runner.model.container import Collected, Exit, Resources
+from runner.model.errors import PlatformError
+
+TRANSFER = 1800.0  # seconds for moving files in or out
+LIFETIME = 120.0  # seconds in which programs are started in a room: whoever waits for its turn on the engine waits no longer
+LEAVING = 1.0  # seconds that processes may still be there after the program's end
+FORGOTTEN = 30 * 24 * 3600.0  # seconds after which a program is no longer listened to
+FOLDERS = {"in": 0o500, "out": 0o700, "tmp": 0o700}
+FRAME = struct.Struct(">BxxxL")  # how the engine marks a piece of what a program says: stream, length
+STDOUT, STDERR = 1, 2
+KILLED = 137  # exit code after SIGKILL
+
+
+class DockerRoom:
+    """See :class:`runner.engines.base.Room`. Made by a session's ``room``.
+
+    ``waiting`` is the user id, outside of the container, of the process that waits in it; ``size`` that of its volume.
+    """
+
+    def __init__(
+        self,
+        clients: Clients,
+        handle: DockerHandle,
+        spec: ContainerSpec,
+        users: RoomUsers,
+        waiting: int,
+        size: int,
+    ) -> None:
+        self._clients, self._handle, self._spec = clients, handle, spec
+        self._users, self._waiting, self._size = users, waiting, size
+        self._since = time.monotonic()
+        self._sound = True
+
+    @property
+    def usable(self) -> bool:
+        """Whether nothing unusual happened in it, it is not old, and a user id is left."""
+        return self._sound and bool(self._users.left) and time.monotonic() - self._since < LIFETIME
+
+    def retire(self) -> None:
+        """Have it not be usable any more."""
+        self._sound = False
+
+    def run(
+        self,
+        command: Sequence[str],
+        files: Mapping[str, Path | bytes],
+        dest: Path,
+        *,
+        env: Mapping[str, str],
+        deadline: float,
+        cancelled: Callable[[], bool],
+        allowed: Callable[[str], bool],
+        max_bytes: int,
+        max_files: int,
+    ) -> RoomRun:
+        """See :meth:`runner.engines.base.Room.run`."""
+        if not self.usable:
+            raise ValueError("nothing more may run in this room")
+        self._sound = False  # until it was seen that all is as before
+        uid = self._users.left.pop(0)
+        with self._clients.streaming("copying files into a room", TRANSFER) as (api, _):
+            chunks = tarstream.anew(FOLDERS, {f"in/{name}": what for name, what in files.items()}, uid=uid)
+            with closing(moving.moving(chunks, "copying files into a room", seconds=TRANSFER)) as sent:
+                api.put_archive(self._handle.id, ROOM, sent)
+        with self._clients.calling("starting a program in a room") as api:
+            options = sandbox.exec_options(command, uid, env)
+            program = _Program(
+                self._clients, api.exec_create(self._handle.id, **options)["Id"], self._spec.limits.log
+            )
+        ended = self._watch(program, deadline, cancelled)
+        collected, left = Collected(), program.talking()
+        if ended.code == 0 and ended.killed is None:
+            left = self._left_behind() or left
+            if left:
+                with self._clients.calling("pausing a room") as api:  # what is left could go on writing
+                    api.pause(self._handle.id)
+            collected = self._fetch(dest, allowed, max_bytes, max_files)
+            self._sound = not left and not ended.oom_killed
+        return RoomRun(replace(ended, log_truncated=program.truncated), *program.said(), collected)
+
+    def _watch(self, program: _Program, deadline: float, cancelled: Callable[[], bool]) -> Exit:
+        """How the program ended. One that was killed takes the room with it."""
+        started, clock = stamp(SystemClock().now()), time.monotonic()
+        program.start()
+        code: int | None = None
+        while code is None:
+            left = deadline - (time.monotonic() - clock)
+            if left <= 0 or cancelled():
+                ended = self._handle.wait(0, (lambda: True) if left > 0 else None)
+                return self._timed(ended, started, clock)
+            program.wait(min(POLL, left))
+            code = program.exit_code()
+        if self._handle.ended():  # somebody else ended the room, and the program with it
+            ended = self._handle.wait(KILL_GRACE)
+            if ended.code == 0:
+                raise PlatformError("a room ended before its program did", why="It was there for too long.")
+            return self._timed(ended, started, clock)
+        ended = Exit(code, oom_killed=self._handle.meter.oom_kills() > 0)
+        if code == KILLED and not ended.oom_killed:
+            ended = replace(ended, **self._why_killed())
+        return self._timed(ended, started, clock)
+
+    def _why_killed(self) -> dict[str, Any]:
+        """What is known of a SIGKILL that we did not send; some engines say only after the container's end."""
+        final, witness = self._handle.stop(0), self._handle.witness
+        if not final.oom_killed and witness is not None and witness.machine_out_of_memory(self._handle.id):
+            return {"outside": "the machine was out of memory, and its kernel chose this container"}
+        return {"oom_killed": final.oom_killed}
+
+    def _timed(self, ended: Exit, started: str, clock: float) -> Exit:
+        """``ended`` with the times of the program instead of the room's."""
+        wall = round(time.monotonic() - clock, 6)
+        return replace(
+            ended,
+            started=started,
+            finished=stamp(SystemClock().now()),
+            resources=Resources(wall_seconds=wall),
+        )
+
+    def _left_behind(self) -> bool:
+        """Whether anything but what waits runs in the room. True as well where that cannot be seen."""
+        end = time.monotonic() + LEAVING
+        while True:
+            users: set[str] = set()
+            with suppress(PlatformError), self._clients.calling("looking at who is in a room") as api:
+                users = {row[1].strip() for row in api.top(self._handle.id, "-eo pid,uid")["Processes"]}
+            if users == {str(self._waiting)}:
+                return False
+            if time.monotonic() > end:
+                return True
+            time.sleep(POLL / 5)
+
+    def _fetch(self, dest: Path, allowed: Callable[[str], bool], max_bytes: int, max_files: int) -> Collected:
+        dest.mkdir(parents=True, exist_ok=True)
+        # Ordinary files fit into the volume; only sparse ones can read as more.
+        cap = max(max_bytes, self._size) + 2048 * (max_files + 1024)
+        with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
+            chunks, _stat = api.get_archive(self._handle.id, ROOM_OUT, chunk_size=collect.CHUNK)
+            return collect.collect(
+                chunks, dest, allowed=allowed, max_bytes=max_bytes, max_files=max_files, max_stream=cap
+            )
+
+
+class _Program:
+    """A program in a room: the last ``cap`` bytes of its two streams, and its exit code."""
+
+    def __init__(self, clients: Clients, program: str, cap: int) -> None:
+        self._clients, self._id, self._cap = clients, program, cap
+        self._tails = {STDOUT: b"", STDERR: b""}
+        self.truncated = False
+        self._failure: BaseException | None = None
+        self._lock = threading.Lock()
+        self._reader = threading.Thread(target=self._read, name="reads a program", daemon=True)
+
+    def _read(self) -> None:
+        """Start it, and read until the engine has nothing more to give."""
+        try:
+            # Its end, or that of the room, ends the answer; the time is for an engine that forgets to say so.
+            with self._clients.streaming("running a program in a room", FORGOTTEN) as (api, _):
+                answer = api.post(
+                    f"{api.base_url}/v{api.api_version}/exec/{self._id}/start",
+                    json={"Detach": False, "Tty": False},
+                    stream=True,
+                )
+                if answer.status_code >= 400:
+                    why = printable(answer.text, 500)
+                    raise PlatformError("a program could not be started in a room", why=why)
+                while len(mark := answer.raw.read(FRAME.size)) == FRAME.size:
+                    stream, length = FRAME.unpack(mark)
+                    self._keep(stream, answer.raw.read(length))
+        except BaseException as error:  # noqa: BLE001  (a thread's border: raised again where it is waited for)
+            self._failure = error
+
+    def _keep(self, stream: int, said: bytes) -> None:
+        with self._lock:
+            whole = self._tails[stream] + said
+            self.truncated = self.truncated or len(whole) > self._cap
+            self._tails[stream] = whole[-self._cap :]
+
+    def start(self) -> None:
+        """Start it."""
+        self._reader.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is silent for good, at most ``seconds``; a moment if it is already."""
+        if not self._reader.is_alive():
+            time.sleep(min(seconds, POLL / 10))
+        self._reader.join(seconds)
+
+    def exit_code(self) -> int | None:
+        """Its exit code, None while it runs. Raises PlatformError when it cannot be started or heard."""
+        with self._clients.calling("looking at a program in a room") as api:
+            facts = api.exec_inspect(self._id)
+        if not facts["Running"] and facts["ExitCode"] is not None and self._failure is None:
+            return int(facts["ExitCode"])
+        if self._failure is not None:
+            raise self._failure
+        return None
+
+    def talking(self) -> bool:
+        """Whether something can still write to its streams, a moment after its end."""
+        self._reader.join(LEAVING)
+        return self._reader.is_alive()
+
+    def said(self) -> tuple[bytes, bytes]:
+        """The last bytes of both streams."""
+        with self._lock:
+            return self._tails[STDOUT], self._tails[STDERR]

@@ -1,0 +1,125 @@
+"""Rooms that are kept for those who come next: lent to one at a time, closed when nobody has wanted them for a moment.
+
+A room holds its turn on the engine (see :mod:`runner.engines.turns`), so a free one must not stay for long: whoever waits
+for the other turn, in this process or another, waits for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+
+from runner.engines.base import Engine, Room, Session
+from runner.model.errors import PlatformError
+from runner.model.task import Visibility
+
+IDLE = 2.0  # seconds that a free room stays
+
+
+@dataclass
+class _Free:
+    """A room that nobody uses, and the clock that closes it."""
+
+    key: Hashable
+    room: Room
+    stack: ExitStack
+    clock: threading.Timer | None = None
+
+
+class Rooms:
+    """The rooms of one engine. ``most`` bounds how many free ones there are; leave it as a context to close them all."""
+
+    def __init__(self, engine: Engine, most: int = 1) -> None:
+        self._engine, self._most = engine, most
+        self._free: list[_Free] = []
+        self._clocks: set[threading.Timer] = set()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Rooms:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close all free rooms, and wait for those that are being closed."""
+        for free in self._take(lambda _: True):
+            free.stack.close()
+        with self._lock:
+            clocks = list(self._clocks)
+        for clock in clocks:
+            clock.join()
+
+    @contextmanager
+    def lend(
+        self,
+        key: Hashable,
+        furnish: Callable[[Session], Room],
+        *,
+        attempt_id: str,
+        visibility: Visibility,
+        cancelled: Callable[[], bool],
+    ) -> Iterator[Room]:
+        """A usable room that nobody else has meanwhile: a free one with the same ``key``, or one that ``furnish`` starts.
+
+        Args:
+            key: what all runs of a room have in common: image, data, limits.
+            furnish: starts a room in a session of its own.
+            attempt_id: the name of that session, as for :meth:`runner.engines.base.Engine.session`.
+            visibility: see there.
+            cancelled: see there.
+
+        Raises:
+            Cancelled, PlatformError: see there.
+        """
+        found = next(iter(self._take(lambda free: free.key == key, 1)), None)
+        if found is not None and not found.room.usable:  # it has become too old
+            found.stack.close()
+            found = None
+        if found is None:
+            with ExitStack() as stack:
+                session = self._engine.session(
+                    attempt_id,
+                    labels={"role": "evaluator"},
+                    visibility=visibility,
+                    cancelled=cancelled,
+                    stays=True,
+                )
+                found = _Free(key, furnish(stack.enter_context(session)), stack)
+                found.stack = stack.pop_all()
+        with found.stack as stack:
+            yield found.room
+            if found.room.usable:
+                found.stack = stack.pop_all()
+                self._keep(found)
+
+    def _take(self, wanted: Callable[[_Free], bool], most: int | None = None) -> list[_Free]:
+        """Free rooms, which are free no longer; stops their clocks."""
+        with self._lock:
+            taken = [free for free in self._free if wanted(free)][:most]
+            for free in taken:
+                self._free.remove(free)
+                if free.clock is not None:
+                    free.clock.cancel()
+        return taken
+
+    def _keep(self, free: _Free) -> None:
+        """Have a room be free for a moment; the one that has been free for longest makes place for it."""
+
+        def close() -> None:
+            # What cannot be removed now is found by the engine's ``reap``.
+            with suppress(PlatformError):
+                for found in self._take(lambda other: other is free):
+                    found.stack.close()
+            with self._lock:
+                self._clocks.discard(clock)
+
+        clock = threading.Timer(IDLE, close)
+        clock.daemon = True
+        with self._lock:
+            free.clock = clock
+            self._free.append(free)
+            self._clocks = {other for other in self._clocks if other.is_alive()} | {clock}
+            clock.start()
+            too_many = self._free[: -self._most]
+        for old in self._take(lambda other: any(other is one for one in too_many)):
+            old.stack.close()

@@ -1,0 +1,194 @@
+"""A room that stays: one program after another, each with files, folders and a user of its own. Both engines."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.engines.base import ROOM_IN, ROOM_OUT, ROOM_TMP, ContainerSpec, Room, RoomRun
+from runner.engines.fake import FakeEngine, Mounts
+from runner.engines.lending import IDLE, Rooms
+from runner.model.errors import PlatformError
+from tests.contracts.conftest import LIMITS, World
+
+# It tells what it found when it came, leaves something in every folder that is its own, and ends as its word says.
+PROGRAM = f"""
+import os, sys, time
+word = open("{ROOM_IN}/run/word").read()
+print("hello", word, os.environ["WORD"], os.listdir("{ROOM_OUT}"), os.listdir("{ROOM_TMP}"), flush=True)
+print("warned", word, file=sys.stderr)
+open("{ROOM_OUT}/result.txt", "w").write(word)
+open("{ROOM_OUT}/other.txt", "w").write("x")
+open("{ROOM_TMP}/scratch", "w").write(word)
+if word == "loud": print(("x" * 99 + "\\n") * 10_000, end=""); print("the end")
+if word == "sleeps": time.sleep(20)
+sys.exit(3 if word == "fails" else 0)
+"""
+
+
+def script(mounts: Mounts, out: Path) -> int:
+    """The same for the scripted engine."""
+    word = (mounts[ROOM_IN] / "run/word").read_text()
+    there = [sorted(p.name for p in mounts[name].iterdir()) for name in (ROOM_OUT, ROOM_TMP)]
+    mounts.say(f"hello {word} {word} {there[0]} {there[1]}")
+    mounts.complain(f"warned {word}")
+    (out / "result.txt").write_text(word)
+    (out / "other.txt").write_text("x")
+    (mounts[ROOM_TMP] / "scratch").write_text(word)
+    if word == "loud":
+        mounts.stdout += (b"x" * 99 + b"\n") * 10_000
+        mounts.say("the end")
+    if word == "sleeps":
+        mounts.stopped.wait(20)
+    return 3 if word == "fails" else 0
+
+
+@pytest.fixture
+def place(world: World) -> World:
+    """The world of the contract suites, whose scripted engine has one image that does all of this."""
+    if isinstance(world.engine, FakeEngine):
+        world.engine.script["staying"] = script
+    return world
+
+
+def spec(place: World) -> ContainerSpec:
+    return ContainerSpec("evaluator", place.image("staying"), None, LIMITS)
+
+
+@contextmanager
+def room_of(place: World, attempt: str) -> Iterator[Room]:
+    with place.engine.session(attempt, stays=True) as session:
+        yield session.room(spec(place), given=1 << 20)
+
+
+def run(room: Room, word: str, dest: Path, **changes: Any) -> RoomRun:
+    given: dict[str, Any] = {
+        "env": {"WORD": word},
+        "deadline": 30,
+        "cancelled": lambda: False,
+        "allowed": lambda name: name == "result.txt",
+        "max_bytes": 1000,
+        "max_files": 2,
+    }
+    return room.run(("python3", "-c", PROGRAM), {"run/word": word.encode()}, dest, **given | changes)
+
+
+def test_programs_one_after_another_each_as_if_it_were_the_first(
+    place: World, attempt: str, tmp_path: Path
+) -> None:
+    with room_of(place, attempt) as room:
+        for word in ("one", "two", "three"):
+            assert room.usable
+            done = run(room, word, tmp_path / word)
+            assert (done.exit.code, done.exit.killed, done.exit.oom_killed) == (0, None, False)
+            assert done.stdout == f"hello {word} {word} [] []\n".encode()
+            assert done.stderr == f"warned {word}\n".encode()
+            assert done.collected.files == ("result.txt",)
+            assert (tmp_path / word / "result.txt").read_text() == word
+            assert done.exit.started and done.exit.finished and not done.exit.log_truncated
+
+
+def test_after_a_failure_nothing_more_runs_in_it(place: World, attempt: str, tmp_path: Path) -> None:
+    with room_of(place, attempt) as room:
+        done = run(room, "fails", tmp_path / "out")
+        assert (done.exit.code, done.exit.killed) == (3, None)
+        assert done.collected.files == () and not (tmp_path / "out/result.txt").exists()
+        assert not room.usable
+        with pytest.raises(ValueError, match="nothing more"):
+            run(room, "one", tmp_path / "out")
+
+
+def test_at_the_deadline_it_is_killed_with_its_room(place: World, attempt: str, tmp_path: Path) -> None:
+    with room_of(place, attempt) as room:
+        begun = time.monotonic()
+        done = run(room, "sleeps", tmp_path / "out", deadline=1.5)
+        assert done.exit.killed == "time" and time.monotonic() - begun < 15
+        assert done.stdout.startswith(b"hello sleeps") and done.collected.files == ()
+        assert not room.usable
+
+
+def test_a_person_can_cancel_it(place: World, attempt: str, tmp_path: Path) -> None:
+    stop = threading.Event()
+    threading.Timer(1.0, stop.set).start()
+    with room_of(place, attempt) as room:
+        done = run(room, "sleeps", tmp_path / "out", cancelled=stop.is_set)
+        assert done.exit.killed == "cancel" and not room.usable
+
+
+def test_of_what_it_says_the_last_bytes_stay(place: World, attempt: str, tmp_path: Path) -> None:
+    with room_of(place, attempt) as room:
+        done = run(room, "loud", tmp_path / "out")
+        assert done.exit.log_truncated and len(done.stdout) == LIMITS.log
+        assert done.stdout.endswith(b"x\nthe end\n")
+        assert room.usable and done.collected.files == ("result.txt",)
+
+
+def test_a_retired_room_is_not_usable(place: World, attempt: str) -> None:
+    with room_of(place, attempt) as room:
+        room.retire()
+        assert not room.usable
+
+
+def test_rooms_are_kept_for_the_next_with_the_same_key(place: World, attempt: str, tmp_path: Path) -> None:
+    """One container serves all that want the same, one at a time; a failure costs a new one; nothing stays in the end."""
+    made: list[Room] = []
+
+    def furnish(session: Any) -> Room:
+        made.append(session.room(spec(place), given=1 << 20))
+        return made[-1]
+
+    def use(rooms: Rooms, key: str, word: str) -> None:
+        number = len(list(tmp_path.iterdir()))
+        with rooms.lend(
+            key, furnish, attempt_id=f"{attempt}.{number}", visibility="public", cancelled=lambda: False
+        ) as room:
+            run(room, word, tmp_path / str(number))
+
+    with Rooms(place.engine, most=2) as rooms:
+        for _ in range(3):
+            use(rooms, "a", "one")
+        assert len(made) == 1
+        use(rooms, "b", "one")
+        assert len(made) == 2
+        use(rooms, "a", "fails")
+        use(rooms, "a", "one")
+        assert len(made) == 3
+        with (
+            pytest.raises(PlatformError, match="in between"),
+            rooms.lend("a", furnish, attempt_id="none", visibility="public", cancelled=lambda: False),
+        ):
+            raise PlatformError("in between")
+        use(rooms, "a", "one")
+        assert len(made) == 4
+    if place.real:
+        left = place.engine.clients.labelled(owner=None)  # type: ignore[attr-defined]
+        assert not [labels for labels in left if labels.get("proctor.attempt", "").startswith(attempt)]
+
+
+def test_a_room_that_nobody_wants_is_closed_and_its_turn_ends(place: World, attempt: str) -> None:
+    """Whoever waits for the other turn on the engine does not wait until all work of this process is done."""
+    opened: list[str] = []
+    with Rooms(place.engine) as rooms:
+        with rooms.lend(
+            "a",
+            lambda session: session.room(spec(place), given=1000),
+            attempt_id=attempt,
+            visibility="public",
+            cancelled=lambda: False,
+        ) as room:
+            assert room.usable
+        begun = time.monotonic()
+        if place.real:  # whose turns are tested in test_turns.py
+            while list(place.engine.clients.labelled(attempt=attempt)):  # type: ignore[attr-defined]
+                assert time.monotonic() - begun < IDLE + 20
+                time.sleep(0.1)
+        else:
+            with place.engine.session(f"{attempt}.other", visibility="blinded"):
+                opened.append("blinded")
+            assert opened and IDLE / 2 < time.monotonic() - begun < IDLE + 20

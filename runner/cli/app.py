@@ -7,13 +7,13 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from runner.cli import output
+from runner.cli.help import Commands, Group
 from runner.model.errors import INTERRUPTED
 
 
-class Root(TyperGroup):
+class Root(Group):
     """The root command, which ends well when it is interrupted or when nobody reads on."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -31,7 +31,7 @@ class Root(TyperGroup):
             raise typer.Exit(0) from None
 
 
-app = typer.Typer(
+app = Commands(
     name="runner",
     cls=Root,
     help="Run shared tasks: software in a sandbox, hidden truths, a leaderboard people can trust.",
@@ -45,7 +45,7 @@ app = typer.Typer(
 
 def group(name: str, text: str) -> typer.Typer:
     """A group of commands of that name under the root; ``text`` is its help."""
-    commands = typer.Typer(help=text, no_args_is_help=True)
+    commands = Commands(cls=Group, help=text, no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(commands, name=name)
     return commands
 

@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from runner.views.leaderboard.rows import LeaderboardTable
 
 
-def print_table(table: LeaderboardTable, form: str = "table") -> None:
-    """Print a leaderboard to stdout, in one of the formats of :mod:`runner.views.leaderboard.formats`."""
+def print_table(table: LeaderboardTable, form: str = "table", *, wide: bool = False) -> None:
+    """Print a leaderboard to stdout, in one of the formats of :mod:`runner.views.leaderboard.formats`.
+
+    ``wide`` is for the format for people: every column, however wide the terminal is.
+    """
     import sys
 
     from runner.views.leaderboard import export
 
     if form == "table":
-        export.print_table(table, sys.stdout)
+        export.print_table(table, sys.stdout, wide=wide)
     else:
         output.data(export.export(table, form))
 

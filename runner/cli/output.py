@@ -80,7 +80,7 @@ def stderr_console() -> Console:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-    """Print a table to stdout: aligned columns, values escaped."""
+    """Print a table to stdout: aligned columns, values escaped; a column ``outcome`` has colours on a terminal."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -91,13 +91,20 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Seque
     for name in columns:
         grid.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(printable(str(cell))) for cell in row))
+        cells = zip(columns, map(str, row), strict=True)
+        grid.add_row(*(Text(printable(cell), _style(name, cell)) for name, cell in cells))
     if plain():
         with wide.capture() as captured:
             wide.print(grid)
         data("\n".join(line.rstrip() for line in captured.get().splitlines()))
     else:
         wide.print(grid)
+
+
+def _style(column: str, cell: str) -> str:
+    from runner.views.text import OUTCOMES
+
+    return OUTCOMES.get(cell, "") if column == "outcome" else ""
 
 
 def facts(pairs: Mapping[str, str]) -> None:

@@ -25,7 +25,7 @@ What the command line would not print for the same audience (option `--as`) is i
 no lock: who can read the data directory can read all of it.
 
 Text is escaped as on a terminal. Missing values are `<NA>`, `NaN` or `NaT`; times are in UTC. The columns of
-`leaderboard` are those of `runner leaderboard --format csv`, and `runs`; columns of later versions may be added at any place.
+`leaderboard` are those of `runner leaderboard --format csv`; columns of later versions may be added at any place.
 """
 
 

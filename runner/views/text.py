@@ -14,6 +14,11 @@ from runner.views.audience import escape
 MAX_TEXT = 8000  # characters of one text
 MAX_LINES = 400
 MAX_ID = 200
+# Outcomes on terminals with colour, as styles of rich.
+OUTCOMES = {
+    "scored": "green", "invalid": "yellow", "failed": "red", "held": "magenta", "running": "cyan",
+    "pending": "dim", "cancelled": "dim", "withdrawn": "dim",
+}  # fmt: skip
 _BREAKS = re.compile(r"\r\n?|\n")
 
 

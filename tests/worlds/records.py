@@ -145,8 +145,12 @@ class World:
             software=software,
             scenarios=list(scenarios),
             tag=tag or software,
-            description="a software",
-            **{"method": "automatic", "image": {"id": "sha256:" + "0" * 64}, **more},
+            **{
+                "description": "a software",
+                "method": "automatic",
+                "image": {"id": "sha256:" + "0" * 64},
+                **more,
+            },
         )
         return id
 

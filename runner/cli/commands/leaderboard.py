@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    epilog="Examples:  runner leaderboard vaswani  |  runner leaderboard vaswani --method automatic --how executed  |  runner leaderboard vaswani --format latex  |  runner leaderboard vaswani --as public"
+    epilog="Examples:  runner leaderboard vaswani  |  runner leaderboard vaswani --method automatic --how executed  |  runner leaderboard vaswani --unit team --pick best --wide  |  runner leaderboard vaswani --format latex  |  runner leaderboard vaswani --as public"
 )
 def leaderboard(
     task: options.TaskArgument,
@@ -35,6 +35,18 @@ def leaderboard(
     how: Annotated[
         str | None, typer.Option("--how", help="Only rows of this way of taking part: executed or uploaded.")
     ] = None,
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="What a row is: software or team; default as the table says.")
+    ] = None,
+    pick: Annotated[
+        str | None,
+        typer.Option(
+            "--pick", help="What counts of a row in each cell: latest or best; default as the table says."
+        ),
+    ] = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", "-w", help="Every column, with run ids and descriptions, however wide.")
+    ] = False,
     form: Annotated[
         str, typer.Option("--format", "-f", help=f"One of {', '.join((*FORMATS, *TREC))}.")
     ] = "table",
@@ -54,9 +66,11 @@ def leaderboard(
     with context.store(where) as store:
         running = list(store.archive.live())
         if round_ is None:
-            built = build(store, loaded, table, context.audience(as_), running=running)
+            built = build(store, loaded, table, context.audience(as_), running=running, unit=unit, pick=pick)
         else:
-            built = board(store, loaded, round_, table, context.audience(as_), running=running)
+            built = board(
+                store, loaded, round_, table, context.audience(as_), running=running, unit=unit, pick=pick
+            )
         shown = filtered(built, method=method, how=how)
         if form in TREC:
             from runner.views.leaderboard.formats.trec import to_trec
@@ -69,7 +83,7 @@ def leaderboard(
                 if note.startswith("Stale: "):
                     output.say(note)
             return
-    print_table(shown, form)
+    print_table(shown, form, wide=wide)
     if table is None and form == "table":
         _more(loaded, built)
 

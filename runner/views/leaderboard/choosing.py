@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from runner.model.names import BASELINES
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Cell, Table, Task
 from runner.records.store import queries, results
+from runner.records.store.results import measures_of
 from runner.views.audience import escape
 from runner.views.leaderboard.rows import Part, Unranked
 from runner.views.text import listed
@@ -95,19 +97,26 @@ def groups_of(
             withdrawn += 1
             continue
         by_key.setdefault(_key(table, s), []).append(Entry(s, own_runs))
+    better = _better(store, task, table, runs.values())
     groups = []
     for key, entries in sorted(by_key.items()):
         entries.sort(key=lambda e: e.age)
-        chosen = [
-            next((e.runs[n] for e in reversed(entries) if _counts(e.runs[n])), None)
-            for n in range(len(table.cells))
-        ]
-        groups.append(Group(key, tuple(entries), tuple(chosen)))
+        latest_first = [[e.runs[n] for e in reversed(entries)] for n in range(len(table.cells))]
+        ranked = [[run for run in cell if run is not None and run.outcome.ranked] for cell in latest_first]
+        groups.append(
+            Group(key, tuple(entries), tuple(max(cell, key=better) if cell else None for cell in ranked))
+        )
     return groups, withdrawn
 
 
-def _counts(run: Run | None) -> bool:
-    return run is not None and run.outcome.ranked
+def _better(store: Store, task: Task, table: Table, runs: Iterable[Run]) -> Callable[[Run], float]:
+    """What is greatest for the run that counts in a cell; of equal ones the first of a list counts."""
+    if table.pick == "latest":
+        return lambda _: 0.0
+    sign = 1.0 if task.measures[table.rank_by].direction == "higher" else -1.0
+    values = measures_of(store, task.id, (run for run in runs if run.outcome.ranked))
+    means = {run: sign * cell[table.rank_by].value for run, cell in values.items() if table.rank_by in cell}
+    return lambda run: means.get(run.id, -math.inf)
 
 
 def _key(table: Table, s: Submission) -> tuple[str, str]:

@@ -47,10 +47,13 @@ def export(table: LeaderboardTable, format: str) -> str:
     return FORMATS[format](table)
 
 
-def print_table(table: LeaderboardTable, stream: IO[str], *, color: bool | None = None) -> None:
+def print_table(
+    table: LeaderboardTable, stream: IO[str], *, color: bool | None = None, wide: bool = False
+) -> None:
     """Print the leaderboard for people: with lines and colour on a terminal, plain otherwise.
 
-    A terminal gets the columns for which it is wide enough. ``color`` None asks the stream and ``NO_COLOR``.
+    A terminal gets the columns for which it is wide enough, with ``wide`` all and more. ``color`` None asks the stream and
+    ``NO_COLOR``.
     """
     import os
     import shutil
@@ -58,6 +61,7 @@ def print_table(table: LeaderboardTable, stream: IO[str], *, color: bool | None 
     if color is None:
         color = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if color:
-        rich_table(table, stream)
+        rich_table(table, stream, wide=wide)
     else:
-        stream.write(text(table, shutil.get_terminal_size().columns if stream.isatty() else None))
+        width = shutil.get_terminal_size().columns if stream.isatty() else None
+        stream.write(text(table, width, wide=wide))

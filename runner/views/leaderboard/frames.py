@@ -82,6 +82,7 @@ AFTER_MEASURES = (
         frozen="When the round was frozen (ISO 8601), or `no`; empty without a round.",
         aggregate="How the means of several cells become one; empty with one cell.",
         unit="What a row is: `software` or `team`.",
+        pick="What counts of it in each cell: its `latest` or its `best` valid submission.",
         filter="What the rows were filtered by, such as `method=manual`.",
         judge="Who judged the runs of the row; several with bars between.",
         judge_model="The judge's model.",
@@ -89,6 +90,7 @@ AFTER_MEASURES = (
         judge_reliability="How reliable the judge is known to be, as `figure=value`.",
         stale="Why the scores are old; empty: they are as the task asks now.",
         runs="The runs that count in the row, with blanks between.",
+        description="How it works, as its team says.",
     ),
 )
 LEADERBOARD = (*BEFORE_MEASURES, *MEASURE, *AFTER_MEASURES)
@@ -171,6 +173,7 @@ def leaderboard(table: LeaderboardTable) -> pd.DataFrame:
         "frozen": (table.round.frozen or "no") if table.round else "",
         "aggregate": table.aggregate if len(table.cells) > 1 else "",
         "unit": table.unit,
+        "pick": table.pick,
         "filter": " ".join(f"{name}={word}" for name, word in table.filters.items()),
     }
     rows = [{**_ranked(table, row), **same} for row in table.rows]

@@ -190,11 +190,13 @@ def board(
     audience: Audience,
     *,
     running: Iterable[str] = (),
+    unit: str | None = None,
+    pick: str | None = None,
 ) -> LeaderboardTable:
     """A table (None: the first) of a round: as it was frozen, or, before that, as it stands now.
 
-    Raises E102 for an unknown round or table, E103 when its scores are not open to ``audience``, E307 when
-    the snapshot was changed.
+    Raises E101 for another ``unit`` or ``pick`` of a frozen round, E102 for an unknown round or table, E103 when its scores
+    are not open to ``audience``, E307 when the snapshot was changed.
     """
     from runner.records.store.queries import frozen_rounds
     from runner.views.leaderboard import table as tables
@@ -203,7 +205,12 @@ def board(
     mark = frozen_rounds(store, task.id).get(round_id)
     if mark is None:
         belongs = part(task, get_round(task, round_id), store)
-        return tables.build(store, task, table_id, audience, running=list(running), part=belongs)
+        return tables.build(
+            store, task, table_id, audience, running=list(running), part=belongs, unit=unit, pick=pick
+        )
+    if unit is not None or pick is not None:
+        what, why = f"the round {round_id} is frozen", "What counts in it was decided then."
+        raise RunnerError("E101", what, why=why, fix="leave --unit and --pick away")
     home = store.archive.root.parent
     frozen = read_snapshot(home, task.id, round_id, mark.digest)
     name = next(iter(frozen["tables"]), "") if table_id is None else table_id

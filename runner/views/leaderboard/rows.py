@@ -61,7 +61,7 @@ class Row:
     """A ranked software or team. Sums over the cells for time, the maximum for memory; seconds and bytes.
 
     ``software`` names all that count, ``submission`` is the latest of them; ``method`` and ``how`` (executed or
-    uploaded) are ``mixed`` when they differ between the cells. ``judge``: the labels of who judged its runs. The steps stand
+    uploaded) are ``mixed`` when they differ between the cells; ``description`` is what the team says of the latest. ``judge``: the labels of who judged its runs. The steps stand
     in place of seconds and bytes, where these are not for this audience. ``stale``: why its scores are old, in sentences;
     empty: they are as the task asks now. The order of the fields is that of JSON.
     """
@@ -85,6 +85,7 @@ class Row:
     submission: str
     runs: tuple[str, ...]
     registered: str
+    description: str = ""
     cells: tuple[CellScore, ...] = ()
     judge: str = ""
     stale: tuple[str, ...] = ()
@@ -162,6 +163,7 @@ class LeaderboardTable:
     description: str = ""
     aggregate: str = "mean"
     unit: str = "software"
+    pick: str = "latest"
     round: RoundInfo | None = None
     filters: Mapping[str, str] = field(default_factory=dict)
     judges: tuple[Judge, ...] = ()

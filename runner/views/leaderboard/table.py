@@ -1,7 +1,7 @@
 """One leaderboard: which submissions rank where, with their uncertainty, and which do not rank and why.
 
-In each cell the latest submission that is scored there counts, for every software or for every team (the
-table's ``unit``); a newer one that failed does not displace it and is listed below. Only who is scored on
+In each cell the latest (or, as the table's ``pick`` says, the best) submission that is scored there counts, for every
+software or for every team (the table's ``unit``); a newer one that failed does not displace it and is listed below. Only who is scored on
 every cell of the table ranks. Scores are compared at full precision; equal ones share a rank, and the ranks
 behind are left out (1, 2, 2, 4).
 """
@@ -9,9 +9,9 @@ behind are left out (1, 2, 2, 4).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import RunnerError, no_such
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 
 METHODS = ("automatic", "manual")
 HOWS = ("executed", "uploaded")
+CHOICES = {"unit": ("software", "team"), "pick": ("latest", "best")}
 MIXED = "mixed"
+MAX_DESCRIPTION = 4000  # characters, as submission.yaml allows
 
 
 def build(
@@ -55,6 +57,8 @@ def build(
     *,
     running: Sequence[str] = (),
     part: Part | None = None,
+    unit: str | None = None,
+    pick: str | None = None,
 ) -> LeaderboardTable:
     """A leaderboard as an audience may see it.
 
@@ -65,14 +69,27 @@ def build(
         audience: Who looks.
         running: The runs that are being executed now.
         part: A round: only what belongs to it is in the table.
+        unit: What a row is, ``software`` or ``team``; None: as the table says.
+        pick: What counts of it in each cell, its ``latest`` or its ``best`` submission; None: as the table says.
 
     Raises:
-        RunnerError: E102 when there is no such table, E103 when its scores are not open to this audience.
+        RunnerError: E101 for another ``unit`` or ``pick``, E102 when there is no such table, E103 when its scores are not
+            open to this audience.
     """
-    table = _table(task, table_id, part)
+    table = _chosen(_table(task, table_id, part), {"unit": unit, "pick": pick})
     check_open(store, task, table.id, [c.dataset for c in table.cells], audience)
     made, _ = _build(store, task, table, running, part, words=audience.kind == "organiser")
     return replace(made, audience=str(audience))
+
+
+def _chosen(table: Table, choices: Mapping[str, str | None]) -> Table:
+    """The table with another ``unit`` or ``pick``, where one is given. Raises E101 for a word that is none of them."""
+    given: dict[str, Any] = {name: word for name, word in choices.items() if word is not None}
+    for name, word in given.items():
+        if word not in CHOICES[name]:
+            known = " or ".join(CHOICES[name])
+            raise RunnerError("E101", f"there is no {name} {escape(word, 40)!r}", fix=f"use {known}")
+    return replace(table, **given)
 
 
 def _unsaid(listed: Listed, task: Task) -> Listed:
@@ -154,7 +171,7 @@ def _build(
             *doubts,
             *_stale(compared),
             *notes,
-            *_mixed([g for _, g in rows]),
+            *_mixed([g for _, g in rows], table.pick),
             *judge_notes(counting, judges, len(below)),
         ),
         judges=judges,
@@ -162,6 +179,7 @@ def _build(
         description=escape(table.description, 500),
         aggregate=table.aggregate,
         unit=table.unit,
+        pick=table.pick,
         round=part.info if part else None,
     )
     return (made if words else closed(made, task)), [run for g in groups for run in g.runs]
@@ -289,7 +307,9 @@ def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Ro
             only = cells[0][measure] if len(cells) == 1 else None
             mean = aggregated(table.aggregate, table.cells, [cell[measure].value for cell in cells])
             values[measure] = Value(mean, only.low if only else None, only.high if only else None)
-    walls = [r.wall_seconds for r in runs if r.wall_seconds is not None]
+    # Copying a file that was handed in is no run time.
+    executed = [r for r in runs if r.submission.how == "executed"]
+    walls = [r.wall_seconds for r in executed if r.wall_seconds is not None]
     peaks = [r.memory_peak for r in runs if r.memory_peak is not None]
     by = table.rank_by
     return Row(
@@ -308,6 +328,7 @@ def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Ro
         submission=s.id,
         runs=tuple(r.id for r in runs),
         registered=s.registered,
+        description=escape(" ".join(s.description.split()), MAX_DESCRIPTION),
         how=_common([x.how for x in by_age]),
         stale=tuple(dict.fromkeys(line for run in runs for line in run.stale)),
         cells=tuple(
@@ -333,7 +354,7 @@ def _stale(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _mixed(groups: list[Group]) -> list[str]:
+def _mixed(groups: list[Group], pick: str) -> list[str]:
     """What makes rows hard to compare: other truths or evaluators, and cells of different submissions."""
     notes = []
     per_cell = list(zip(*(g.runs for g in groups), strict=True))
@@ -349,5 +370,5 @@ def _mixed(groups: list[Group]) -> list[str]:
             "since then would not be noticed. runner reevaluate pins them."
         )
     if any(len({r.submission.id for r in g.runs}) > 1 for g in groups):
-        notes.append("Some rows combine several submissions: in each cell the latest valid one counts.")
+        notes.append(f"Some rows combine several submissions: in each cell the {pick} valid one counts.")
     return notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -395,3 +396,45 @@ def test_command_modules_import_no_other_command_module() -> None:
                 imported = [f"{node.module}.{alias.name}." for alias in node.names]
                 found = [i for i in imported if i.startswith("runner.cli.commands.")]
                 assert not found, f"{path.name} imports {found}"
+
+
+def test_help_says_whom_commands_are_for_and_cuts_nothing(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from runner.cli.help import READERS
+    from runner.reference import runner_commands
+
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setitem(project.env, "COLUMNS", "80")
+    everything = runner_commands()
+    groups = [name for name, command in everything.items() if hasattr(command, "commands")]
+    placed = [f"runner {name}" for names in READERS.values() for name in names]
+    assert set(everything) - {"runner"} <= set(placed), "say in runner/cli/help.py whom it is for"
+    assert len(placed) == len(set(placed))
+    for name in everything:
+        said = call_here(project, [*name.split()[1:], "--help"], capsys)
+        assert max(map(len, said.out.splitlines())) <= 80, name
+        assert said.code == 0, name
+        assert not [line for line in said.out.splitlines()[1:] if line.endswith("...")], name
+    for group in groups:
+        said = call_here(project, [*group.split()[1:], "--help"], capsys)
+        assert any(f"\n{reader}:\n" in said.out for reader in READERS) and "Others:" not in said.out
+        commands = [c for c in everything if c.rpartition(" ")[0] == group]
+        for command in commands:
+            assert len(re.findall(rf"^  {command.split()[-1]} ", said.out, re.M)) == 1, command
+    text = call_here(project, ["--help"], capsys).out
+    places = [text.index(f"\n{reader}:\n") for reader in READERS]
+    assert places == sorted(places) and text.index("  submit ") < text.index("  evaluate ") < text.index(
+        "  gc "
+    )
+    assert "\n  runner submit --team baselines\n" in text, "an example has a line of its own"
+
+
+def test_long_examples_can_be_copied(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    import shlex
+
+    project.env["COLUMNS"] = "80"
+    text = call_here(project, ["withdraw", "--help"], capsys).out.split("Examples:\n")[1]
+    commands = [shlex.split(line) for line in text.replace("\\\n", "").splitlines()]
+    assert [words[:2] for words in commands] == [["runner", "withdraw"]] * 2
+    assert commands[1][-1] == "its image was lost here"

@@ -17,7 +17,8 @@ def to_markdown(table: LeaderboardTable) -> str:
         lines += [*_table(heads, [":--" if head in parts.LEFT else "--:" for head in heads], rows), ""]
     lines += [f"- {_md(line)}" for line in parts.legend(table)]
     if table.unranked:
-        below = _table(parts.BELOW, [":--"] * len(parts.BELOW), parts.below_cells(table))
+        below_heads, below_rows = parts.below_cells(table)
+        below = _table(below_heads, [":--"] * len(below_heads), below_rows)
         lines += ["", "Not ranked:", "", *below]
     return "\n".join(lines) + "\n"
 

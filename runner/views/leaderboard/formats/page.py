@@ -11,7 +11,8 @@ STYLE = "runner.views.leaderboard.formats/board.css"
 
 def to_html(table: LeaderboardTable) -> str:
     """One self-contained page: no script, nothing fetched from anywhere; readable by screen readers and in print."""
-    heads, rows = parts.shown_cells(table)
+    heads, rows = parts.shown_cells(table, wide=True)
+    below_heads, below = parts.below_cells(table)
     brief = all(judge.brief() == judge.line() for judge in table.judges)
     return render(
         "runner.views.leaderboard.formats/board.html",
@@ -21,9 +22,10 @@ def to_html(table: LeaderboardTable) -> str:
         heads=heads,
         left=parts.LEFT,
         under=("tag", "kind"),  # stand below the software's name, so that scores are seen on a phone
+        folded=parts.WIDE,  # stand there, too, and open at a click
         rows=rows,
         legend=parts.legend(table),
         judges=[] if brief else [judge.line() for judge in table.judges],
-        below_heads=parts.BELOW,
-        below=parts.below_cells(table),
+        below_heads=below_heads,
+        below=below,
     )

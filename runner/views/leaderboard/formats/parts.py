@@ -12,6 +12,8 @@ from runner.views.leaderboard.rows import Column, LeaderboardTable, Row, softwar
 from runner.views.leaderboard.significance import ALPHA, flips
 from runner.views.text import memory, seconds
 
+# Facts about rows that go where all rows share them: they are said once.
+SHARED = ("tag", "kind", "answered", "judge", "time", "memory")
 BELOW = ("software", "tag", "outcome", "blame", "why")
 
 
@@ -91,8 +93,10 @@ def rules(table: LeaderboardTable) -> list[str]:
         lines.append(f"Scores are the {AGGREGATES[table.aggregate]} ({len(table.cells)} cells).")
     if table.unit == "team":
         lines.append(
-            "A row is a team: in each cell its latest valid submission counts. Baselines rank apart."
+            f"A row is a team: in each cell its {table.pick} valid submission counts. Baselines rank apart."
         )
+    elif table.pick == "best":
+        lines.append("In each cell the best valid submission of a software counts.")
     if table.filters:
         words = " and ".join(f"{name} {word}" for name, word in table.filters.items())
         lines.append(f"Filter: {words}; ranks are among these.")
@@ -108,6 +112,8 @@ def legend(table: LeaderboardTable) -> list[str]:
         if table.rows
         else ("Nothing is ranked with this filter." if table.filters else "Nothing is ranked yet.")
     ]
+    if same := _shared(table):
+        lines.append(f"In every row: {', '.join(f'{head} {text}' for head, text in same.items())}.")
     lines += rules(table)
     if any(v.low is not None for r in table.rows for v in r.values.values()):
         lines.append(INTERVALS)
@@ -141,18 +147,17 @@ def explained(table: LeaderboardTable, left_out: Sequence[str]) -> list[str]:
     """The legend of a table without the columns ``left_out``, which are named."""
     lines = [line for line in legend(table) if not (line == INTERVALS and "95 %" in left_out)]
     if left_out:
-        lines.insert(0, f"Too narrow for: {', '.join(left_out)}; --format csv has everything.")
+        lines.insert(0, f"Too narrow for: {', '.join(left_out)}; --wide has everything.")
     return lines
 
 
 def cells_by_head(table: LeaderboardTable) -> tuple[list[str], list[list[str]]]:
-    """Heads, and one list of texts a row, as people read them."""
+    """Heads, and one list of texts a row, as people read them; last the runs, and what teams say of their software."""
     ranking, *others = table.columns
     assert ranking.id == table.rank_by
     heads = ["rank", "software", "tag", "kind", head_of(ranking), "95 %", "p", *map(head_of, others)]
-    return [*heads, "answered", "judge", "time", "memory"], [
-        _cells(row, ranking, others) for row in table.rows
-    ]
+    heads += ["answered", "judge", "time", "memory", *WIDE]
+    return heads, [_cells(row, ranking, others) for row in table.rows]
 
 
 def _cells(row: Row, ranking: Column, others: Sequence[Column]) -> list[str]:
@@ -165,20 +170,51 @@ def _cells(row: Row, ranking: Column, others: Sequence[Column]) -> list[str]:
         *(f"{row.covered}/{row.topics}", row.judge),
         seconds(row.wall_seconds) or row.time_step,
         memory(row.memory_peak, row.memory_source) or row.memory_step,
+        row.runs[0] if len(row.runs) == 1 else row.submission,
+        row.description,
     ]
 
 
-LEFT = {"software", "tag", "kind", "judge"}
+WIDE = ("run", "description")
+LEFT = {"software", "tag", "kind", "judge", *WIDE}
 INTERVALS = "In brackets: 95 % interval over topics."
 
 
-def shown_cells(table: LeaderboardTable) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows as :func:`cells_by_head`, without the columns that are empty in every row."""
+def shown_cells(table: LeaderboardTable, *, wide: bool = False) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows as :func:`cells_by_head`, without columns that say nothing: empty ones, facts that all rows share, tags
+    that are the softwares' names.
+
+    Without ``wide`` runs and descriptions go, too.
+    """
     heads, rows = cells_by_head(table)
-    used = [i for i in range(len(heads)) if not rows or any(row[i] for row in rows)]
+    left_out = {*_shared(table), *(() if wide else WIDE)}
+    if all(row.tag == row.software for row in table.rows):
+        left_out.add("tag")
+    used = [
+        i
+        for i, head in enumerate(heads)
+        if head not in left_out and (not rows or any(row[i] for row in rows))
+    ]
     return [heads[i] for i in used], [[row[i] for i in used] for row in rows]
 
 
-def below_cells(table: LeaderboardTable) -> list[list[str]]:
-    """The rows of the unranked table: the order of :data:`BELOW`."""
-    return [[software_of(u), u.tag, u.outcome, u.blame, u.reason] for u in table.unranked]
+def _shared(table: LeaderboardTable) -> dict[str, str]:
+    """The facts that all of several rows share, by head; without those that are empty.
+
+    Answers that are missing in every row stay beside the scores.
+    """
+    heads, rows = cells_by_head(table)
+    if len(rows) < 2:
+        return {}
+    columns = {head: {row[i] for row in rows} for i, head in enumerate(heads) if head in SHARED}
+    if any(row.covered < row.topics for row in table.rows):
+        del columns["answered"]
+    return {head: min(texts) for head, texts in columns.items() if len(texts) == 1 and "" not in texts}
+
+
+def below_cells(table: LeaderboardTable) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of the unranked table: :data:`BELOW`, without tags that are the softwares' names."""
+    rows = [[software_of(u), u.tag, u.outcome, u.blame, u.reason] for u in table.unranked]
+    if all(u.tag == u.software for u in table.unranked):
+        return [head for head in BELOW if head != "tag"], [[row[0], *row[2:]] for row in rows]
+    return [*BELOW], rows

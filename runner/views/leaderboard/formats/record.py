@@ -29,7 +29,7 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
             table, "task", "title", "table", "heading", "description", "audience", "round", "aggregate"
         ),
         "aggregation": AGGREGATES[table.aggregate] if len(table.cells) > 1 else "",
-        **_fields(table, "unit", "filters", "cells", "rank_by"),
+        **_fields(table, "unit", "pick", "filters", "cells", "rank_by"),
         "measures": _plain(table.columns),
         **_fields(table, "baseline", "topics"),
         "significance": None if table.test is None else test,
@@ -76,6 +76,7 @@ def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
         notes=tuple(data["notes"]),
         round=None if data["round"] is None else rows.RoundInfo(**data["round"]),
         filters=dict(data["filters"]),
+        pick=data.get("pick", "latest"),
         judges=tuple(_judge_of(judge) for judge in data.get("judges", ())),
     )
 

@@ -12,7 +12,7 @@ def to_csv(table: LeaderboardTable) -> str:
 
     made = frames.leaderboard(table)
     # Who judged, and how reliable that is, where somebody did; staleness where something is stale.
-    left_out = ["runs", *(() if table.judges else frames.JUDGES)]
+    left_out = [] if table.judges else [*frames.JUDGES]
     left_out += [] if any(row.stale for row in table.rows) else ["stale"]
     made["registered"] = made["registered"].dt.strftime(STAMP)
     made["baseline"] = made["baseline"].map({True: "yes", False: "no"})

@@ -9,8 +9,10 @@ from typing import IO
 
 from runner.views.leaderboard.formats import parts
 from runner.views.leaderboard.rows import LeaderboardTable
+from runner.views.text import OUTCOMES
 
 _GAP = 2  # spaces between the columns of a table on a terminal
+_NAME = "software"
 _WHY = 30  # columns that the reason of an unranked row has at least
 
 
@@ -21,12 +23,30 @@ class _Columns:
     heads: list[str]
     rows: list[list[str]]
 
+    @property
+    def width(self) -> int:
+        """How many columns of a terminal it takes."""
+        widths = [max(map(len, column)) for column in zip(self.heads, *self.rows, strict=True)]
+        return sum(widths) + _GAP * (len(widths) - 1)
+
+    def folded(self, width: int) -> tuple[_Columns, list[int]]:
+        """The table with long names in two lines where it is wider than ``width``, and which row each line is of."""
+        at, most = self.heads.index(_NAME), max(len(row[self.heads.index(_NAME)]) for row in self.rows)
+        most -= max(0, self.width - width)
+        rows, of = list[list[str]](), list[int]()
+        for n, row in enumerate(self.rows):
+            team, slash, software = row[at].rpartition("/")
+            wraps = len(row[at]) > most and bool(team)
+            rows.append([*row[:at], team + slash, *row[at + 1 :]] if wraps else row)
+            rows += [["  " + software if i == at else "" for i in range(len(row))]] if wraps else []
+            of += [n, n] if wraps else [n]
+        return _Columns(self.heads, rows), of
+
     def fitting(self, drop: Sequence[str], width: int) -> _Columns:
         """The table with the heads ``drop`` gone, one after the other, until it is at most ``width`` wide."""
         shown = self
         for head in drop:
-            widths = [max(map(len, column)) for column in zip(shown.heads, *shown.rows, strict=True)]
-            if sum(widths) + _GAP * (len(widths) - 1) <= width:
+            if shown.width <= width:
                 break
             used = [i for i, name in enumerate(shown.heads) if name != head]
             rows = [[row[i] for i in used] for row in shown.rows]
@@ -34,34 +54,35 @@ class _Columns:
         return shown
 
 
-def _ranked(table: LeaderboardTable, width: int | None) -> tuple[_Columns, list[str]]:
-    """The ranked rows with the columns for which there is space (None: all), and the heads of the others.
+def _ranked(table: LeaderboardTable, width: int | None, wide: bool) -> tuple[_Columns, list[str], list[int]]:
+    """The ranked rows with the columns for which there is space (None: all), the heads of the others, and the row of each line.
 
-    What says least goes first. How many topics were answered stays next to the score in any case.
+    What says least goes first, then long names are wrapped. How many topics were answered stays next to the score in any case. With ``wide`` nothing
+    goes, and runs and descriptions are there.
     """
-    all_ = _Columns(*parts.shown_cells(table))
-    if width is None or not all_.rows:
-        return all_, []
+    all_ = _Columns(*parts.shown_cells(table, wide=wide))
+    if width is None or not all_.rows or wide:
+        return all_, [], list(range(len(all_.rows)))
     others = [parts.head_of(column) for column in table.columns[1:]]
     drop = ["memory", "time", "judge", "tag", "95 %", *reversed(others[1:]), "kind", *others[:1]]
     shown = all_.fitting(drop, width)
-    return shown, [head for head in all_.heads if head not in shown.heads]
+    folded, of = shown.folded(width)
+    return folded, [head for head in all_.heads if head not in shown.heads], of
 
 
 def _below(table: LeaderboardTable, width: int | None) -> _Columns:
     """The unranked rows, whose last column is text that wraps: tag and blame go when it is narrow."""
-    *heads, why = parts.BELOW
-    rows = parts.below_cells(table)
+    (*heads, why), rows = parts.below_cells(table)
     if width is None:
         return _Columns([*heads, why], rows)
     shown = _Columns(heads, [row[:-1] for row in rows]).fitting(("tag", "blame"), width - _WHY)
     return _Columns([*shown.heads, why], [[*a, b[-1]] for a, b in zip(shown.rows, rows, strict=True)])
 
 
-def text(table: LeaderboardTable, width: int | None = None) -> str:
+def text(table: LeaderboardTable, width: int | None = None, *, wide: bool = False) -> str:
     """Plain aligned text, for terminals without colour (``width`` characters), files and pipes (None: all of it)."""
     lines = [*_wrapped(parts.caption(table), width), ""]
-    ranked, left_out = _ranked(table, width)
+    ranked, left_out, _ = _ranked(table, width, wide)
     if ranked.rows:
         lines += [*_aligned(ranked), ""]
     lines += [part for line in parts.explained(table, left_out) for part in _wrapped(line, width)]
@@ -99,8 +120,8 @@ def _aligned(table: _Columns, *, left: bool = False) -> list[str]:
     return [(" " * _GAP).join(cells) for cells in zip(*columns, strict=True)]
 
 
-def rich_table(table: LeaderboardTable, stream: IO[str]) -> None:
-    """Print the leaderboard with colours and rules, as wide as the terminal of ``stream``."""
+def rich_table(table: LeaderboardTable, stream: IO[str], *, wide: bool = False) -> None:
+    """Print the leaderboard with colours and rules, as wide as the terminal of ``stream``; with ``wide`` as wide as it is."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -111,15 +132,20 @@ def rich_table(table: LeaderboardTable, stream: IO[str]) -> None:
         for head in shown.heads:
             made.add_column(Text(head), justify="left" if head in left else "right", no_wrap=head != wraps)
         for row, style in zip(shown.rows, styles, strict=True):
-            made.add_row(*map(Text, row), style=style)
+            cells = zip(shown.heads, row, strict=True)
+            made.add_row(
+                *(Text(cell, OUTCOMES.get(cell, "") if head == "outcome" else "") for head, cell in cells),
+                style=style,
+            )
         return made
 
     console = Console(file=stream, highlight=False)
     console.print(Text(parts.caption(table), style="bold"))
-    ranked, left_out = _ranked(table, console.width)
+    ranked, left_out, of = _ranked(table, console.width, wide)
     if ranked.rows:
-        styles = ["dim" if row.baseline else "" for row in table.rows]
-        console.print("", grid(ranked, styles, tuple(parts.LEFT)), "", sep="\n")
+        styles = ["dim" if table.rows[n].baseline else "" for n in of]
+        roomy = Console(file=stream, highlight=False, width=max(console.width, ranked.width))
+        roomy.print("", grid(ranked, styles, tuple(parts.LEFT)), "", sep="\n")
     for line in parts.explained(table, left_out):
         console.print(Text(line, style="dim"))
     if table.unranked:

@@ -156,6 +156,8 @@ def test_html_is_one_closed_page_that_fetches_nothing(table: LeaderboardTable) -
             "p",
             "small",
             "wbr",
+            "details",
+            "summary",
         ),
         *("thead", "tbody", "tr", "th", "td", "ul", "li"),
     }

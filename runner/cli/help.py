@@ -1,0 +1,107 @@
+"""How ``--help`` looks: commands by who they are for, in whole sentences, and examples that can be copied."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandFunctionType
+
+# Whom each command is for; the help lists them in this order.
+READERS = {
+    "Participants": ("try", "check", "pack", "submit", "data pull", "data convert-lookup"),
+    "Participants and organisers": (
+        *("leaderboard", "runs", "show", "compare", "logs", "export"),
+        *("task", "task list", "task show", "data", "round list", "round show"),
+    ),
+    "Organisers": (
+        *("register", "evaluate", "reevaluate", "cancel", "withdraw", "extend", "publish", "release"),
+        *("round", "round freeze", "labels", "labels export", "labels import", "labels agreement"),
+        *("task new", "task check", "data import", "data stage"),
+    ),
+    "This machine": (
+        *("setup", "doctor", "demo", "gc"),
+        *("store", "store backup", "store restore", "store verify", "store rebuild"),
+    ),
+}
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+
+
+def grouped(names: list[str], group: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Whom the commands of a ``group`` (empty: of the root) are for, and which they are, in the order of :data:`READERS`.
+
+    A command that stands nowhere comes last.
+    """
+    known = set[str]()
+    for reader, commands in READERS.items():
+        parts = [full.rpartition(" ") for full in commands]
+        found = [name for head, _, name in parts if head == group and name in names]
+        known |= {*found}
+        if found:
+            yield reader, found
+    if rest := [name for name in names if name not in known]:
+        yield "Others", rest
+
+
+def _examples(epilog: str | None, formatter: Any) -> None:
+    """Write the examples of an epilog (``Examples:  a  |  b``) in a line each; a long one goes on after a backslash."""
+    if not epilog:
+        return
+    formatter.write("\nExamples:\n")
+    for example in epilog.removeprefix("Examples:").split("  |  "):
+        whole = _QUOTED.sub(lambda quoted: quoted[0].replace(" ", "\0"), example.strip())
+        lines = textwrap.wrap(
+            whole,
+            formatter.width - 4,
+            subsequent_indent="    ",
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+        formatter.write("  " + " \\\n  ".join(lines).replace("\0", " ") + "\n")
+
+
+class Command(TyperCommand):
+    """A command whose examples have a line each."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples."""
+        _examples(self.epilog, formatter)
+
+
+class Group(TyperGroup):
+    """A group of commands that lists them by who they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands: nothing is cut."""
+        group = "" if ctx.parent is None else str(ctx.info_name)
+        names = [name for name in self.list_commands(ctx) if not self.commands[name].hidden]
+        longest = max(map(len, names), default=0)
+        for reader, found in grouped(names, group):
+            with formatter.section(reader):
+                rows = [(f"{name:<{longest}}", _sentence(self.commands[name].help or "")) for name in found]
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples."""
+        _examples(self.epilog, formatter)
+
+
+def _sentence(text: str) -> str:
+    """The first sentence of a help text."""
+    first = " ".join(text.split("\n\n")[0].split())
+    end = first.find(". ")
+    return first if end < 0 else first[: end + 1]
+
+
+class Commands(typer.Typer):
+    """A collection of commands with help as this module writes it."""
+
+    def command(
+        self, name: str | None = None, **options: Any
+    ) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        """As Typer's."""
+        return super().command(name, **{"cls": Command, **options})

@@ -1,0 +1,244 @@
+"""Boards of many teams: which run counts is a choice, columns that say nothing go, and it fits a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import schemas
+from runner.cli import output
+from runner.model.errors import RunnerError
+from runner.model.task import Cell
+from runner.views.audience import ORGANISER
+from runner.views.leaderboard.export import export, from_dict, print_table
+from runner.views.leaderboard.rows import LeaderboardTable
+from runner.views.leaderboard.table import build
+from tests.worlds import records
+from tests.worlds.mini import Project, call_here
+from tests.worlds.records import World
+
+EVIL = "=1+1 <b>bold</b> \x1b[31m\n" + "long words " * 30
+
+
+def flat(value: float) -> dict[str, float]:
+    return {str(n): value for n in range(4)}
+
+
+def uploaded(world: World, team: str, software: str, value: float) -> None:
+    """A run file that was handed in and scored."""
+    id = world.register(team, software, image=None, workflow="upload", cells=[["test", "default"]])
+    scores = flat(value)
+    world.evaluation(world.attempt(id, workflow="upload", wall=0.01), {"ndcg": scores, "rr": scores})
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World.make(tmp_path)
+
+
+def rows(world: World, **choices: str) -> list[tuple[str, str, float]]:
+    table = build(world.store, records.task(baseline=None), "main", ORGANISER, **choices)  # type: ignore[arg-type]
+    return [(row.team, row.software, round(row.values["ndcg"].mean, 4)) for row in table.rows]
+
+
+def test_the_best_or_the_latest_run_of_a_team_or_of_a_software(world: World) -> None:
+    for team, software, version, value in (
+        ("a", "x", 1, 0.9), ("a", "x", 2, 0.5), ("a", "y", 1, 0.6), ("b", "z", 1, 0.7), ("b", "z", 2, 0.8),
+    ):  # fmt: skip
+        world.scored(team, software, version=version, scores=flat(value))
+    assert rows(world) == [("b", "z", 0.8), ("a", "y", 0.6), ("a", "x", 0.5)]
+    assert rows(world, pick="best") == [("a", "x", 0.9), ("b", "z", 0.8), ("a", "y", 0.6)]
+    assert rows(world, unit="team") == [("b", "z", 0.8), ("a", "y", 0.6)]
+    assert rows(world, unit="team", pick="best") == [("a", "x", 0.9), ("b", "z", 0.8)]
+    for wrong in ({"unit": "person"}, {"pick": "worst"}):
+        with pytest.raises(RunnerError) as caught:
+            rows(world, **wrong)
+        assert caught.value.code == "E101"
+
+
+def test_the_best_is_the_lowest_where_lower_is_better_and_the_latest_of_equal_ones(world: World) -> None:
+    first = world.scored("a", "x", version=1, scores=flat(0.2))
+    world.scored("a", "x", version=2, scores=flat(0.7))
+    made = build(world.store, records.task(baseline=None, direction="lower"), "main", ORGANISER, pick="best")
+    assert [row.submission for row in made.rows] == [first]
+    again = world.scored("a", "x", version=3, scores=flat(0.2))
+    made = build(world.store, records.task(baseline=None, direction="lower"), "main", ORGANISER, pick="best")
+    assert [row.submission for row in made.rows] == [again]
+
+
+def test_the_best_of_each_cell_and_what_failed_later(world: World) -> None:
+    cells = (Cell("dev"), Cell("test"))
+    one = world.register("a", "x", version=1)
+    two = world.register("a", "x", version=2)
+    for submission, dev, test in ((one, 0.9, 0.1), (two, 0.2, 0.8)):
+        for dataset, value in (("dev", dev), ("test", test)):
+            world.evaluation(
+                world.attempt(submission, dataset=dataset), {"ndcg": flat(value), "rr": flat(value)}
+            )
+    world.attempt(world.register("a", "x", version=3), verdict="run-error")
+    task = records.task(baseline=None, cells=cells)
+    made = build(world.store, task, "main", ORGANISER, pick="best")
+    assert made.rows[0].values["ndcg"].mean == pytest.approx(0.85)
+    assert [cell.submission for cell in made.rows[0].cells] == [one, two]
+    assert "in each cell the best valid one counts" in " ".join(made.notes)
+    assert [row.outcome for row in made.unranked] == ["failed"]
+    assert "In each cell the best valid submission of a software counts." in export(made, "table")
+
+
+def test_a_table_of_the_task_can_say_it_and_exports_keep_it(world: World, tmp_path: Path) -> None:
+    world.scored("a", "x", version=1, scores=flat(0.9))
+    world.scored("a", "x", version=2, scores=flat(0.5))
+    project = Project(tmp_path / "project", world.config.home, tmp_path / "truths")
+    records.write_project(project.root)
+    path = project.root / "tasks" / records.TASK / "task.yaml"
+    data = json.loads(path.read_text())
+    data["tables"][0] |= {"unit": "team", "pick": "best"}
+    path.write_text(json.dumps(data))
+    from runner.tasks.load import load_task
+
+    made = build(world.store, load_task(project.config, records.TASK), None, ORGANISER)
+    assert (made.unit, made.pick, made.rows[0].values["ndcg"].mean) == ("team", "best", 0.9)
+    written = json.loads(export(made, "json"))
+    assert schemas.validate(written, "leaderboard") == [] and from_dict(written, "organiser") == made
+    assert "A row is a team: in each cell its best valid submission counts." in export(made, "markdown")
+    data["tables"][0]["pick"] = "bset"
+    path.write_text(json.dumps(data))
+    with pytest.raises(RunnerError) as caught:
+        load_task(project.config, records.TASK)
+    assert "latest, best" in str(caught.value.problems[0])
+
+
+@pytest.fixture
+def uploads(world: World) -> LeaderboardTable:
+    """Twelve run files of six teams; their names are as long as names are."""
+    for n in range(12):
+        software = f"dense-retrieval-with-feedback-{n:02}"
+        id = world.register(
+            f"team-with-a-name-{n % 6}", software, image=None, workflow="upload",
+            cells=[["test", "default"]], description=EVIL,
+        )  # fmt: skip
+        scores = flat(0.3 + n / 40)
+        world.evaluation(world.attempt(id, workflow="upload", wall=0.01), {"ndcg": scores, "rr": scores})
+    bad = world.register("late", "x", image=None, workflow="upload", cells=[["test", "default"]])
+    world.evaluation(world.attempt(bad, workflow="upload"), status="invalid", findings=[])
+    return build(world.store, records.task(baseline=None), "main", ORGANISER)
+
+
+def test_columns_that_say_nothing_go_and_are_said_once(uploads: LeaderboardTable) -> None:
+    assert "answered" in export(uploads, "table").splitlines()[2], "what is missing stays beside the scores"
+    uploads = replace(uploads, rows=tuple(replace(row, covered=row.topics) for row in uploads.rows))
+    for form in ("table", "markdown", "html"):
+        text = export(uploads, form)
+        head = next(
+            line for line in text.splitlines() if ("rank" in line and "software" in line) or "<th" in line
+        )
+        for gone in ("time", "memory", "tag", "kind", "answered"):
+            assert gone not in head, (form, gone)
+        assert "In every row: kind uploaded, answered 4/4" in text.replace("\\", ""), form
+    assert all(row.wall_seconds is None for row in uploads.rows)
+    written = list(csv.DictReader(io.StringIO(export(uploads, "csv"))))
+    assert written[0]["wall_seconds"] == ""
+
+
+def test_what_differs_stays(world: World) -> None:
+    uploaded(world, "a", "x", 0.5)
+    world.scored("b", "y", scores=flat(0.4))
+    table = build(world.store, records.task(baseline=None), "main", ORGANISER)
+    head = export(table, "table").splitlines()[2]
+    assert "kind" in head and "time" in head
+
+
+def test_runs_and_descriptions_are_in_wide_html_and_csv(uploads: LeaderboardTable) -> None:
+    first = uploads.rows[0]
+    plain, wide = io.StringIO(), io.StringIO()
+    print_table(uploads, plain, color=False)
+    print_table(uploads, wide, color=False, wide=True)
+    assert first.runs[0] not in plain.getvalue() and "bold" not in plain.getvalue()
+    line = next(line for line in wide.getvalue().splitlines() if first.runs[0] in line)
+    assert "=1+1 <b>bold</b>" in line and "\x1b" not in line and len(wide.getvalue().splitlines()) < 30
+    page = export(uploads, "html")
+    assert first.runs[0] in page and "&lt;b&gt;bold" in page and "<b>bold" not in page
+    row = next(csv.DictReader(io.StringIO(export(uploads, "csv"))))
+    assert row["runs"] == first.runs[0] and row["description"].startswith("'=1+1 <b>bold</b>")
+    assert json.loads(export(uploads, "json"))["rows"][0]["description"].startswith("=1+1")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("color", [True, False])
+def test_the_board_and_its_legend_fit_eighty_columns(
+    uploads: LeaderboardTable, color: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Terminal()
+    print_table(uploads, stream, color=color)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
+    assert sum("dense-retrieval" in line for line in lines) == 12
+    wide = Terminal()
+    print_table(uploads, wide, color=color, wide=True)
+    assert all(row.runs[0] in wide.getvalue() for row in uploads.rows)
+
+
+@pytest.mark.parametrize("color", [True, False])
+def test_the_longest_names_wrap_and_are_not_cut(
+    world: World, color: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [(f"t{n}" + "m" * 38, f"s{n}" + "w" * 38) for n in range(3)]
+    world.scored("baselines", "bm25", mean=0.5)
+    for team, software in names:
+        world.scored(team, software, mean=0.7)
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Terminal()
+    print_table(build(world.store, records.task(), "main", ORGANISER), stream, color=color)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
+    for team, software in names:
+        [place] = [n for n, line in enumerate(lines) if f"{team}/" in line]
+        assert re.search(r"0\.\d{4}", lines[place]) and lines[place + 1].strip() == software
+    assert any("baselines/bm25" in line for line in lines)
+
+
+def test_outcomes_have_colours_on_terminals_only(
+    uploads: LeaderboardTable, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    stream = Terminal()
+    print_table(uploads, stream)
+    assert re.search(r"\x1b\[33m *invalid", stream.getvalue()), stream.getvalue()[-600:]
+    monkeypatch.setenv("NO_COLOR", "1")
+    for quiet in (Terminal(), io.StringIO()):
+        print_table(uploads, quiet)
+        assert "invalid" in quiet.getvalue() and "\x1b" not in quiet.getvalue()
+    monkeypatch.delenv("NO_COLOR")
+    output.table(("run", "outcome"), [("a", "failed")])
+    assert "failed" in (said := capsys.readouterr().out) and "\x1b" not in said
+
+
+def test_the_command_takes_the_choices(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.scored("a", "x", version=1, scores=flat(0.9))
+    world.scored("a", "y", version=2, scores=flat(0.5))
+    project = Project(tmp_path / "project", world.config.home, tmp_path / "truths")
+    records.write_project(project.root)
+
+    def board(*options: str, code: int = 0) -> str:
+        said = call_here(project, ["leaderboard", records.TASK, *options], capsys)
+        assert said.code == code, said.all
+        return said.all
+
+    assert "a/x" in board() and "a/y" in board()
+    best = board("--unit", "team", "--pick", "best", "--wide")
+    assert "0.9000" in best and "0.5000" not in best and "a software" in best
+    assert "there is no pick 'worst'" in board("--pick", "worst", code=2)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from runner.doctor.checks import Check, Status, guarded
 from runner.doctor.engine import base_check, engine_checks
-from runner.doctor.home import clock_check, database_check, disk_check, records_check, settings_checks
+from runner.doctor.home import (
+    clock_check,
+    compose_check,
+    database_check,
+    disk_check,
+    records_check,
+    settings_checks,
+)
 from runner.doctor.tasks import task_checks
 
 if TYPE_CHECKING:
@@ -36,6 +43,7 @@ def diagnose(config: Config, clock: Clock | None = None) -> list[Check]:
             "delete what is not needed (runner gc), or set RUNNER_HOME",
         ),
         database_check(config),
+        compose_check(),
         clock_check(config, now),
     ]
     checks += guarded("records", lambda: [records_check(config)])

@@ -34,12 +34,18 @@ def run(config: Config, say: Callable[[str], None], *, everything: bool = False)
     Raises:
         RunnerError: E301 (no engine, with what to do), E302 (engine unsuitable), E203 (an image could not be built), E303.
     """
-    from runner.provision.images import IMAGES, ensure_images, usual
     from runner.provision.steps import Steps
 
     steps = Steps.of(say)
     engine = prepare(config, steps, everything=everything)
+    from runner.provision import compose
+    from runner.provision.base import base_image
+    from runner.provision.images import IMAGES, ensure_images, tag, usual
+
     images = ensure_images(engine, config, steps, IMAGES if everything else usual(engine))
+    compose.write(
+        config.root, base_image(config, engine, steps), {i.name: tag(i) for i in IMAGES if i.name in images}
+    )
     summary(config, engine, steps, images)
     return images
 

@@ -12,6 +12,7 @@ import pytest
 from runner.engines.docker.engine import DockerEngine
 from runner.model import config
 from runner.model.container import ImageRef
+from runner.provision import compose as compose_override
 from runner.provision.engine import docker_host
 from runner.provision.images import IMAGES, ensure_images, tag
 from runner.tasks.load import load_task
@@ -158,5 +159,26 @@ def test_without_variables_it_is_a_baseline(here: Project) -> None:
     ended = here.compose("config", "--format", "json")
     assert ended.code == 0, ended.text
     software = json.loads(ended.text)["services"]["software"]
-    assert software["build"]["context"].endswith("submissions/baselines/bm25")
+    assert software["build"]["context"].endswith("submissions/baselines/dirichlet")
     assert software["environment"]["TIRA_DATASET_ID"] == "dev"
+
+
+def test_after_a_set_up_it_needs_no_variables_and_no_network(here: Project) -> None:
+    """Our images and the base image are those of this machine; a build of copies alone fetches nothing."""
+    (here.folder / "tasks" / "vaswani").symlink_to(ROOT / "tasks" / "vaswani")
+    (here.folder / "submissions" / "baselines").symlink_to(ROOT / "submissions" / "baselines")
+    unset = {"EVALUATOR_IMAGE": "", "SIDECARS_IMAGE": "", "BASE_IMAGE": ""}
+    override = here.folder / compose_override.NAME
+    assert compose_override.write(here.folder, here.base, {"evaluator": here.evaluator})
+    assert not compose_override.write(here.folder, here.base, {"evaluator": here.evaluator}), "nothing new"
+    services = json.loads(here.compose("config", "--format", "json", **unset).text)["services"]
+    assert services["software"]["build"]["args"]["BASE_IMAGE"] == here.base
+    assert services["prepare"]["image"] == services["evaluator"]["image"] == here.evaluator
+    ended = here.compose("up", *EXIT_CODE, **unset)
+    assert ended.code == 0, ended.text
+    assert "31 of 31" in ended.text and "Pulling" not in ended.text
+    assert f"{here.evaluator} Built" not in ended.text, "our image is there"
+
+    override.write_text("services: {}\n")
+    assert not compose_override.write(here.folder, here.base, {}), "somebody else's file"
+    assert override.read_text() == "services: {}\n"

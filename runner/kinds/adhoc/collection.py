@@ -98,6 +98,13 @@ def from_files(source: Path, scratch: Path, report: Report, say: Say) -> Source 
 def _topics(found: Found, report: Report, say: Say) -> list[Entry]:
     hidden: set[str] = set()
     topics = list(_entries(found.topics, lambda record: topic(record, hidden), report))
+    judged = {one.topic for one in found.judged}
+    if padded := [one for one in topics if one.id not in judged and one.id.lstrip("0") in judged]:
+        say(
+            f"zeros before numbers are left out, as the judgments do: {show(padded[0].id)} and others like it"
+        )
+        renamed = {one.id: one._replace(id=one.id.lstrip("0")) for one in padded}
+        topics = [renamed.get(one.id, one) for one in topics]
     if hidden:
         names = ", ".join(show(name) for name in sorted(hidden)[:10])
         say(f"left out of the topics, as they could hold answers: {names}")

@@ -178,7 +178,7 @@ def _trec_document(raw: bytes, name: str, line: int, report: Report) -> Iterator
 
 
 def _elements(text: str) -> dict[str, Any]:
-    """The outermost elements; one that is not closed is text. Several of one name are joined."""
+    """The outermost elements; one that is not closed is text. Several of one name are joined, tags within are blanks."""
     tags = list(_TAG.finditer(text))
     closed = {tag[2].lower(): tag.start() for tag in tags if tag[1]}  # where each is closed last
     found: dict[str, list[str]] = {}
@@ -192,7 +192,7 @@ def _elements(text: str) -> dict[str, Any]:
         elif not inside and closed.get(name, -1) > tag.start():
             inside = name
     found.setdefault(inside or "text", []).append(text[at:])
-    joined = {name: unescape("".join(parts)).strip() for name, parts in found.items()}
+    joined = {name: unescape(" ".join(parts)).strip() for name, parts in found.items()}
     return {name: text for name, text in joined.items() if text}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from schemas import jsonl, show
 
 Role = Literal["topics", "documents", "judgments"]
 HEAD = 1 << 16  # bytes of a file that tell its form
-SAMPLE = 10_000  # records of a file that may be topics or documents, compared with the judgments
+MANY = 10_000  # more topics nobody has of which none is judged
 _ONLY_DOCUMENTS = {
     "docno",
     "doc_id",
@@ -79,14 +79,15 @@ def recognise(files: Mapping[str, Path], report: Report) -> Found:
             getattr(found, file.roles[0]).append(file)
     for file in found.judgments:
         found.judged += formats.judgments(file.path, file.name, report)
-    for file in open_ones:
-        role = _role(file, found.judged)
+    for file, role in _roles_by_judgments(open_ones, found.judged):
         if role is None:
             what = "could be topics or documents: the judgments name its ids as both or as neither"
             fix = "give it a name with topics or documents in it, or take it out"
             report.add(file.name, what, fix)
         else:
             getattr(found, role).append(file)
+    for role in _EITHER:
+        getattr(found, role).sort(key=lambda file: file.name)
     return found
 
 
@@ -159,17 +160,51 @@ def _columns(name: str, path: Path, lines: Sequence[str]) -> File | str:
     return "neither topics, documents nor judgments"
 
 
-def _role(file: File, judged: Sequence[Judgment]) -> Role | None:
-    """What the judgments name more of a file's ids as; where that does not tell, what its name says; or None."""
-    as_topic = {one.topic for one in judged}
-    as_document = {one.document for one in judged}
-    ids = [str(formats.first(one.fields, TOPIC_IDS)) for one in islice(file.records(Report()), SAMPLE)]
-    topics, documents = (sum(one in known for one in ids) for known in (as_topic, as_document))
-    if topics != documents:
-        return "topics" if topics > documents else "documents"
-    said: list[Role] = [role for role, words in _WORDS.items() if words.search(stem(file.name))]
+@dataclass(frozen=True)
+class _Ids:
+    """What the judgments say of a file that can be topics or documents: which of its ids they use as what, of how many."""
+
+    file: File
+    topics: Set[str]
+    documents: Set[str]
+    count: int
+
+
+def _ids(file: File, topics: Set[str], documents: Set[str]) -> _Ids:
+    names = (str(formats.first(record.fields, TOPIC_IDS)) for record in file.records(Report()))
+    count, as_topic, as_document = 0, set[str](), set[str]()
+    for count, name in enumerate(names, 1):  # noqa: B007  (how many there were)
+        if name in topics:
+            as_topic.add(name)
+        if name in documents:
+            as_document.add(name)
+    return _Ids(file, as_topic, as_document, count)
+
+
+def _roles_by_judgments(
+    files: Iterable[File], judged: Sequence[Judgment]
+) -> Iterator[tuple[File, Role | None]]:
+    """What the judgments say that files are; where they do not tell, what the name says; or None.
+
+    Where both have numbers, documents have those of the topics, too. So topics are what covers more of the judged topics
+    than of the judged documents, and has more of them; and as a topic stands in one file, that of which most are topics.
+    """
+    topics, documents = {one.topic for one in judged}, {one.document for one in judged}
+    known, seen = [_ids(file, topics, documents) for file in files], set[str]()
+    for one in sorted(known, key=lambda one: len(one.topics) / max(one.count, 1), reverse=True):
+        covers = len(one.topics) * len(documents) - len(one.documents) * len(topics)
+        if not covers:
+            yield one.file, _role_by_name(one, len(topics))
+        elif covers > 0 and len(one.topics) >= len(one.documents) and not one.topics & seen:
+            seen |= one.topics
+            yield one.file, "topics"
+        else:
+            yield one.file, "documents"
+
+
+def _role_by_name(one: _Ids, topics: int) -> Role | None:
+    said: list[Role] = [role for role, words in _WORDS.items() if words.search(stem(one.file.name))]
     if len(said) == 1:
         return said[0]
-    if len(ids) == SAMPLE:  # nobody has so many topics
-        return "documents"
-    return "topics" if topics else None
+    larger = one.count > max(topics, 0 if one.documents else MANY)
+    return "documents" if larger else None

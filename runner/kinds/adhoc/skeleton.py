@@ -110,12 +110,14 @@ _DEV = """\
 _README_OF_A_COLLECTION = """\
 # {id}
 
-{documents:,} documents and {topics:,} topics, {public:,} of them public with their judgments. Which these are was drawn by the
-SHA-256 of `{id}:` and the topic's id.
+{documents:,} documents and {topics:,} topics.{drawn}
 
 State here what the task is, where its data come from and under which licence. Documents are in `documents.jsonl.gz` (`docno`,
 `text`, `original_document`), topics in `queries.jsonl` (`qid`, `query`, `original_query`).
 """
+
+_DRAWN = """ {public:,} of them are public with their judgments: those with the
+smallest SHA-256 of `{id}:` and the topic's id."""
 
 _README = """\
 # {id}
@@ -187,6 +189,7 @@ def from_collection(
     say(_in_words(made))
     facts = {"id": task_id, **made._asdict()}
     dev = _DEV.format(**facts) if made.public else ""
+    facts["drawn"] = _DRAWN.format(**facts) if made.public else ""
     (folder / "task.yaml").write_text(_OF_A_COLLECTION.format(dev=dev, **facts), "utf-8")
     (folder / "README.md").write_text(_README_OF_A_COLLECTION.format(**facts), "utf-8")
     return []
@@ -196,4 +199,4 @@ def _in_words(made: Made) -> str:
     blinded = f"{made.documents:,} documents; {made.topics - made.public:,} topics are blinded"
     if made.public:
         return f"{blinded}, {made.public:,} public with their judgments"
-    return f"{blinded}, none is public: with --public-topics N teams have some to try their software on"
+    return f"{blinded}, none is public\n(with --public-topics N teams have some to try their software on)"

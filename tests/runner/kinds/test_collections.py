@@ -134,8 +134,9 @@ def test_what_was_taken_and_what_was_left_is_said(config: Config, tmp_path: Path
         "left: paper.pdf (not text)",
         "left: runs/best.txt (a run)",
         "left: stats.json (JSON, but not an object in every line)",
-        "4 documents; 3 topics are blinded, none is public: with --public-topics N teams have some to try their software on",
+        "4 documents; 3 topics are blinded, none is public\n(with --public-topics N teams have some to try their software on)",
     ]
+    assert all(len(line) <= 80 for text in said for line in text.splitlines())
 
 
 def test_truths_stay_out_of_what_participants_see(config: Config, tmp_path: Path) -> None:
@@ -214,6 +215,50 @@ def test_numbers_as_ids_of_both_are_told_apart(config: Config, tmp_path: Path) -
     }
     folder, _ = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
     assert len(rows(folder / "datasets/test/inputs/documents.jsonl.gz")) == 40
+    assert check(config) == []
+
+
+@pytest.mark.parametrize(
+    ("documents", "topics", "judged"),
+    [
+        (
+            [range(1, 1001)],
+            range(1, 101),
+            [(t, 7 * (t % 5) + 500) for t in range(1, 101)],
+        ),  # few judged documents
+        (
+            [range(1, 701), range(701, 1401)],
+            range(1, 226),
+            [(t, 6 * t) for t in range(1, 226)],
+        ),  # in two parts
+        ([range(1, 2001)], range(1, 201), [(t, t + 900) for t in range(1, 201, 5)]),  # few judged topics
+    ],
+    ids=["few documents", "two parts", "few topics"],
+)
+def test_numbers_of_larger_collections_are_told_apart(
+    config: Config, tmp_path: Path, documents: list[range], topics: range, judged: list[tuple[int, int]]
+) -> None:
+    files = {f"f{n}": "".join(f"{d}\ttext {d}\n" for d in part) for n, part in enumerate(documents)}
+    files |= {
+        "g": "".join(f"{t}\tquestion {t}\n" for t in topics),
+        "h": "".join(f"{t} 0 {d} 1\n" for t, d in judged),
+    }
+    folder, _ = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
+    assert len(rows(folder / "datasets/test/inputs/documents.jsonl.gz")) == sum(map(len, documents))
+    assert len(rows(folder / "datasets/test/inputs/queries.jsonl")) == len(topics)
+
+
+def test_zeros_before_numbers_of_topics_and_paragraphs_without_blanks(config: Config, tmp_path: Path) -> None:
+    """As in TREC's first years: the topics say 051, the judgments 51."""
+    topics = "".join(f"<top>\n<num> Number: 0{n}\n<title> topic {n}\n</top>\n" for n in (51, 52))
+    documents = "<DOC><DOCNO>d</DOCNO><TEXT><P>one</P><P>two</P></TEXT></DOC>\n"
+    source = collection(tmp_path / "c", {"a": documents, "b": topics, "c": "51 0 d 1\n52 0 d 0\n"})
+    said: list[str] = []
+    folder, _ = new_task_from(config, "mine", str(source), say=said.append)
+    assert [row["qid"] for row in rows(folder / "datasets/test/inputs/queries.jsonl")] == ["51", "52"]
+    assert "zeros before numbers are left out, as the judgments do: 051 and others like it" in said
+    (document,) = rows(folder / "datasets/test/inputs/documents.jsonl.gz")
+    assert document["text"].split() == ["one", "two"]
     assert check(config) == []
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import schemas
 from runner.model.errors import RunnerError, no_such
 from runner.model.kinds import kind_spec, kinds_with
+from runner.model.run import run_named
 from runner.tasks.transcripts import Transcripts
 from schemas.debates import Debate, transcript_digest
 
@@ -43,7 +44,7 @@ class Item:
 def sources(store: Store, task: Task, dataset: Dataset, run: str | None = None) -> list[Transcripts]:
     """The transcripts that a dataset has: of its scored runs (or only of ``run``), or of its inputs where the kind says that the debates are there.
 
-    Raises E101 for tasks of other kinds, E102 when there is nothing.
+    ``run`` may be the beginning of an id. Raises E101 for tasks of other kinds, E102 when there is nothing.
     """
     from runner.records.store import queries
 
@@ -59,10 +60,13 @@ def sources(store: Store, task: Task, dataset: Dataset, run: str | None = None) 
         path = path if path.is_file() else path.with_name("debates.jsonl.gz")
         return [Transcripts.read(path, f"inputs of {dataset.id}")]
     found = []
-    for one in queries.runs(store, [task], task=task.id):
-        if one.dataset != dataset.id or one.outcome.name != "scored" or one.outcome.attempt is None:
-            continue
-        if run is not None and one.id != run.partition("#")[0]:
+    runs = queries.runs(store, [task], task=task.id)
+    scored = [one for one in runs if one.dataset == dataset.id and one.outcome.name == "scored"]
+    if run is not None:
+        wanted = run_named([one.id for one in scored], run.partition("#")[0], "scored run")
+        scored = [one for one in scored if one.id == wanted]
+    for one in scored:
+        if one.outcome.attempt is None:
             continue
         attempt = store.archive.attempt(task.id, one.id, one.outcome.attempt)
         for name in (task.output, f"{task.output}.gz"):
@@ -71,8 +75,8 @@ def sources(store: Store, task: Task, dataset: Dataset, run: str | None = None) 
                     found.append(Transcripts.read(path, attempt.id))
                 break
     if not found:
-        wanted = f"on {dataset.id}" if run is None else run
-        raise no_such("scored run", wanted, fix="runner runs lists them; runner evaluate makes them")
+        what = f"on {dataset.id}" if run is None else run
+        raise no_such("scored run", what, fix="runner runs lists them; runner evaluate makes them")
     return found
 
 

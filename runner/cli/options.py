@@ -46,7 +46,9 @@ DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only this 
 SubmissionOption = Annotated[
     str | None, typer.Option("--submission", help="Only this submission.", autocompletion=_submissions)
 ]
-RunOption = Annotated[str | None, typer.Option("--run", help="Only this run.", autocompletion=_runs)]
+RunOption = Annotated[
+    str | None, typer.Option("--run", help="Only this run, or the beginning of its id.", autocompletion=_runs)
+]
 AllOption = Annotated[bool, typer.Option("--all", help="Everything that is registered.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
 VerboseOption = Annotated[

@@ -22,7 +22,7 @@ from runner.execution.evaluator import Evaluator
 from runner.execution.job import InputRun, Job
 from runner.execution.lock import make_job
 from runner.execution.machine import Machine
-from runner.execution.plan import Plan, Planned, Selection, check_names, plan, plan_evaluations
+from runner.execution.plan import Plan, Planned, Selection, named, plan, plan_evaluations
 from runner.execution.pool import Control, Pool, RunProgress, Undone
 from runner.execution.replies import replies_of
 from runner.execution.schedule import needs_of
@@ -176,12 +176,12 @@ class Coordinator:
 
     def plan(self, request: EvaluationRequest) -> Plan:
         """What has to be done; stages that are due are made first. Raises E102 for names that nothing has."""
-        check_names(self.workspace, request.selection)
+        wanted = named(self.workspace, request.selection)
         if request.only_evaluate:
-            return plan_evaluations(self.workspace, request.selection)
+            return plan_evaluations(self.workspace, wanted)
         if request.stages and not self.dry_run:
-            self._make_stages(request.selection.task, self.workspace.runs)
-        todo = plan(self.workspace, request.selection, force=request.force)
+            self._make_stages(wanted.task, self.workspace.runs)
+        todo = plan(self.workspace, wanted, force=request.force)
         return todo.keeping() if request.changed == "keep" else todo
 
     def run(self, todo: Plan, request: EvaluationRequest, *, control: Control | None = None) -> Result:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 from runner.execution.job import Job
 from runner.execution.workspace import Workspace
 from runner.model.errors import RunnerError, no_such
-from runner.model.run import Run
+from runner.model.run import Run, run_named
 from runner.model.task import Dataset, Task
 from runner.tasks.files import missing_sources, why_stage_missing
 
@@ -123,18 +123,25 @@ class Selection:
         return all(wanted is None or wanted == actual for wanted, actual in pairs)
 
 
-def check_names(workspace: Workspace, wanted: Selection) -> None:
-    """Raise E102 for a selection that names what is nowhere, with the nearest name that there is."""
+def named(workspace: Workspace, wanted: Selection) -> Selection:
+    """The selection with a run's whole id: it may be named by its beginning, among the runs that else are meant.
+
+    Raises E102 for a selection that names what is nowhere, with the nearest name that there is, and for a beginning of
+    several ids.
+    """
     known = {
         "task": (wanted.task, set(workspace.tasks)),
         "team": (wanted.team, {r.submission.team for r in workspace.runs}),
         "dataset": (wanted.dataset, {d for t in workspace.tasks.values() for d in t.datasets}),
         "submission": (wanted.submission, {r.submission.id for r in workspace.runs}),
-        "run": (wanted.run, {r.id for r in workspace.runs}),
     }
     for what, (name, names) in known.items():
         if name is not None and name not in names:
             raise no_such(what, name, names, fix="runner runs lists what is registered")
+    if wanted.run is None:
+        return wanted
+    meant = [run.id for run in workspace.runs if replace(wanted, run=None).takes(run)]
+    return replace(wanted, run=run_named(meant, wanted.run))
 
 
 def plan(workspace: Workspace, selection: Selection, *, force: bool = False) -> Plan:

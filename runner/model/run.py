@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runner.model.errors import RunnerError, no_such
 from runner.model.names import id_part
 from runner.model.outcome import Outcome
 from runner.model.pins import Pins
 from runner.model.task import Cell, Task
+from schemas import show
 from schemas.details import Detail
 
 
@@ -135,6 +137,31 @@ def submission_id(team: str, software: str, digest: str) -> str:
     that give the same parts look alike, and such are refused.
     """
     return f"{id_part(team)}.{id_part(software)}.{digest[:8]}"
+
+
+MOST_MATCHES = 10
+
+
+def run_named(ids: Collection[str], text: str, noun: str = "run") -> str:
+    """The one of ``ids`` that is ``text`` or begins with it; ``#n`` stays.
+
+    Raises E102 when none does (``noun`` is what there is none of), or several do: then they are listed.
+    """
+    start, mark, attempt = text.partition("#")
+    start = start.lower()  # as ids are
+    found = [start] if start in ids else [id for id in ids if start and id.startswith(start)]
+    if len(found) == 1:
+        return f"{found[0]}{mark}{attempt}"
+    if not found:
+        raise no_such(noun, text, fix="runner runs lists them", limit=200)
+    matches = ", ".join(found[:MOST_MATCHES])
+    more = f" and {len(found) - MOST_MATCHES:,} more" if len(found) > MOST_MATCHES else ""
+    raise RunnerError(
+        "E102",
+        f"{show(start, 200)} is the beginning of {len(found):,} {noun}s",
+        why=f"They are {matches}{more}.",
+        fix="write more of the id",
+    )
 
 
 def run_id(submission: str, dataset: str, scenario: str = "default") -> str:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.model.errors import RunnerError
-from runner.model.run import Run
+from runner.model.run import Run, run_named
 from runner.model.task import Dataset, Task
 from runner.records.store import queries
-from runner.views.audience import Audience, escape, not_for, permissions_for
+from runner.views.audience import Audience, not_for, permissions_for
 from runner.views.redact import RunView, redact_row
 
 if TYPE_CHECKING:
@@ -47,30 +46,12 @@ def listed_runs(store: Store, tasks: Mapping[str, Task], audience: Audience) -> 
             yield ListedRun(run, view, dataset, is_published)
 
 
-MOST_MATCHES = 10
-
-
 def run_id(store: Store, tasks: Mapping[str, Task], audience: Audience, text: str) -> str:
     """The id of the one run that ``audience`` may know of and whose id is ``text`` or begins with it; ``#n`` stays.
 
     Raises E102 when no id does, or several do: then they are listed.
     """
-    start, mark, attempt = text.partition("#")
-    start = start.lower()  # as ids are
-    ids = [one.run.id for one in listed_runs(store, tasks, audience)]
-    found = [start] if start in ids else [id for id in ids if start and id.startswith(start)]
-    if len(found) == 1:
-        return f"{found[0]}{mark}{attempt}"
-    if not found:
-        raise queries.no_run(text)
-    matches = ", ".join(found[:MOST_MATCHES])
-    more = f" and {len(found) - MOST_MATCHES:,} more" if len(found) > MOST_MATCHES else ""
-    raise RunnerError(
-        "E102",
-        f"{escape(start, 200)} is the beginning of {len(found):,} runs",
-        why=f"They are {matches}{more}.",
-        fix="write more of the id",
-    )
+    return run_named([one.run.id for one in listed_runs(store, tasks, audience)], text)
 
 
 def looked_up(

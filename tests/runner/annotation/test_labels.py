@@ -23,6 +23,7 @@ from runner.annotation.assign import Item, assign
 from runner.annotation.sheets import page, sheet_csv
 from runner.cli.app import app
 from runner.cli.main import load_commands
+from runner.model.errors import RunnerError
 from schemas.debates import Debate, parse, transcript_digest
 from schemas.debates import digest_of_lines as of_lines
 from tests.worlds.definitions import definition
@@ -464,7 +465,13 @@ def test_judges_scores_are_kept_by_transcript(world: World, cli: Cli, tmp_path: 
     (noted,) = [event.data for event in world.store.log if event.type == "labels-imported"]
     assert (noted["file"], noted["count"]) == ("judgments/one.jsonl", 2)
     path.write_text(json.dumps({"userTurnsEvaluations": turns}) + "\n")
-    cli("import", "toy", "--dataset", "test", str(path), "--judge", "two", "--run", run)
+    call = ("import", "toy", "--dataset", "test", str(path), "--judge", "two", "--run")
+    cli(*call, run[:6])  # the beginning of its id
+    run_of(world, "antlers", lines)
+    several = cli(*call, "ant", code=2).exception
+    assert isinstance(several, RunnerError) and several.code == "E102" and run in several.why
+    nothing = cli(*call, "bees", code=2).exception
+    assert isinstance(nothing, RunnerError) and "there is no scored run bees" in nothing.what
     assert len(target.with_name("two.jsonl").read_text().splitlines()) == 2
     path.write_text(json.dumps({**lines[0], "userTurnsEvaluations": [{"Quality": {"score": 7}}, {}]}) + "\n")
     assert (

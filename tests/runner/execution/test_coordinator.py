@@ -65,6 +65,30 @@ def test_what_is_missing_is_run_evaluated_and_posted_once(world: World) -> None:
         assert [(p.run.id, p.step) for p in again.work] == [(runs[0], "evaluate")]
 
 
+@pytest.mark.parametrize("only_evaluate", [False, True])
+def test_a_run_is_named_by_the_beginning_of_its_id(world: World, only_evaluate: bool) -> None:
+    one, two, other = world.hand_in("alpha"), world.hand_in("alpha", "two"), world.hand_in("beta")
+    if only_evaluate:
+        with opened(world, Notes()) as coordinator:
+            coordinator.run(coordinator.plan(EvaluationRequest()), EvaluationRequest())
+    with opened(world, Notes()) as coordinator:
+
+        def meant(**names: str) -> list[str]:
+            request = EvaluationRequest(Selection(**names), only_evaluate=only_evaluate)
+            return [planned.run.id for planned in coordinator.plan(request).work]
+
+        assert meant(run=other) == meant(run="beta") == meant(run="Beta.o") == [other]
+        assert meant(run="alpha.t") == [two]
+        with pytest.raises(RunnerError) as several:
+            meant(run="alpha")
+        assert several.value.code == "E102" and one in several.value.why and two in several.value.why
+        for names in ({"run": "gamma"}, {"run": ""}, {"run": "beta", "team": "alpha"}, {"run": one[1:]}):
+            with pytest.raises(RunnerError) as none:
+                meant(**names)
+            assert none.value.code == "E102" and "there is no run" in none.value.what
+        assert meant(run="alpha", submission=one.removesuffix(".test")) == [one]  # among what else is meant
+
+
 def test_what_a_killed_process_sealed_is_adopted(world: World) -> None:
     world.hand_in("alpha")
     notes, request = Notes(), EvaluationRequest()

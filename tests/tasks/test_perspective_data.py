@@ -84,3 +84,11 @@ def test_every_dataset_can_be_evaluated_in_every_scenario(tmp_path: Path) -> Non
             assert abs(result["measures"]["ndcg"]["value"] - 1) < 1e-12
             assert result["measures"]["p"]["value"] == 1
             assert 0 < result["measures"]["alpha_ndcg"]["value"] <= 1
+
+
+def test_the_largest_real_files_fit() -> None:
+    """The first release asks 5,577 perspective queries on train; systems list 1,000 arguments for each."""
+    line = json.dumps({"query_id": 20191099999, "relevant_candidates": [2023032422] * 1000}) + "\n"
+    task = load_task(config.load(cwd=TASK), "perspective-2024")
+    assert 63 * 2**20 < 5577 * len(line) < task.limits.output
+    assert task.options["max_candidates"] == 1000

@@ -11,6 +11,7 @@ from evaluator.codes import CODES
 from evaluator.errors import EvaluatorError
 from evaluator.formats.files import Damaged, TooLarge, Unreadable, read_all
 from schemas import Problem, validate
+from schemas.details import Detail
 
 MAX_REQUEST = 1 << 20
 DEFAULT_MAX_BYTES = 4 << 30
@@ -50,7 +51,14 @@ class Request(NamedTuple):
     max_bytes: int = DEFAULT_MAX_BYTES
     services: Path | None = None  # folder with the data of the task's services
     gateway: Path | None = None  # Unix socket behind which a model can be asked
+    absent: tuple[str, ...] = ()  # optional files that are not here: inputs/NAME or truths/NAME
     records: bool = False  # whether the files beside the run's own are the platform's records of it
+
+    @property
+    def unchecked(self) -> str:
+        """What is not checked because an optional file is not here, in words; or ""."""
+        gone = self.corpus is not None and f"inputs/{self.corpus}" in self.absent
+        return str(Detail("documents-unchecked", corpus=self.corpus)) if gone else ""
 
 
 def load(path: Path) -> Request:
@@ -84,6 +92,7 @@ def parse(data: Any) -> Request:
     fields |= {key: None if path is None else Path(path) for key, path in data["paths"].items()}
     return Request(
         **fields,
+        absent=tuple(data.get("absent", ())),
         **data.get("limits", {}),
         public=data["visibility"] == "public",
         measures=tuple(MeasureRequest(**measure) for measure in data["measures"]),

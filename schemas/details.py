@@ -71,6 +71,7 @@ KINDS: Mapping[str, str] = {
     "gateway-ended": "the gateway ended before the evaluator; {message:text}",
     # Notes of our evaluator.
     "nothing-judged": "{message:text}",
+    "documents-unchecked": "ids of documents were not checked: {corpus:text} is not here",
     "no-subtopics": "{measure:text} is a measure of subtopics, but {truths:text} has one subtopic only",
     "unchecked-double": "not cross-checked with ir_measures: scores are compared in double precision, and trec_eval's code in "
     "ir_measures knows single precision only",

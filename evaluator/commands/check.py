@@ -28,7 +28,8 @@ def check(args: argparse.Namespace) -> int:
     if args.json:
         print_json(_report(log))
     else:
-        print("\n".join([*log.lines_of(PRINTED), f"{log.file}: {log.summary()}"]))
+        note = [f"note: {request.unchecked}"] if request.unchecked else []
+        print("\n".join([*log.lines_of(PRINTED), *note, f"{log.file}: {log.summary()}"]))
     return 1 if log.invalid else 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
+from evaluator.request import Request
 from evaluator.scores import Sink
 
 DEFAULT_REQUEST = "/in/request.json"
@@ -24,6 +25,7 @@ def run_request(path: Path) -> int:
     log = Log(request.run_file, request.severities, kept=request.max_findings)
     sink = Sink(log)
     try:
+        request = _present(request, sink)
         find(request.kind).evaluate(
             request.run / request.run_file, request.inputs, request.truths, request, sink
         )
@@ -36,6 +38,16 @@ def run_request(path: Path) -> int:
     sink.write(request.output)
     print("\n".join([*loud, log.summary()]), file=sys.stderr)
     return 0
+
+
+def _present(request: Request, sink: Sink) -> Request:
+    """The request without measures whose truths are not here: they wait. Raises :class:`EvaluatorError` when none is left."""
+    waiting = {m.id: m.truths for m in request.measures if f"truths/{m.truths}" in request.absent}
+    sink.pending.update({name: f"{truths} is not here" for name, truths in waiting.items()})
+    if waiting and len(waiting) == len(request.measures):
+        names = ", ".join(sorted(set(waiting.values())))
+        raise EvaluatorError("no truths are here", f"missing: {names}", "runner data pull fetches them")
+    return request._replace(measures=tuple(m for m in request.measures if m.id not in waiting))
 
 
 def _loud(log: Log, sink: Sink) -> list[str]:
@@ -70,7 +82,8 @@ def local(text: str | None, path: Path | None) -> int:
         return 1
     log = Log(name, request.severities, kept=request.max_findings)
     sink = Sink(log)
-    find(request.kind).evaluate(request.run / name, request.inputs, request.truths, request, sink)
+    present = _present(request, sink)
+    find(request.kind).evaluate(present.run / name, present.inputs, present.truths, present, sink)
     _loud(log, sink)
     lines = log.lines_of(50)
     lines.append(f"{'INVALID' if log.invalid else 'VALID'}: {name}: {log.summary()}")

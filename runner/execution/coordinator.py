@@ -265,7 +265,7 @@ class Coordinator:
     ) -> Evaluator:
         """The evaluator of a task whose files and limits are fit for the planned steps. Raises RunnerError otherwise."""
         used = sorted({p.run.dataset for p in steps})
-        check_task(task, self.config, used)
+        check_task(task, self.config, used, optional=False)  # the plan has no software where they are missing
         bundles = self.workspace.bundles
         self.machine.engine([needs_of(task, bundles.get(p.run.submission.id), p.step) for p in steps])
         replies = replies_of(self.config.home, task.id)

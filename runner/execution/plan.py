@@ -260,7 +260,8 @@ def _without_data(case: _Case) -> Skipped | None:
         return None
     if why := why_stage_missing(case.dataset):
         return Skipped(case.run, why, blocked=True)
-    if missing := missing_sources(case.dataset):
+    software = not case.workspace.bundles[case.run.submission.id].data["runs"]
+    if missing := missing_sources(case.dataset, optional=software):
         return Skipped(
             case.run,
             f"E402: {len(missing)} of the files of {case.task.id}/{case.dataset.id} have not been fetched. "

@@ -19,7 +19,8 @@ Workflow = Literal["batch", "upload", "interactive"]
 class Source:
     """A file of a dataset that is not delivered with the task. ``name`` is ``inputs/…`` or ``truths/…``.
 
-    ``path`` is where it belongs; ``size`` is in bytes. Without ``url`` somebody has to bring it.
+    ``path`` is where it belongs; ``size`` is in bytes. Without ``url`` somebody has to bring it. Run files are scored
+    without one that is ``optional``.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Source:
     size: int | None = None
     sha256: str | None = None
     md5: str | None = None
+    optional: bool = False
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def dataset_to_check(task: Task, wanted: str | None = None) -> Dataset:
         raise no_such("dataset", wanted, task.datasets, of=task.id, fix="name one of them")
     dataset = task.datasets[wanted] if wanted is not None else _only_possible(task)
     needed = {f"inputs/{name}" for name in (dataset.topics, dataset.corpus) if name}
-    missing = [source for source in missing_sources(dataset, "inputs") if source.name in needed]
+    missing = [s for s in missing_sources(dataset, "inputs", optional=False) if s.name in needed]
     if missing:
         names = ", ".join(source.name for source in missing)
         raise RunnerError(
@@ -48,7 +48,11 @@ def dataset_to_check(task: Task, wanted: str | None = None) -> Dataset:
 
 
 def _only_possible(task: Task) -> Dataset:
-    here = [d for d in task.datasets.values() if d.stage is None and not missing_sources(d, "inputs")]
+    here = [
+        d
+        for d in task.datasets.values()
+        if d.stage is None and not missing_sources(d, "inputs", optional=False)
+    ]
     public = [d for d in here if d.visibility == "public"]
     if not public and len(here) > 1:
         why = f"It has no public one, and {', '.join(d.id for d in here)} are here."

@@ -195,7 +195,8 @@ def _check_evaluable(bundle: Bundle, task: Task) -> None:
     """Raise E402 when files of the organiser's are missing in every dataset that the bundle is for: nothing could be scored."""
     wanted = counted(task) if bundle.cells is None else [Cell(*cell) for cell in bundle.cells]
     datasets = [task.datasets[name] for name in dict.fromkeys(cell.dataset for cell in wanted)]
-    missing = [(dataset, found) for dataset in datasets if (found := missing_sources(dataset))]
+    software = not bundle.data["runs"]
+    missing = [(d, found) for d in datasets if (found := missing_sources(d, optional=software))]
     if not datasets or len(missing) < len(datasets):
         return
     dataset, found = missing[0]

@@ -87,7 +87,7 @@ def read_contents(task: Task, config: Config, tell: Callable[[str], None]) -> li
     for dataset in task.datasets.values():
         if task.evaluator_image is not None:
             why = "its evaluator is an image of its own, which alone knows the formats"
-        elif missing_sources(dataset) or why_stage_missing(dataset):
+        elif missing_sources(dataset, optional=False) or why_stage_missing(dataset):
             why = "files are still to come"
         else:
             why = "" if dataset.inputs.is_dir() and dataset.truths.is_dir() else "its folders are not there"

@@ -12,11 +12,18 @@ from runner.model.config import Config
 from runner.model.errors import Problem, RunnerError
 from runner.model.limits import absurd
 from runner.model.problems import Pointer, Problems
-from runner.model.task import Dataset, Scenario, Task
+from runner.model.task import Dataset, Scenario, Source, Task
 from runner.model.view import matches
 from runner.tasks.check_services import data_problem, input_problem, vector_problems
 from runner.tasks.data_files import contents, folder_files, unpacked, within
-from runner.tasks.files import how_to_get, missing_sources, model_digest, view_files, why_stage_missing
+from runner.tasks.files import (
+    absent,
+    how_to_get,
+    missing_sources,
+    model_digest,
+    view_files,
+    why_stage_missing,
+)
 from runner.tasks.views import Files, seen
 
 _MAKE = "fetch or make the data; the task's README says how"
@@ -31,17 +38,24 @@ def task_problems(task: Task, config: Config, datasets: Collection[str] | None =
     return _checked(task, config, datasets).in_order()
 
 
-def check_task(task: Task, config: Config, datasets: Collection[str] | None = None) -> None:
-    """Raise E403 or E402 with all of :func:`task_problems`, if there are any."""
-    _checked(task, config, datasets).refuse(f"the files of the task {task.id} are not right")
+def check_task(
+    task: Task, config: Config, datasets: Collection[str] | None = None, *, optional: bool = True
+) -> None:
+    """Raise E403 or E402 with all of :func:`task_problems`, if there are any; ``optional`` files may not be missing either."""
+    _checked(task, config, datasets, optional=optional).refuse(
+        f"the files of the task {task.id} are not right"
+    )
 
 
-def _checked(task: Task, config: Config, datasets: Collection[str] | None) -> Problems:
+def _checked(
+    task: Task, config: Config, datasets: Collection[str] | None, *, optional: bool = False
+) -> Problems:
     doc = schemas.load_yaml(task.folder / "task.yaml", f"tasks/{task.folder.name}/task.yaml")
     checks = _FileChecks(task, config, Problems(doc, "E402"))
     for i, dataset in enumerate(task.datasets.values()):
         if datasets is None or dataset.id in datasets:
-            checks.dataset(i, dataset, required=datasets is not None)
+            missing = missing_sources(dataset, optional=optional)
+            checks.dataset(i, dataset, missing, required=datasets is not None)
     checks.services()
     checks.leaks()
     if datasets is None:
@@ -76,10 +90,9 @@ class _FileChecks:
             self.problems.add(at, f"{what}: the folder {schemas.show(folder.name)} holds no files", fix)
         return found
 
-    def dataset(self, i: int, dataset: Dataset, *, required: bool) -> None:
-        """Inputs and truths of a dataset. Unless it is ``required``, it may lack files that come from elsewhere."""
-        at = ("datasets", i)
-        missing = missing_sources(dataset)
+    def dataset(self, i: int, dataset: Dataset, missing: Collection[Source], *, required: bool) -> None:
+        """Inputs and truths of a dataset. Unless it is ``required``, it may lack the files in ``missing``."""
+        at, later = ("datasets", i), absent(dataset)
         if missing or (not required and why_stage_missing(dataset)):
             for k, source in enumerate(dataset.sources):
                 if required and source in missing:
@@ -90,7 +103,7 @@ class _FileChecks:
         inputs = self.files(at, dataset.inputs, f'inputs of "{dataset.id}"')
         self.shown += [(f'inputs of "{dataset.id}"', name, path) for name, path in inputs]
         for key in ("topics", "corpus"):
-            if (file := getattr(dataset, key)) is not None:
+            if (file := getattr(dataset, key)) is not None and f"inputs/{file}" not in later:
                 self.among((*at, key), file, {str(name) for name, _ in inputs}, f'inputs of "{dataset.id}"')
         self.truths(i, dataset)
         if inputs:
@@ -118,7 +131,8 @@ class _FileChecks:
         # A measure may name a folder, such as nuggets with a file for each topic.
         named = {str(part) for name, _ in truths for part in (name, *name.parents[:-1])}
         for k, measure in enumerate(self.task.measures.values()):
-            self.among(("measures", k, "truths"), measure.truths, named, f'truths of "{dataset.id}"')
+            if f"truths/{measure.truths}" not in absent(dataset):
+                self.among(("measures", k, "truths"), measure.truths, named, f'truths of "{dataset.id}"')
 
     def among(self, at: Pointer, file: str, names: Collection[str], where: str) -> None:
         """A file that is not among those that there are, where there are any."""

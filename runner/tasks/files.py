@@ -37,14 +37,29 @@ def why_stage_missing(dataset: Dataset) -> str:
     return ""
 
 
-def missing_sources(dataset: Dataset, which: str = "") -> list[Source]:
-    """The files of a dataset that still have to be fetched or brought; ``which``: of ``inputs`` or ``truths`` only."""
-    return [s for s in dataset.sources if s.name.startswith(which) and not s.path.is_file()]
+def missing_sources(dataset: Dataset, which: str = "", *, optional: bool = True) -> list[Source]:
+    """The files of a dataset that still have to be fetched or brought.
+
+    Args:
+        dataset: the dataset.
+        which: of ``inputs`` or ``truths`` only.
+        optional: also those without which run files are scored (software needs them).
+    """
+    return [
+        source
+        for source in dataset.sources
+        if source.name.startswith(which) and (optional or not source.optional) and not source.path.is_file()
+    ]
+
+
+def absent(dataset: Dataset) -> list[str]:
+    """The optional files of a dataset that are not here, as the dataset's folder knows them (``inputs/ids.txt``)."""
+    return [source.name for source in missing_sources(dataset) if source.optional]
 
 
 def _files(dataset: Dataset, which: Literal["inputs", "truths"]) -> Files:
-    """The files of one side of a dataset; never a part of them. Raises E402."""
-    missing = missing_sources(dataset, which)
+    """The files of one side of a dataset; never a part of those that are not optional. Raises E402."""
+    missing = missing_sources(dataset, which, optional=False)
     if missing:
         what = f'files of the dataset "{dataset.id}" have not been fetched'
         why = f"Missing: {schemas.show(', '.join(s.name for s in missing), 300)}."

@@ -7,6 +7,7 @@ from typing import Any
 from runner.model.service import Service
 from runner.model.sidecars import socket_path
 from runner.model.task import Dataset, Task
+from runner.tasks.files import absent
 
 SERVICES = "/services"
 
@@ -47,6 +48,7 @@ def request(
         **({"records": True} if records else {}),
         "topics": dataset.topics,
         "corpus": dataset.corpus,
+        **({"absent": missing} if (missing := absent(dataset)) else {}),
         "measures": [
             {
                 "id": m.id,

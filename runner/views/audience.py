@@ -147,6 +147,7 @@ _WORDS_ONLY = (
 # chooses it: it comes from the task's definition or data.
 OPEN_FIELDS: Mapping[str, frozenset[str]] = {
     "nothing-judged": frozenset({"message"}),  # fixed words, and the name of a file of the truths
+    "documents-unchecked": frozenset({"corpus"}),
     "no-subtopics": frozenset({"measure", "truths"}),
     "same-value": frozenset({"names"}),
     "report-rules": frozenset({"rules", "credit"}),

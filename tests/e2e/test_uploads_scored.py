@@ -152,3 +152,64 @@ def test_nothing_runs_on_a_dataset_that_was_not_fetched(live: Project) -> None:
     (live.root / "tasks/mini/datasets/test/inputs/big").write_text("x")
     call(live, "evaluate", "--all")
     assert {r["outcome"]["name"] for r in call(live, "runs", "--json").json} == {"scored"}
+
+
+def test_run_files_are_scored_without_optional_files_and_it_is_said(live: Project) -> None:
+    """Without the corpus ids are not checked, without truths a measure waits; software waits for all of it."""
+    later = [
+        {"path": "inputs/ids.txt", "optional": True},
+        {"path": "inputs/big.json", "optional": True},
+        {"path": "truths/quality.txt", "optional": True},
+    ]
+    live.write_task(
+        uploads=True,
+        datasets=[
+            {
+                "id": "dev",
+                "visibility": "public",
+                "topics": "queries.jsonl",
+                "corpus": "ids.txt",
+                "sources": later,
+            }
+        ],
+        measures=[
+            {"id": "ndcg_10", "measure": "nDCG@10", "truths": "qrels.txt"},
+            {"id": "quality", "measure": "nDCG@10", "truths": "quality.txt"},
+        ],
+        tables=[{"id": "main", "cells": [{"dataset": "dev"}], "rank_by": "ndcg_10"}],
+    )
+    live.software("good")
+    folder = live.root / "submissions/alpha/handed-in"
+    folder.mkdir()
+    text = run_text("dev", "one").replace(f" {DOCUMENTS[0]} ", " nobody-knows ")
+    (folder / "one.txt").write_text(text)
+    entry = {"task": "mini", "run": [{"file": "one.txt", "dataset": "dev"}]}
+    (folder / "submission.yaml").write_text(json.dumps(entry))
+
+    note = "ids of documents were not checked: ids.txt is not here"
+    said = call(live, "check", str(folder / "one.txt"), "--task", "mini")
+    assert f"note: {note}" in said.out and "no problems" in said.out, said.all
+    assert "F019" not in said.all
+    refused = call(live, "try", "--team", "alpha", "--software", "good", expect=4)
+    assert "inputs/big.json" in refused.all
+    tried = call(live, "try", "--team", "alpha", "--software", "handed-in")
+    assert note in tried.all and "quality.txt is not here" in tried.all, tried.all
+    refused = call(live, "submit", "--team", "alpha", "--software", "good", "--no-check", expect=4)
+    assert "E402" in refused.all and "inputs/ids.txt" in refused.all
+    call(live, "submit", "--team", "alpha", "--software", "handed-in", "--no-check")
+    call(live, "evaluate", "--all")
+    (run,) = call(live, "runs", "--json").json
+    assert run["outcome"]["name"] == "scored"
+    shown = call(live, "show", run["run"]).out
+    assert note in " ".join(shown.split()) and "quality.txt is not here" in shown
+    assert call(live, "gc", "--dry-run").code == 0
+
+    # They arrive: what was scored before is done again when that is wanted, and checked now.
+    inputs, truths = (live.root / "tasks/mini/datasets/dev" / side for side in ("inputs", "truths"))
+    (inputs / "ids.txt").write_text("".join(f"{name}\n" for name in DOCUMENTS))
+    (inputs / "big.json").write_text("{}")
+    (truths / "quality.txt").write_bytes((truths / "qrels.txt").read_bytes())
+    call(live, "evaluate", "--all", "--changed", "again")
+    (run,) = call(live, "runs", "--json").json
+    assert run["outcome"]["name"] == "invalid"
+    assert 'the dataset has no document "nobody-knows"' in call(live, "show", run["run"]).out

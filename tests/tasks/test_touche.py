@@ -25,6 +25,10 @@ from evaluator.__main__ import main as evaluator
 from evaluator.formats.corpus import read_corpus
 from evaluator.formats.qrels import read_qrels
 from evaluator.formats.topics import read_topics
+from runner.model import config
+from runner.submissions.check_file import check_file
+from runner.tasks.load import load_task
+from runner.tasks.request import request
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = ROOT / "tasks" / "touche-2021-task1"
@@ -312,3 +316,31 @@ def test_software_sees_the_corpus_and_the_topics_and_nothing_else() -> None:
     mounts = [Path(mount["target"]) for mount in services["software"]["volumes"]]
     seen = [path.name for path in mounts if path.parent == Path("/tira-data/input")]
     assert sorted(seen) == ["args-me.json", "topics.xml"]
+
+
+def test_runs_of_2021_are_scored_without_the_corpus(tmp_path: Path) -> None:
+    """By the judgments of relevance that are here; what is not here is said, and the other measures wait."""
+    task = load_task(config.load(cwd=TASK), "touche-2021-task1")
+    dataset = task.datasets["touche-2021"]
+    best: dict[bytes, list[bytes]] = {}
+    for topic, grades in read_qrels(FULL / "truths/relevance.qrels").grades.items():
+        best[topic] = sorted(grades, key=grades.__getitem__, reverse=True)[:5]
+    run = b"".join(
+        b"%s Q0 %s %d %d t\n" % (t, d, r, 9 - r) for t, docs in best.items() for r, d in enumerate(docs, 1)
+    )
+    (tmp_path / "run.txt").write_bytes(run)
+    assert check_file(task, dataset, tmp_path / "run.txt") == 0
+    content = request(task, dataset, "default", "run.txt")
+    content["paths"] = {
+        "run": str(tmp_path),
+        "inputs": str(dataset.inputs),
+        "truths": str(dataset.truths),
+        "output": str(tmp_path),
+    }
+    assert "inputs/docids.txt" in content["absent"] and "truths/quality.qrels" in content["absent"]
+    (tmp_path / "request.json").write_text(json.dumps(content))
+    assert evaluator(["run", "--request", str(tmp_path / "request.json")]) == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["status"] == "valid" and result["measures"]["ndcg_5"]["value"] == pytest.approx(1.0)
+    assert set(result["pending"]) == {m for m in task.measures if m.startswith("quality_")}
+    assert result["notes"][0] == "ids of documents were not checked: docids.txt is not here"

@@ -49,6 +49,8 @@ class AdHoc:
         report_unmatched(read, qrels.values(), log)
         if log.invalid:
             return
+        if request.unchecked:
+            sink.note("documents-unchecked", corpus=request.corpus)
         for topic in log.defects:
             read.topics.pop(topic, None)
         values: dict[str, Values] = {}
@@ -84,9 +86,10 @@ def _scan(run: Path, inputs: Path, request: Request, most: int, log: Log, **want
     read at all.
     """
     topics = read_topics(inputs / request.topics, request.topics) if request.topics else None
+    corpus = None if request.unchecked else request.corpus
     rules = Rules(
         topics=None if topics is None else frozenset(topics),
-        documents=read_corpus(inputs / request.corpus, request.corpus) if request.corpus else None,
+        documents=read_corpus(inputs / corpus, corpus) if corpus else None,
         max_documents=most,
         double=request.double,
         suggest=request.public,

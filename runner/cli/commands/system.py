@@ -140,12 +140,12 @@ def gc(
     views: set[str] = set()
     for task in context.all_tasks(where).values():
         for dataset in task.datasets.values():
-            if dataset.inputs.is_dir() and not missing_sources(dataset, "inputs"):
+            if dataset.inputs.is_dir() and not missing_sources(dataset, "inputs", optional=False):
                 keep.add(inputs_digest(dataset))
                 for scenario in task.scenarios.values():
                     keep.add(inputs_digest(dataset, scenario))
                     views |= view_addresses(dataset, scenario)
-            if dataset.truths.is_dir() and not missing_sources(dataset, "truths"):
+            if dataset.truths.is_dir() and not missing_sources(dataset, "truths", optional=False):
                 keep.add(truths_digest(dataset))
         keep |= {model.digest.removeprefix("sha256:") for model in task.models}
         for service in task.services.values():

@@ -60,9 +60,11 @@ def check_uploads(
     for run in meant:
         chosen = task.datasets[run.dataset]
         # Everything is here that a score needs, and everybody may know the score.
-        complete = chosen.inputs.is_dir() and chosen.truths.is_dir() and not missing_sources(chosen)
+        complete = (
+            chosen.inputs.is_dir() and chosen.truths.is_dir() and not missing_sources(chosen, optional=False)
+        )
         if chosen.visibility == "public" and complete:
-            check_task(task, machine.config, [chosen.id])
+            check_task(task, machine.config, [chosen.id], optional=False)
             yield _scored(machine, submission, task, chosen, run.scenario, run.path.name)
         else:
             yield check_form(task, chosen, run.scenario, run.path)
@@ -84,7 +86,7 @@ def check_form(task: Task, dataset: Dataset, scenario: str, file: Path) -> Uploa
     """Whether a run file has the form that its task wants, as the evaluator's checker says; unknown without inputs."""
     from runner.submissions.check_file import ask
 
-    if not dataset.inputs.is_dir() or missing_sources(dataset, "inputs"):
+    if not dataset.inputs.is_dir() or missing_sources(dataset, "inputs", optional=False):
         why = f"the inputs of {dataset.id} are not here"
         return UploadCheck(file.name, dataset.id, scenario, "unchecked", True, why)
     try:

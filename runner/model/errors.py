@@ -242,24 +242,38 @@ class PlatformError(RunnerError):
 _FULL, _NOT_YOURS = (errno.ENOSPC, errno.EDQUOT), (errno.EACCES, errno.EPERM)
 
 
+def disk_words(
+    error: OSError, place: object = "the data directory", *, setting: str = "RUNNER_HOME"
+) -> tuple[str, str]:
+    """Why the system refused a file or folder, and what helps.
+
+    Args:
+        error: what it said.
+        place: where it was, for an ``error`` that does not name it.
+        setting: the variable that names another folder; "" where there is none.
+    """
+    where = error.filename or place
+    if error.errno in _FULL:
+        why = f"The disk of {where} is full."
+        fix = "free space on that disk and run the command again"
+        return why, fix + ("; runner gc removes what no task needs any more" if setting else "")
+    if error.errno == errno.EROFS:
+        fix = "mount it so that it can be written"
+        if setting:
+            fix = f"set {setting} to a folder on a disk that can be written, or mount this one so"
+        return f"{where} is on a file system that can only be read.", fix
+    if error.errno in _NOT_YOURS:
+        fix = "have its owner give it to you (chown)" + (
+            f", or set {setting} to a folder of yours" if setting else ""
+        )
+        return f"This user may not write or read {where}.", fix
+    return f"{where}: {error.strerror or error}.", "check the space and the permissions of that folder"
+
+
 def disk_error(what: str, error: OSError, place: object = "the data directory") -> PlatformError:
     """The error (E306) for a file or folder that the system refused: ``what`` could not be done, and what helps.
 
     ``place`` is where it was, for an ``error`` that does not name it.
     """
-    where = error.filename or place
-    if error.errno in _FULL:
-        why = f"The disk of {where} is full."
-        fix = (
-            "free space on that disk and run the command again; runner gc removes what no task needs any more"
-        )
-    elif error.errno == errno.EROFS:
-        why = f"{where} is on a file system that can only be read."
-        fix = "set RUNNER_HOME to a folder on a disk that can be written, or mount this one so"
-    elif error.errno in _NOT_YOURS:
-        why = f"This user may not write or read {where}."
-        fix = "have its owner give it to you (chown), or set RUNNER_HOME to a folder of yours"
-    else:
-        why = f"{where}: {error.strerror or error}."
-        fix = "check the space and the permissions of the data directory"
+    why, fix = disk_words(error, place)
     return PlatformError(what, why=why, fix=fix, code="E306")

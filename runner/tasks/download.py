@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 import schemas
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, disk_words
 from runner.model.task import Source
 
 CHUNK = 256 * 1024
@@ -50,8 +50,7 @@ def writing(source: Source) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = f"{source.path.parent}: {error.strerror or error}."
-        fix = "look at the folder's permissions and the disk's space"
+        why, fix = disk_words(error, source.path.parent, setting="")
         raise RunnerError("E407", f"{source.name} cannot be written", why=why, fix=fix) from error
 
 

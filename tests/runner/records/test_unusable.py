@@ -6,12 +6,14 @@ import errno
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from runner.model.errors import disk_error
+from tests.worlds.machines import ROOT
 from tests.worlds.mini import Project, Said
 
 
@@ -85,6 +87,59 @@ def test_a_disk_that_is_full_or_can_only_be_read(
         assert said.returncode == 3, said.stdout + said.stderr
         assert "E306" in said.stderr and why in said.stderr and fix in said.stderr, said.stderr
         assert "store rebuild" not in said.stderr and "Traceback" not in said.stderr
+
+
+def as_nobody(project: Project, aside: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run ``runner`` as a user who is not root, and owns nothing here.
+
+    What he has to read may lie below folders that only root may enter: in a mount namespace of the process's own these
+    are replaced by empty ones with nothing but that in them. ``aside`` is an empty folder that everybody may enter.
+    """
+    program = [sys.executable, "-m", "runner", *arguments]
+    if os.geteuid() == 0:
+        shut, script = set[Path](), ["set -e", f"aside='{aside}'"]
+        needed = sorted({Path(p).resolve() for p in (sys.base_prefix, sys.prefix, ROOT, project.root.parent)})
+        for number, path in enumerate(needed):
+            closed = [p for p in reversed(path.parents) if not p.stat().st_mode & 0o001]
+            shut |= set(closed[:1])
+            script += [f"mkdir $aside/{number}", f"mount --rbind '{path}' $aside/{number}"]
+        script += [f"mount -t tmpfs -o mode=755 none '{path}'" for path in sorted(shut)]
+        for number, path in enumerate(needed):
+            if shut & set(path.parents):
+                script += [f"mkdir -p '{path}'", f"mount --rbind $aside/{number} '{path}'"]
+        script.append('exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"')
+        program = ["unshare", "--mount", "sh", "-c", "\n".join(script), "sh", *program]
+    return subprocess.run(
+        program, env=project.environment(**env), capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_home_of_somebody_else(project: Project, runner_cli: Callable[..., Said], tmp_path: Path) -> None:
+    """A real user, not root: the data directory is another one's; what is advised works."""
+    runner_cli("runs")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    if os.geteuid() == 0:
+        os.chown(mine, 65534, 65534)
+    else:
+        project.home.chmod(0o555)
+    tmp_path.chmod(0o755)
+    with tempfile.TemporaryDirectory() as aside:
+        _refused_at_home(project, aside)
+        project.home.chmod(0o755)
+    with tempfile.TemporaryDirectory() as aside:
+        said = as_nobody(project, aside, "runs", RUNNER_HOME=str(mine))
+        assert said.returncode == 0, said.stderr
+
+
+def _refused_at_home(project: Project, aside: str) -> None:
+    for arguments in (("extend", "mini", "alpha", "--submissions", "1"), ("evaluate", "--all")):
+        said = as_nobody(project, aside, *arguments)
+        for inner in Path(aside).iterdir():
+            inner.rmdir()
+        assert said.returncode == 3, said.stdout + said.stderr
+        assert "E306" in said.stderr and "This user may not write or read" in said.stderr, said.stderr
+        assert "chown" in said.stderr and "set RUNNER_HOME" in said.stderr
 
 
 @pytest.mark.parametrize(

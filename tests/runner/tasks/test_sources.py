@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -262,6 +264,24 @@ def test_no_room_on_the_disk(config: Config, server: Server) -> None:
     task = a_task(config, server.url)
     server.answer = lambda handler, _: send(handler, 200, {"Content-Length": str(10**17)}, b"")
     assert "make room" in refused("E407", task)
+
+
+@pytest.mark.parametrize(
+    ("number", "fix"),
+    [
+        (errno.EROFS, "mount it so that it can be written"),
+        (errno.EACCES, "chown"),
+        (errno.ENOSPC, "free space"),
+    ],
+)
+def test_a_folder_that_cannot_be_written(config: Config, number: int, fix: str) -> None:
+    """What helps is said, and never a setting for another folder: where a task's data lie is the task's."""
+    task = a_task(config, "http://127.0.0.1:9/x")
+    source = next(source for dataset in task.datasets.values() for source in dataset.sources)
+    with pytest.raises(RunnerError) as caught, download.writing(source):
+        raise OSError(number, os.strerror(number))
+    assert caught.value.code == "E407" and fix in caught.value.fix
+    assert str(source.path.parent) in caught.value.why and "RUNNER_HOME" not in caught.value.fix
 
 
 @pytest.mark.parametrize("status", [403, 404, 410, 500, 503])

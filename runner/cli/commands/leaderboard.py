@@ -73,19 +73,25 @@ def leaderboard(
             )
         shown = filtered(built, method=method, how=how)
         if form in TREC:
-            from runner.views.leaderboard.formats.trec import to_trec
-
             # Scores by topic are not for everybody, a round has frozen none, and several cells may share topics.
             alone = as_ == "organiser" and round_ is None and len(shown.cells) == 1
-            by_topic = _by_topic(store, loaded, shown) if alone else None
-            output.data(to_trec(shown, form, by_topic))
-            for note in shown.notes:  # the format has no place for notes
-                if note.startswith("Stale: "):
-                    output.say(note)
+            _print_trec(shown, form, _by_topic(store, loaded, shown) if alone else None)
             return
     print_table(shown, form, wide=wide)
     if table is None and form == "table":
         _more(loaded, built)
+
+
+def _print_trec(
+    table: LeaderboardTable, form: str, by_topic: dict[tuple[str, str], dict[str, float]] | None
+) -> None:
+    """Print a leaderboard in a format of tools around TREC; what is stale is said, since these have no place for notes."""
+    from runner.views.leaderboard.formats.trec import to_trec
+
+    output.data(to_trec(table, form, by_topic))
+    for note in table.notes:
+        if note.startswith("Stale: "):
+            output.say(note)
 
 
 def _by_topic(store: Store, task: Task, table: LeaderboardTable) -> dict[tuple[str, str], dict[str, float]]:

@@ -13,12 +13,17 @@ from runner.views.leaderboard.judges import Judge
 
 @dataclass(frozen=True)
 class Column:
-    """A measure of the table. ``whole``: it counts something, so whole values are shown without decimals."""
+    """A measure of the table. ``whole``: it counts something, so whole values are shown without decimals.
+
+    ``unit`` and what it ``says``: in words of the kind's schema, empty where that does not say.
+    """
 
     id: str
     measure: str
     direction: str
     whole: bool = False
+    unit: str = ""
+    says: str = ""
 
 
 @dataclass(frozen=True)

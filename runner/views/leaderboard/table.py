@@ -38,6 +38,7 @@ from runner.views.leaderboard.rows import (
 from runner.views.leaderboard.trusting import trusted
 from runner.views.redact import without_free_text
 from runner.views.text import listed
+from schemas.measures import meaning
 
 if TYPE_CHECKING:
     from runner.records.store.connect import Store
@@ -158,8 +159,8 @@ def _build(
         cells=table.cells,
         rank_by=table.rank_by,
         columns=tuple(
-            Column(m, task.measures[m].measure, task.measures[m].direction, task.measures[m].measure in whole)
-            for m in _measures(table)
+            Column(m.id, m.measure, m.direction, m.measure in whole, *meaning(task.kind, m.measure))
+            for m in (task.measures[name] for name in _measures(table))
         ),
         rows=tuple(compared),
         unranked=tuple(choosing.unranked(table, b, words) for b in below),

@@ -20,6 +20,7 @@ def to_html(table: LeaderboardTable) -> str:
         table=table,
         caption=parts.caption(table),
         heads=heads,
+        measures={parts.head_of(column): column for column in table.columns},
         left=parts.LEFT,
         under=("tag", "kind"),  # stand below the software's name, so that scores are seen on a phone
         folded=parts.WIDE,  # stand there, too, and open at a click

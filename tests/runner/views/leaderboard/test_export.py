@@ -15,7 +15,7 @@ import schemas
 from runner.model.errors import RunnerError
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience
-from runner.views.leaderboard.export import FORMATS, export, print_table, to_prototext
+from runner.views.leaderboard.export import FORMATS, export, from_dict, print_table, to_prototext
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
 from runner.views.redact import redact_run
@@ -257,6 +257,20 @@ def test_a_terminal_gets_whole_columns(
     assert f"{table.rows[0].values['ndcg'].mean:.4f}" in ranked[0]
     assert f"{table.rows[0].covered}/30" in ranked[0]  # coverage stays beside the score
     assert any("Too narrow for" in line for line in lines) == (width < 400)
+
+
+def test_measures_have_units_and_meanings_and_boards_of_before_none(table: LeaderboardTable) -> None:
+    page = export(table, "html")
+    assert '<th scope="col">nDCG@10 <small>0 to 1</small></th>' in page
+    assert "<li>RR: 1 / rank of the first relevant document</li>" in page
+    assert page.index("nDCG@10 <small>") < page.index("RR <small>")
+    data = json.loads(export(table, "json"))
+    assert data["measures"][1]["unit"] == "0 to 1" and data["measures"][1]["says"]
+    for measure in data["measures"]:
+        del measure["unit"], measure["says"]
+    assert schemas.validate(data, "leaderboard") == []  # a round that was frozen before
+    again = export(from_dict(data, "public"), "html")
+    assert '<th scope="col">nDCG@10</th>' in again and "What the measures mean" not in again
 
 
 def test_html_breaks_no_names(table: LeaderboardTable) -> None:

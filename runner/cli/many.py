@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.cli import context, output
 from runner.cli.packing import each, pack_one, register_packed
+from runner.cli.terminal import counting
 from runner.model.errors import FAILED, FINE
 from runner.views.text import plural
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from runner.model.task import Task
     from runner.submissions.bundle import Bundle
     from runner.submissions.definition import SubmissionFile
+    from runner.submissions.table import RunTable
 
 ALREADY = "registered already"
 
@@ -29,7 +31,6 @@ def register_table(
     With ``check`` the form of every file is checked first. With ``dry_run`` nothing is registered. Raises E214 with every
     problem, and as :func:`runner.submissions.register.register_all`.
     """
-    from runner.execution.trials.uploads import check_form
     from runner.model.clock import SystemClock
     from runner.records.store.queries import submissions
     from runner.submissions.bundle import provisional
@@ -43,17 +44,11 @@ def register_table(
     with scratch_folder(bundles, "table") as scratch, context.store(where) as store:
         table = read_table(path, task, scratch / "files")
         if check:
-            output.say(f"checking {plural(len(table.submissions), 'run file')} …")
-        planned = []
-        for n, submission in enumerate(table.submissions):
-            entries = [entry for entry, _ in run_entries(submission)]
-            planned.append(provisional(submission, None, scratch, entries))
-            for run in submission.run if check else ():
-                if not check_form(task, task.datasets[run.dataset], run.scenario, run.path).good:
-                    command = f"runner check {run.path} --task {task.id} --dataset {run.dataset}"
-                    table.refused(
-                        n, f"{run.path.name} is not a valid run", f"{command} --scenario {run.scenario}"
-                    )
+            _check(table, task)
+        planned = [
+            provisional(one, None, scratch, [entry for entry, _ in run_entries(one)])
+            for one in table.submissions
+        ]
         for n, error in enumerate(refusals(where, store, {task.id: task}, planned, SystemClock().now())):
             if error is not None:
                 table.refused(n, f"{error.what}. {error.why}", error.fix)
@@ -75,6 +70,22 @@ def register_table(
         _row(s, r.submission, "registered" if r.new else ALREADY)
         for s, r in zip(table.submissions, receipts, strict=True)
     ]
+
+
+def _check(table: RunTable, task: Task) -> None:
+    """Note which run files of a table do not have the form that the task wants; what is wrong is shown by the command."""
+    from runner.execution.trials.uploads import check_form
+
+    with counting(sum(len(submission.run) for submission in table.submissions)) as tally:
+        for n, submission in enumerate(table.submissions):
+            for run in submission.run:
+                tally.started(run.path.name, "check")
+                good = check_form(task, task.datasets[run.dataset], run.scenario, run.path).good
+                tally.ended(run.path.name, "fine" if good else "not valid")
+                if not good:
+                    command = f"runner check {run.path} --task {task.id} --dataset {run.dataset}"
+                    what = f"{run.path.name} is not a valid run"
+                    table.refused(n, what, f"{command} --scenario {run.scenario} shows why")
 
 
 def submit_all(where: Config, *, check: bool, dry_run: bool) -> tuple[list[dict[str, Any]], int]:

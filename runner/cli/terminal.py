@@ -23,7 +23,7 @@ NOT_DONE = "not done"
 
 
 class Tally:
-    """How far work on ``total`` runs is, in one line. ``now`` gives the time in seconds."""
+    """How far work on ``total`` things is, in one line. ``now`` gives the time in seconds."""
 
     def __init__(self, total: int, now: Callable[[], float] = time.monotonic) -> None:
         self.total, self._now, self._began = total, now, now()
@@ -35,16 +35,25 @@ class Tally:
         """Count what has happened."""
         from runner.execution.plan import work_of
 
+        run = moment.run
+        if moment.kind == "started":
+            self.started(run.id, work_of(run, moment.step))
+        elif moment.kind == "done":
+            self.ended(run.id, "evaluation failed" if run.outcome.old else run.outcome.name)
+        else:
+            self.ended(run.id, NOT_DONE if moment.kind == "blocked" else "")
+
+    def started(self, name: str, what: str) -> None:
+        """Note that something is being done."""
         with self._lock:
-            if moment.kind == "started":
-                self._running[moment.run.id] = work_of(moment.run, moment.step)
-            else:
-                self._running.pop(moment.run.id, None)
-            if moment.kind == "done":
-                outcome = moment.run.outcome
-                self._ended["evaluation failed" if outcome.old else outcome.name] += 1
-            elif moment.kind == "blocked":
-                self._ended[NOT_DONE] += 1
+            self._running[name] = what
+
+    def ended(self, name: str, outcome: str) -> None:
+        """Note that it is not any more; with an ``outcome`` it is done."""
+        with self._lock:
+            self._running.pop(name, None)
+            if outcome:
+                self._ended[outcome] += 1
 
     def line(self, width: int | None = None) -> str:
         """Done of all, outcomes, time left (at the end: used), what is running; cut at ``width`` columns, with a bar in front."""
@@ -92,20 +101,14 @@ class Terminal:
 
         What was not scored is named in a line of its own, and the end is said in any case; nothing with --quiet.
         """
-        tally = Tally(total)
-        if total == 0 or output.options.quiet:
-            yield tally.take
-            return
+        with counting(total, self._every) as tally:
 
-        def take(moment: RunProgress) -> None:
-            tally.take(moment)
-            if text := self._of_run(moment):
-                output.say(text)
+            def take(moment: RunProgress) -> None:
+                tally.take(moment)
+                if text := self._of_run(moment):
+                    output.say(text)
 
-        moving = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        with _moving(tally) if moving else _now_and_then(tally, self._every):
             yield take
-        output.say(tally.line())
 
     def _of_run(self, moment: RunProgress) -> str:
         """What is said of one run now; empty for nothing."""
@@ -116,6 +119,19 @@ class Terminal:
         outcome = moment.run.outcome
         named = self._verbose or outcome.name != "scored" or outcome.old
         return f"{moment.run.id}: {became(moment.run)}" if moment.kind == "done" and named else ""
+
+
+@contextmanager
+def counting(total: int, every: float = EVERY) -> Iterator[Tally]:
+    """A tally that is shown until the block ends, and its last line then; nothing with --quiet or where nothing is to do."""
+    tally = Tally(total)
+    if total == 0 or output.options.quiet:
+        yield tally
+        return
+    moving = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    with _moving(tally) if moving else _now_and_then(tally, every):
+        yield tally
+    output.say(tally.line())
 
 
 @contextmanager

@@ -185,6 +185,7 @@ def test_a_dry_run_and_a_check_take_nothing(project: Project, cli: Call, folder:
     assert said.json[0]["state"] == "would be registered" and _registered(cli) == []
     (folder / "b.txt").write_text("dev-1 Q0 doc-01\n")
     said = take("alpha,x,a.txt,test,,", "alpha,y,b.txt,dev,,", expect=2, options=("--check",))
+    assert "2/2 done · 1 fine, 1 not valid" in said.err
     assert "runs.csv:3: b.txt is not a valid run" in said.err and "runs.csv:2" not in said.err
     assert f"runner check {folder}/b.txt --task mini --dataset dev" in said.err
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 from runner.engines.base import ROOM_IN, ROOM_OUT, ROOM_TMP, ContainerSpec, Room, RoomRun
 from runner.engines.fake import FakeEngine, Mounts
 from runner.engines.lending import IDLE, Rooms
+from runner.model.container import Exit, Resources
 from runner.model.errors import PlatformError
+from runner.model.limits import Limits
 from tests.contracts.conftest import LIMITS, World
 
 # It tells what it found when it came, leaves something in every folder that is its own, and ends as its word says.
@@ -28,11 +31,12 @@ open("{ROOM_OUT}/other.txt", "w").write("x")
 open("{ROOM_TMP}/scratch", "w").write(word)
 if word == "loud": print(("x" * 99 + "\\n") * 10_000, end=""); print("the end")
 if word == "sleeps": time.sleep(20)
+while word == "works" and time.process_time() < 0.7 or word == "for-ever": pass
 sys.exit(3 if word == "fails" else 0)
 """
 
 
-def script(mounts: Mounts, out: Path) -> int:
+def script(mounts: Mounts, out: Path) -> int | Exit:
     """The same for the scripted engine."""
     word = (mounts[ROOM_IN] / "run/word").read_text()
     there = [sorted(p.name for p in mounts[name].iterdir()) for name in (ROOM_OUT, ROOM_TMP)]
@@ -46,6 +50,8 @@ def script(mounts: Mounts, out: Path) -> int:
         mounts.say("the end")
     if word == "sleeps":
         mounts.stopped.wait(20)
+    if word in ("works", "for-ever"):
+        return Exit(code=0, resources=Resources(1.0, 0.7 if word == "works" else 5.0))
     return 3 if word == "fails" else 0
 
 
@@ -57,14 +63,14 @@ def place(world: World) -> World:
     return world
 
 
-def spec(place: World) -> ContainerSpec:
-    return ContainerSpec("evaluator", place.image("staying"), None, LIMITS)
+def spec(place: World, limits: Limits = LIMITS) -> ContainerSpec:
+    return ContainerSpec("evaluator", place.image("staying"), None, limits)
 
 
 @contextmanager
-def room_of(place: World, attempt: str) -> Iterator[Room]:
+def room_of(place: World, attempt: str, limits: Limits = LIMITS) -> Iterator[Room]:
     with place.engine.session(attempt, stays=True) as session:
-        yield session.room(spec(place), given=1 << 20)
+        yield session.room(spec(place, limits), given=1 << 20)
 
 
 def run(room: Room, word: str, dest: Path, **changes: Any) -> RoomRun:
@@ -102,6 +108,17 @@ def test_after_a_failure_nothing_more_runs_in_it(place: World, attempt: str, tmp
         assert not room.usable
         with pytest.raises(ValueError, match="nothing more"):
             run(room, "one", tmp_path / "out")
+
+
+def test_processor_time_is_limited_for_each_program_and_not_for_the_room(
+    place: World, attempt: str, tmp_path: Path
+) -> None:
+    with room_of(place, attempt, replace(LIMITS, cpu_time=1.2)) as room:
+        for n in range(3):  # together more than the limit
+            done = run(room, "works", tmp_path / str(n), deadline=120)
+            assert (done.exit.code, done.exit.killed) == (0, None) and room.usable
+        done = run(room, "for-ever", tmp_path / "out", deadline=120)
+        assert (done.exit.killed, done.collected.files) == ("processor", ()) and not room.usable
 
 
 def test_at_the_deadline_it_is_killed_with_its_room(place: World, attempt: str, tmp_path: Path) -> None:

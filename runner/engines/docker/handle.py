@@ -61,7 +61,8 @@ class DockerHandle:
         self._logs: _Logs | None = None
         self._stopping = False
         self._paused = False  # by somebody else, at the wall clock
-        self._spent = False  # killed at its limit of processor time
+        self.processor_limit = spec.limits.cpu_time  # seconds of all that ever ran in it; None: none
+        self._spent = False  # killed at that limit
         self._lock = threading.Lock()
 
     def wait(self, deadline: float, cancelled: Callable[[], bool] | None = None) -> Exit:
@@ -76,7 +77,7 @@ class DockerHandle:
         if self._exit is not None or self.start_error is not None:
             return True
         self._poll()
-        self._bound_processor_time()
+        self.over_processor_limit()
         return not self.alive()
 
     def stop(self, grace: float = 2.0) -> Exit:
@@ -125,7 +126,7 @@ class DockerHandle:
                 self._paused = bool(self._state().get("Paused"))
                 return "time" if self._kill() else None
             try:
-                self._bound_processor_time()
+                self.over_processor_limit()
                 if self._ended(min(POLL, left)):
                     if away_since is not None:
                         raise PlatformError(
@@ -147,11 +148,12 @@ class DockerHandle:
         if self.witness is not None:
             self.witness.poll()
 
-    def _bound_processor_time(self) -> None:
-        """Kill it when all its processes together have used the processor time that it has."""
-        limit = self._spec.limits.cpu_time
+    def over_processor_limit(self) -> bool:
+        """Kill it when all its processes together have used what it may, as of the last look; whether it was killed so."""
+        limit = self.processor_limit
         if limit is not None and not self._spent and (self.meter.processor_time() or 0.0) >= limit:
             self._spent = self._kill()
+        return self._spent
 
     def _ended(self, seconds: float) -> bool:
         """Wait at most ``seconds`` for the end."""

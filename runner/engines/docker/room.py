@@ -55,6 +55,7 @@ class DockerRoom:
         self._users, self._waiting, self._size = users, waiting, size
         self._since = time.monotonic()
         self._sound = True
+        handle.processor_limit = None  # it is that of one program, not of the room
 
     @property
     def usable(self) -> bool:
@@ -106,6 +107,7 @@ class DockerRoom:
     def _watch(self, program: _Program, deadline: float, cancelled: Callable[[], bool]) -> Exit:
         """How the program ended. One that was killed takes the room with it."""
         started, clock = stamp(SystemClock().now()), time.monotonic()
+        self._bound(self._spec.limits.cpu_time)
         program.start()
         code: int | None = None
         while code is None:
@@ -113,8 +115,12 @@ class DockerRoom:
             if left <= 0 or cancelled():
                 ended = self._handle.wait(0, (lambda: True) if left > 0 else None)
                 return self._timed(ended, started, clock)
+            self._handle.meter.poll()
+            if self._handle.over_processor_limit():
+                return self._timed(self._handle.wait(KILL_GRACE), started, clock)
             program.wait(min(POLL, left))
             code = program.exit_code()
+        self._bound(None)
         if self._handle.ended():  # somebody else ended the room, and the program with it
             ended = self._handle.wait(KILL_GRACE)
             if ended.code == 0:
@@ -124,6 +130,12 @@ class DockerRoom:
         if code == KILLED and not ended.oom_killed:
             ended = replace(ended, **self._why_killed())
         return self._timed(ended, started, clock)
+
+    def _bound(self, seconds: float | None) -> None:
+        """Let what runs in the room use so much more processor time from now on."""
+        self._handle.meter.poll()
+        used = self._handle.meter.processor_time() or 0.0
+        self._handle.processor_limit = None if seconds is None else used + seconds
 
     def _why_killed(self) -> dict[str, Any]:
         """What is known of a SIGKILL that we did not send; some engines say only after the container's end."""

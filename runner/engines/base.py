@@ -342,9 +342,9 @@ class Engine(Probe, Images, Protocol):
         """
 
     def reap(self, *, prefix: str = "", dry_run: bool = False) -> list[str]:
-        """Remove containers and volumes that killed processes of ours left; returns attempt ids.
+        """Remove containers and volumes that killed processes of ours left.
 
-        With ``prefix`` only of attempts whose id begins so; with ``dry_run`` they are only listed.
+        Returns ids of attempts, and names of data volumes that were never filled to the end. With ``prefix`` only of attempts whose id begins so; with ``dry_run`` they are only listed.
         """
 
     def follow(self, attempt_id: str) -> Iterator[bytes]:

@@ -283,10 +283,14 @@ class RunArchive:
             self._staging.remove(staging.path.name)
             staging.lock.release(force=True)
 
-    def sweep(self) -> list[str]:
-        """Remove what processes that have died left in the middle; returns the run ids. Folders of the living stay."""
-        self.contents.sweep_parts()
-        return self._staging.sweep()
+    def sweep(self, *, dry_run: bool = False) -> list[str]:
+        """Remove what processes that have died left in the middle; returns the run ids. Folders of the living stay.
+
+        With ``dry_run`` nothing is removed.
+        """
+        if not dry_run:
+            self.contents.sweep_parts()
+        return self._staging.sweep(dry_run=dry_run)
 
     # Reading
 

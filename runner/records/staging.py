@@ -106,8 +106,8 @@ class StagingFolders:
         staging.lock.release(force=True)
         (self.tmp / f"{staging.path.name}.lock").unlink(missing_ok=True)
 
-    def sweep(self) -> list[str]:
-        """Remove folders and lock files whose process has died; returns the run ids."""
+    def sweep(self, *, dry_run: bool = False) -> list[str]:
+        """Remove folders and lock files whose process has died; returns the run ids. With ``dry_run`` nothing is removed."""
         swept: list[str] = []
         if not self.tmp.is_dir():
             return swept
@@ -115,8 +115,9 @@ class StagingFolders:
             for staged in self.all():
                 if not self.is_live(staged.name):
                     swept.append(staged.run_id)
-                    self.remove(staged.name)
-            for lock in self.tmp.glob("*.lock"):
+                    if not dry_run:
+                        self.remove(staged.name)
+            for lock in () if dry_run else self.tmp.glob("*.lock"):
                 if not (self.tmp / lock.stem).exists() and not self.is_live(lock.stem):
                     lock.unlink(missing_ok=True)
         return swept

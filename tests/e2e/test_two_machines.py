@@ -6,8 +6,6 @@ import hashlib
 import io
 import json
 import os
-import shutil
-import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,22 +18,10 @@ from runner.model.container import ImageRef
 from runner.provision import daemon
 from runner.provision.images import IMAGES, tag
 from runner.submissions.bundle import read_bundle
+from tests.worlds.machines import own_engine
 from tests.worlds.mini import GOOD, Project, call
 
 pytestmark = pytest.mark.engine
-
-
-def _end_it_if_this_test_is_killed(own: daemon.OwnEngine) -> None:
-    """The daemon outlives whoever starts it, so a killed test needs somebody else to end it."""
-    script = 'while kill -0 "$1" 2>/dev/null; do sleep 0.5; done; kill "$(cat "$2")"'
-    own.folder.mkdir(parents=True)
-    subprocess.Popen(
-        ["sh", "-c", script, "watch", str(os.getpid()), str(own.pidfile)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
 
 
 @pytest.fixture
@@ -53,12 +39,9 @@ def organiser(
         other.docker_host = live.docker_host
         yield other
         return
-    own = daemon.OwnEngine(tmp_path / "second")
-    _end_it_if_this_test_is_killed(own)
-    try:
-        daemon.start(own)
-        other.docker_host = own.host
-        second = DockerEngine(own.host, locks=tmp_path / "locks", engine_for="both-without-eviction")
+    with own_engine(tmp_path / "second") as host:
+        other.docker_host = host
+        second = DockerEngine(host, locks=tmp_path / "locks", engine_for="both-without-eviction")
         archive = tmp_path / "evaluator.tar"
         engine.save(evaluator_image, archive)
         loaded = second.load(archive, max_bytes=2**32, expect=evaluator_image.id)
@@ -67,9 +50,6 @@ def organiser(
             assert api.tag(loaded.id, *tag(IMAGES[0]).rsplit(":", 1))
         second.close()
         yield other
-    finally:
-        daemon.stop(own)
-        shutil.rmtree(own.folder)
 
 
 @pytest.fixture

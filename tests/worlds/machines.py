@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from runner.model.config import Config
-from runner.provision import engine
+from runner.provision import daemon, engine
 
 ROOT = Path(__file__).resolve().parents[2]
 THING = "thing-1-py3-none-any.whl"
@@ -58,3 +63,25 @@ def only_own_packages(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     return write_wheel(folder)
+
+
+@contextmanager
+def own_engine(home: Path) -> Iterator[str]:
+    """The address of a daemon of its own with nothing in it, ended afterwards. Only root can start one."""
+    own = daemon.OwnEngine(home)
+    own.folder.mkdir(parents=True)
+    # The daemon outlives whoever starts it, so a killed test needs somebody else to end it.
+    script = 'while kill -0 "$1" 2>/dev/null; do sleep 0.5; done; kill "$(cat "$2")"'
+    subprocess.Popen(
+        ["sh", "-c", script, "watch", str(os.getpid()), str(own.pidfile)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        daemon.start(own)
+        yield own.host
+    finally:
+        daemon.stop(own)
+        shutil.rmtree(own.folder)

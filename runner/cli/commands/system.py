@@ -185,7 +185,10 @@ def _old_contents(where: Config, dry_run: bool) -> list[str]:
 
 
 def _old_folders(where: Config, dry_run: bool) -> list[str]:
-    """Scratch folders of local checks whose process was killed: a day old or more. Without ``dry_run`` they are removed."""
+    """What killed processes left on the disk: scratch folders of local checks a day old or more, runs half written.
+
+    Without ``dry_run`` they are removed.
+    """
     import time
 
     from runner.execution.trials.software import remove_scratch
@@ -195,5 +198,4 @@ def _old_folders(where: Config, dry_run: bool) -> list[str]:
     if not dry_run:
         for folder in old:
             remove_scratch(folder)
-        RunArchive(where.archive).sweep()
-    return [p.name for p in old]
+    return [p.name for p in old] + RunArchive(where.archive).sweep(dry_run=dry_run)

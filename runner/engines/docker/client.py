@@ -111,6 +111,16 @@ class Clients:
             found = api.volumes(filters=labels_filter(**labels)).get("Volumes") or []
         return {volume["Name"]: volume["Labels"] for volume in found}
 
+    def mounted(self) -> set[str]:
+        """The names of volumes that a container has, running or not."""
+        with self.calling("looking at what containers mount") as api:
+            return {
+                mount["Name"]
+                for container in api.containers(all=True)
+                for mount in container.get("Mounts") or []
+                if mount.get("Name")
+            }
+
     def remove(self, **labels: str | None) -> None:
         """Remove all containers, then all volumes, that have these labels."""
         with self.calling("removing containers") as api:

@@ -112,7 +112,10 @@ class DockerEngine(DockerVolumes):
             session.close()
 
     def reap(self, *, prefix: str = "", dry_run: bool = False) -> list[str]:
-        """Remove what dead processes of this machine left; never what a live process owns. Returns attempt ids."""
+        """Remove what dead processes of this machine left; never what a live process owns.
+
+        Returns the ids of attempts and, without ``prefix``, the names of data volumes that were never filled to the end.
+        """
         dead = [
             labels
             for labels in self.clients.labelled(owner=None)
@@ -125,18 +128,21 @@ class DockerEngine(DockerVolumes):
                     self.clients.remove(attempt=attempt, owner=owner)
                 elif not prefix:
                     self.clients.remove(filling=None, owner=owner)
-            if not prefix:
-                self._drop_unfinished()
             if self.local:
                 meter.clean_up(self.raw)
-        return sorted({attempt for attempt, _ in left if attempt})
+        unfinished = [] if prefix else self._unfinished()
+        for name in () if dry_run else unfinished:
+            self.clients.remove_volume(name)
+        return sorted({attempt for attempt, _ in left if attempt}) + unfinished
 
-    def _drop_unfinished(self) -> None:
-        """Remove data volumes that dead processes began to fill."""
+    def _unfinished(self) -> list[str]:
+        """Data volumes that dead processes began to fill."""
         complete = self.markers()
-        for name, labels in self.clients.volumes(owner=None).items():
-            if "proctor.data" in labels and name not in complete and not alive(labels["proctor.owner"]):
-                self.clients.remove_volume(name)
+        return sorted(
+            name
+            for name, labels in self.clients.volumes(owner=None).items()
+            if "proctor.data" in labels and name not in complete and not alive(labels["proctor.owner"])
+        )
 
     def follow(self, attempt_id: str) -> Iterator[bytes]:
         """What the software (or the evaluator) of an attempt writes, as it comes, until it ends; raw and hostile."""

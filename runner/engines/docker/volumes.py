@@ -126,10 +126,10 @@ class DockerVolumes(DockerImages):
     def gc(self, *, keep_digests: Iterable[str], dry_run: bool = False) -> list[str]:
         """Remove complete data volumes of other digests that nothing uses; returns their names."""
         keep = {digest.removeprefix("sha256:")[:32] for digest in keep_digests}
-        markers = self.markers()
+        markers, used = self.markers(), self.clients.mounted()
         removed = []
         for name, labels in self.clients.volumes(data=None).items():
-            if labels["proctor.data"][:32] in keep or name not in markers:
+            if labels["proctor.data"][:32] in keep or name not in markers or name in used:
                 continue
             if not dry_run:
                 if not self.clients.remove_volume(name):

@@ -94,18 +94,28 @@ class Home:
         return f"Home({str(self.where.home)!r}, {str(self.audience)!r})"
 
     @_with(*frames.LEADERBOARD)
-    def leaderboard(self, task: str, table: str | None = None, round: str | None = None) -> pd.DataFrame:
+    def leaderboard(
+        self,
+        task: str,
+        table: str | None = None,
+        round: str | None = None,
+        *,
+        unit: str | None = None,
+        pick: str | None = None,
+    ) -> pd.DataFrame:
         """A leaderboard: one row a ranked software (or team), then those that do not rank, with the reason.
 
         Args:
             task: a task's id.
             table: one of its tables; default: the first.
             round: one of its rounds, as it was frozen; default: everything up to now.
+            unit: what a row is, ``software`` or ``team``; default: as the table says.
+            pick: what counts of it in each cell, its ``latest`` or ``best`` submission; default: as the table says.
 
         Returns a frame whose ``attrs`` name the task, table, audience and ranking measure, and hold the notes that the
         leaderboard prints below its rows. A measure whose id is the name of another column stands as ``measure_ID``.
 
-        Raises RunnerError: E102 for an unknown task, table or round, E103 when its scores are not open to the audience.
+        Raises RunnerError: E101 for another unit or pick, E102 for an unknown task, table or round, E103 when its scores are not open to the audience.
         """
         from runner.tasks.load import load_task
         from runner.views.leaderboard.rounds import board
@@ -115,9 +125,11 @@ class Home:
         with self._store() as store:
             running = list(store.archive.live())
             if round is None:
-                built = build(store, loaded, table, self.audience, running=running)
+                built = build(store, loaded, table, self.audience, running=running, unit=unit, pick=pick)
             else:
-                built = board(store, loaded, round, table, self.audience, running=running)
+                built = board(
+                    store, loaded, round, table, self.audience, running=running, unit=unit, pick=pick
+                )
         return frames.leaderboard(built)
 
     @_with(*frames.RUNS)

@@ -175,6 +175,22 @@ def test_a_leaderboard_is_closed_to_those_who_may_not_see_its_scores(tmp_path: P
         assert caught.value.code == "E103"
 
 
+def test_the_best_or_the_latest_counts_by_choice(tmp_path: Path) -> None:
+    made = World.make(tmp_path)
+    write_project(made.config.root)
+    for version, value in ((1, 0.9), (2, 0.5)):
+        made.scored("a", "x", version=version, scores={"1": value, "2": value})
+    made.scored("a", "y", scores={"1": 0.6, "2": 0.6})
+    made.store.close()
+    of = home(made, "organiser")
+    assert list(of.leaderboard(records.TASK)["ndcg"]) == [0.6, 0.5]
+    best = of.leaderboard(records.TASK, unit="team", pick="best")
+    assert list(best["ndcg"]) == [0.9] and list(best["pick"]) == ["best"] and list(best["unit"]) == ["team"]
+    with pytest.raises(RunnerError) as caught:
+        of.leaderboard(records.TASK, pick="worst")
+    assert caught.value.code == "E101"
+
+
 def test_a_leaderboard_has_the_figures_of_its_csv(world: World) -> None:
     board = home(world, "organiser").leaderboard(records.TASK)
     rows = list(csv.DictReader(io.StringIO(printed(world, "leaderboard", records.TASK, "--format", "csv"))))

@@ -77,11 +77,15 @@ def rebuild(home: Path, archive: RunArchive, task: str) -> int:
 
 
 def gateway_files(archive: RunArchive, task: str, name: str) -> Iterator[Path]:
-    """Where gateways left the file ``name`` (if they did): in every attempt of a task and every evaluation."""
-    for _, run in archive.runs(task):
-        for attempt in archive.attempts(task, run):
-            yield attempt.path / name
-            yield from (evaluation.path / name for evaluation in attempt.evaluations())
+    """The files ``name`` that gateways left in attempts of a task and their evaluations; each is there until the next is asked for.
+
+    Raises E307 for one that is damaged.
+    """
+    for sealed in archive.sealed(task):
+        file = sealed.file(name)
+        if file is not None:
+            with file.local() as path:
+                yield path
 
 
 @contextmanager

@@ -36,7 +36,6 @@ from schemas.files import sync_folder
 
 MANIFEST = "manifest.json"
 LARGE = 4096  # bytes; less would save no block of a disk
-_OF_EVALUATORS = ("scores.jsonl", "findings.jsonl", "details.jsonl")
 _RUN = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
 
 
@@ -324,10 +323,10 @@ class RunArchive:
             staged = self._staging.all("a")
             return {one.run_id: one.number for one in staged if self._staging.is_live(one.name)}
 
-    def sealed(self) -> Iterator[Attempt | Evaluation]:
-        """Every sealed attempt, each followed by its evaluations: oldest first of each run, runs sorted."""
-        for task, run_id in self.runs():
-            for attempt in self.attempts(task, run_id):
+    def sealed(self, task: str | None = None) -> Iterator[Attempt | Evaluation]:
+        """Every sealed attempt (of a task), each followed by its evaluations: oldest first of each run, runs sorted."""
+        for name, run_id in self.runs(task):
+            for attempt in self.attempts(name, run_id):
                 yield attempt
                 yield from attempt.evaluations()
 
@@ -365,11 +364,10 @@ class RunArchive:
 
 
 def _is_stored(name: str, path: Path) -> bool:
-    """Whether a file of a folder that is being sealed goes to the content store: what software wrote, and large files."""
+    """Whether a file of a folder that is being sealed goes to the content store: what software wrote, large logs and lists."""
     if name.startswith("output/"):
         return True
-    large = path.stat().st_size >= LARGE
-    return large and (name.startswith("logs/") or name in _OF_EVALUATORS)
+    return path.stat().st_size >= LARGE and (name.startswith("logs/") or name.endswith(".jsonl"))
 
 
 def _check_names(task: str, run_id: str) -> None:

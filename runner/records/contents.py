@@ -166,11 +166,12 @@ class ContentStore:
             content = _write(out, head, file, packed)
             target = self.root / content.sha256[:2] / (content.sha256 + (".gz" if packed else ""))
             with self._lock():
-                target.parent.mkdir(parents=True, exist_ok=True)
+                if not target.parent.is_dir():
+                    target.parent.mkdir(parents=True)
+                    sync_folder(self.root)
                 if self.find(content.sha256) is None:
                     part.rename(target)
                     sync_folder(target.parent)
-                    sync_folder(self.root)
         return content
 
     @contextmanager

@@ -188,7 +188,7 @@ locks/ data/ engine/ bundles/          locks; packages and data of our own engin
 ## The content store
 
 The bytes of a run are kept once, however often they come by: handed in, registered, evaluated. `archive/.contents/` holds every file
-of `output/`, every registered run file, and logs, scores, findings and details from 4 KiB, under the SHA-256 of their bytes; the
+of `output/`, every registered run file, and logs and lists (`.jsonl`) from 4 KiB, under the SHA-256 of their bytes; the
 manifests say `stored` of them. A content is copied in, synced, renamed and read-only; it is compressed (gzip, so that `zcat` reads it)
 where that saves a tenth or more. What is read is unpacked only as far as the size in the manifest, and compared with its digest; where a
 program needs a path, it gets a copy in a folder for temporary files (`TMPDIR`), which is removed again. `runner store verify` names what is missing or damaged with

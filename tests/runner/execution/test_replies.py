@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from runner.execution import replies
 from runner.execution.replies import learn, rebuild, replies_of, snapshot
+from runner.execution.spending import Spent, recount
 from runner.model.errors import PlatformError
 from tests.worlds import records
 
@@ -111,16 +112,24 @@ def test_nothing_kept_is_nothing_given(tmp_path: Path) -> None:
             assert copy is None
 
 
-def test_the_book_is_made_again_from_the_archive(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["yes", "yes" * 5000], ids=["small", "in the content store"])
+def test_the_book_is_made_again_from_the_archive(tmp_path: Path, text: str) -> None:
     world = records.World.make(tmp_path)
     attempt = world.attempt(world.register("alpha", "one"))
     staging = world.archive.begin_evaluation(attempt)
-    write(staging.path / "replies.jsonl", line(1), line(2))
+    write(staging.path / "replies.jsonl", line(1, text), line(2))
+    calls = b"".join(
+        json.dumps({"upstream": n, "prompt_tokens": 2}).encode() + b"\n" for n in range(len(text))
+    )
+    write(staging.path / "calls.jsonl", calls)
     record = {"run_id": attempt.run_id, "attempt": 1, "evaluation": staging.number}
-    world.archive.add_evaluation(attempt, staging, record)
+    evaluation = world.archive.add_evaluation(attempt, staging, record)
+    stored = {name for name, entry in evaluation.manifest().items() if "stored" in entry}
+    assert stored == ({"replies.jsonl", "calls.jsonl"} if len(text) > 3 else set())
     home = world.config.home
+    assert recount(replies_of(home, records.TASK)) == Spent(len(text), 2 * len(text), 0.0)
     assert rebuild(home, world.archive, records.TASK) == 2
-    assert replies_of(home, records.TASK).read_bytes() == line(1) + line(2)
+    assert replies_of(home, records.TASK).read_bytes() == line(1, text) + line(2)
     assert rebuild(home, world.archive, records.TASK) == 2
     world.store.close()
 

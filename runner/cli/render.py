@@ -54,7 +54,7 @@ def show(view: RunView, topics: Topics | None = None, *, all_topics: bool = Fals
 
 def _topics(topics: Topics, everything: bool) -> None:
     """The worst and the best topics by the ranking measure, or all with as many measures as there is space for."""
-    from runner.views.text import plural, width
+    from runner.views.text import plural, width, wrapped
 
     count = plural(len(topics.order), "topic")
     chosen = topics.order if everything else topics.chosen
@@ -65,7 +65,7 @@ def _topics(topics: Topics, everything: bool) -> None:
     output.table(heads, shown.rows(chosen), right=heads[1:])
     left = [name for name in topics.names.values() if name not in shown.names.values()]
     if everything and left:
-        output.data(f"too narrow for: {', '.join(left)}; --json has everything")
+        _lines("", wrapped(f"{', '.join(left)}; --json has everything", "too narrow for: "))
 
 
 def hint(text: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from runner.model.errors import RunnerError, no_such
+from runner.model.run import Run, run_named
 from runner.model.task import Cell
 from runner.views.audience import escape, not_for
 from runner.views.leaderboard import significance
@@ -23,7 +24,6 @@ from runner.views.show.topics import ranking
 from runner.views.text import listed, plural
 
 if TYPE_CHECKING:
-    from runner.model.run import Run
     from runner.model.task import Task
 
 TIE = 1e-9  # values that differ by less are equal
@@ -121,6 +121,30 @@ class Comparison:
                 names = no_formula(one.id), no_formula(pair.topic)
                 writer.writerow((*names, pair.first, pair.second, pair.difference))
         return out.getvalue()
+
+
+def pair(runs: Iterable[Run], first: str, second: str) -> tuple[str, str]:
+    """The ids of two of ``runs``, each named by its beginning; ``#n`` stays.
+
+    Of several that fit, those count that are scored, and those on the one dataset and scenario that both have. Raises E102
+    when none is left, or several are.
+    """
+    known = list(runs)
+    ours, theirs = _fitting(known, first), _fitting(known, second)
+    shared = {_place(run) for run in ours} & {_place(run) for run in theirs}
+    if len(shared) == 1:
+        ours, theirs = ([run for run in side if _place(run) in shared] for side in (ours, theirs))
+    return run_named([run.id for run in ours], first), run_named([run.id for run in theirs], second)
+
+
+def _fitting(runs: Sequence[Run], text: str) -> list[Run]:
+    start = text.partition("#")[0].lower()
+    found = [run for run in runs if run.id == start] or [run for run in runs if run.id.startswith(start)]
+    return [run for run in found if run.outcome.name == "scored"] or found
+
+
+def _place(run: Run) -> tuple[str, Cell]:
+    return run.submission.task, run.cell
 
 
 def compare(

@@ -11,6 +11,7 @@ from runner.cli.app import app
 from runner.model.errors import no_such
 
 if TYPE_CHECKING:
+    from runner.model.task import Task
     from runner.views.comparison import Compared, Comparison
 
 FORMATS = ("table", "json", "csv")
@@ -41,9 +42,11 @@ def compare(
     as_: options.AsOption = "organiser",
     as_json: options.JsonOption = False,
 ) -> None:
-    """Compare two runs topic by topic: wins, losses, ties, a paired test, the effect, the largest differences."""
+    """Compare two runs topic by topic: wins, losses, ties, a paired test, the effect, the largest differences. Where the
+    beginnings of ids fit several runs, the scored ones on the same dataset and scenario are meant.
+    """
     from runner.views import comparison
-    from runner.views.listing import looked_up
+    from runner.views.listing import listed_runs, looked_up
     from runner.views.redact import redact_run
 
     form = "json" if as_json else form
@@ -52,7 +55,8 @@ def compare(
     where, audience = context.config(), context.audience(as_)
     tasks = context.all_tasks(where)
     with context.store(where) as store:
-        found = [looked_up(store, tasks, audience, run) for run in (first, second)]
+        known = (one.run for one in listed_runs(store, tasks, audience))
+        found = [looked_up(store, tasks, audience, run) for run in comparison.pair(known, first, second)]
         views = [redact_run(one, audience, dataset) for one, dataset, _ in found]
     task = found[0][2] or context.load_task(where, views[0]["task"])
     unlike = comparison.unlike(found[0][0].run, found[1][0].run)
@@ -62,25 +66,27 @@ def compare(
     elif form == "csv":
         output.data(made.as_csv())
     else:
-        _print(made, everything)
+        _print(made, task, everything)
 
 
-def _print(made: Comparison, everything: bool) -> None:
+def _print(made: Comparison, task: Task, everything: bool) -> None:
     from runner.views.comparison import LARGEST
     from runner.views.leaderboard.comparing import TEST_NAME
+    from runner.views.show.topics import measure_names
     from runner.views.text import plural, wrapped
 
     output.facts({"first": made.first, "second": made.second})
     output.data("")
     rows = [one for one in made.measures if everything or one.id in made.shown] or list(made.measures)
-    output.table(HEADS, [_row(one) for one in rows], right=HEADS[1:])
+    ranked = next(one for one in (*rows, *made.measures) if one.pairs)
+    names = measure_names(task, [*dict.fromkeys(one.id for one in (*rows, ranked))])
+    output.table(HEADS, [_row(one, names[one.id]) for one in rows], right=HEADS[1:])
     for name, why in made.left_out.items():
         if everything or name in made.shown:
             output.data(output.printable(f"no comparison on {name}: {why}"))
-    ranked = next((one for one in rows if one.pairs), next(one for one in made.measures if one.pairs))
     pairs = ranked.pairs if everything else ranked.pairs[:LARGEST]
     more = "" if len(pairs) == len(ranked.pairs) else ", the largest differences; --all shows all"
-    output.data(f"\n{plural(len(ranked.pairs), 'topic')} by {ranked.measure}{more}:")
+    output.data(f"\n{plural(len(ranked.pairs), 'topic')} by {names[ranked.id]}{more}:")
     output.table(
         ("topic", "first", "second", "difference"),
         [(p.topic, f"{p.first:.4f}", f"{p.second:.4f}", _signed(p.difference)) for p in pairs],
@@ -96,10 +102,10 @@ def _print(made: Comparison, everything: bool) -> None:
             output.data(line)
 
 
-def _row(one: Compared) -> tuple[str, ...]:
+def _row(one: Compared, name: str) -> tuple[str, ...]:
     counts = f"{one.wins}/{one.losses}/{one.ties}" if one.pairs else "–"
     p = "<0.001" if one.p is not None and one.p < 0.001 else output.figure(one.p, 3)
-    name = f"{one.measure} ↓" if one.direction == "lower" else one.measure
+    name = f"{name} ↓" if one.direction == "lower" else name
     effect = "–" if one.effect is None else f"{one.effect:+.2f}"
     return name, f"{one.first:.4f}", f"{one.second:.4f}", _signed(one.difference), counts, p, effect
 

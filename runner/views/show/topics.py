@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -99,12 +100,22 @@ def topics_of(view: RunView, task: Task | None, medians: Medians | None = None) 
     table = ranking(task, Cell(view["dataset"], view["scenario"]))
     by = None if table is None else table.rank_by
     ids = sorted(scores, key=lambda id: (id != by, known.index(id) if id in known else len(known), id))
-    names = {id: task.measures[id].measure if task is not None and id in task.measures else id for id in ids}
+    names = measure_names(task, ids)
     higher = task is None or ids[0] not in task.measures or task.measures[ids[0]].direction == "higher"
     values = scores[ids[0]]
     order = sorted(values, key=lambda topic: (values[topic] if higher else -values[topic], topic))
     fits = medians is not None and medians.measure == ids[0]
     return Topics(names, scores, tuple(order), medians if fits else None)
+
+
+def measure_names(task: Task | None, ids: Sequence[str]) -> dict[str, str]:
+    """What measures are called, by their ids: as the task writes them, with the id where it has several so."""
+    written = {} if task is None else {id: task.measures[id].measure for id in ids if id in task.measures}
+    often = Counter(written.values())
+    return {
+        id: id if id not in written else written[id] if often[written[id]] == 1 else f"{written[id]} ({id})"
+        for id in ids
+    }
 
 
 def ranking(task: Task | None, cell: Cell) -> Table | None:

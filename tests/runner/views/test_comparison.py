@@ -144,13 +144,26 @@ def test_what_cannot_be_compared(world: World, cli: Run) -> None:
     failed = world.register("gamma", "z")
     world.attempt(failed, verdict="run-error", dataset="dev")
     refused(cli("nobody", "beta"), "E102", "nobody")
-    refused(cli("alpha", "beta"), "E102", "beginning of 2 runs", f"{both}.test")
+    refused(cli("alpha", "alpha"), "E102", "beginning of 2 runs", f"{both}.test")
     refused(cli(f"{both}.test", f"{both}.test"), "E101", "one run")
     refused(cli(f"{both}.test", f"{both}.dev"), "E101", "different datasets", "test", "dev")
     refused(cli(f"{both}.dev", f"{failed}.dev"), "E102", "has no scores", "failed")
     refused(cli(f"{both}.test", f"{failed}.test"), "E102", "has no scores", "pending")
     refused(cli(f"{both}.test", "beta.y"), "E101", "no topic in common")
     refused(cli(f"{both}.test", "beta.y", "--measure", "ndgc"), "E102", "ndgc", "ndcg")
+
+
+def test_beginnings_mean_what_can_be_compared(world: World, cli: Run) -> None:
+    one = world.scored("alpha", "x", scores=FIRST)
+    world.attempt(one, dataset="dev", verdict="run-error")  # not scored
+    two = world.scored("beta", "y", scores=SECOND, datasets=("dev", "test"))
+    lines = cli("alpha", "beta").stdout.split("\n")
+    assert lines[:2] == [f"first:  {one}.test", f"second: {two}.test"]
+    assert cli("beta", "alpha.x").stdout.split("\n")[:2] == [f"first:  {two}.test", f"second: {one}.test"]
+    assert f"second: {two}.dev" not in cli(f"{one}.test", f"{two}#1").stdout
+    refused(cli("beta", "beta"), "E102", "beginning of 2 runs")
+    refused(cli("alpha", f"{two}.dev"), "E101", "different datasets")
+    refused(cli("", "beta"), "E102", "there is no run")
 
 
 def test_measures_without_a_value_or_without_topics(world: World) -> None:

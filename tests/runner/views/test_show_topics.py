@@ -19,7 +19,7 @@ from runner.records.store.queries import submissions
 from runner.views.audience import ORGANISER, PUBLIC, Audience, medians_open
 from runner.views.redact import redact_run
 from runner.views.show.page import page
-from runner.views.show.topics import Medians, topics_of
+from runner.views.show.topics import Medians, measure_names, topics_of
 from tests.worlds import records
 from tests.worlds.records import World
 
@@ -91,6 +91,16 @@ def test_lower_is_better_and_few_topics(tmp_path: Path) -> None:
         "nDCG@10",
         "RR",
     ]  # no medians of another measure
+
+
+def test_two_measures_of_one_name_are_told_apart() -> None:
+    measures = {id: Measure(id, "nDCG@5", f"{id}.qrels") for id in ("relevance", "quality")}
+    task = replace(records.task(), measures={**measures, "rr": Measure("rr", "RR", "q")})
+    named = {"relevance": "nDCG@5 (relevance)", "quality": "nDCG@5 (quality)", "rr": "RR", "old": "old"}
+    assert measure_names(task, [*named]) == named
+    assert measure_names(task, ["quality"]) == {"quality": "nDCG@5"} and measure_names(None, ["a"]) == {
+        "a": "a"
+    }
 
 
 def test_too_narrow_for_all_measures(tmp_path: Path) -> None:

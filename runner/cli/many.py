@@ -93,7 +93,9 @@ def submit_all(where: Config, *, check: bool, dry_run: bool) -> tuple[list[dict[
 
     Returns what became of each, for ``--json``, and the exit code: that of the worst problem.
     """
+    from runner.model.clock import SystemClock
     from runner.submissions.load import find_submissions
+    from runner.submissions.register import refusals
 
     tasks = context.all_tasks(where)
     found, errors = find_submissions(where, tasks=tasks)
@@ -116,18 +118,26 @@ def submit_all(where: Config, *, check: bool, dry_run: bool) -> tuple[list[dict[
         return FAILED
 
     worst = each(found, pack, worst)
-    told = {(row["team"], row["software"]) for row in bad} | {(s.team, s.software) for s, _ in packed}
-    bad += [_row(s, "", "not packed") for s in found if (s.team, s.software) not in told]
+    with context.store(where) as store:
+        refused = refusals(where, store, tasks, [bundle for _, bundle in packed], SystemClock().now())
+    good = [pair for pair, error in zip(packed, refused, strict=True) if error is None]
+    for (submission, _), refusal in zip(packed, refused, strict=True):
+        if refusal is not None:
+            output.say(f"{submission.team}/{submission.software}:")
+            output.show_error(refusal)
+            worst = max(worst, refusal.exit_code)
     rows: list[dict[str, Any]] = []
 
     def take(submission: SubmissionFile) -> int:
-        bundle = next(b for s, b in packed if s is submission)
+        bundle = next(b for s, b in good if s is submission)
         receipt = None if dry_run else register_packed(where, tasks, bundle)
         state = "fine" if receipt is None else "registered" if receipt.new else ALREADY
         rows.append(_row(submission, bundle.submission_id, state))
         return FINE
 
-    worst = each([submission for submission, _ in packed], take, worst)
+    worst = each([submission for submission, _ in good], take, worst)
+    told = {(row["team"], row["software"]) for row in rows + bad}
+    bad += [_row(s, "", "not taken") for s in found if (s.team, s.software) not in told]
     return rows + bad, worst
 
 

@@ -9,8 +9,9 @@ from tests.worlds.mini import Project, call
 
 
 def test_all_teams_are_checked_before_any_is_taken(live: Project) -> None:
-    live.write_task(uploads=True)
+    live.write_task(uploads=True, quota={"submissions": 5, "teams": {"none": 0}})
     live.software("good")
+    live.software("more", team="none")
     live.software("crashes", "raise SystemExit(3)", team="beta")
     live.software("fine", team="beta")
     live.software("typo", team="gamma", imagee="x")
@@ -22,16 +23,17 @@ def test_all_teams_are_checked_before_any_is_taken(live: Project) -> None:
     )
     call(live, "submit", "--all-teams", "--team", "alpha", expect=2)
     call(live, "submit", expect=2)
-    tried = call(live, "submit", "--all-teams", "--dry-run", "--json", expect=2)
-    assert {row["software"]: row["state"] for row in tried.json} == {
-        "good": "fine", "fine": "fine", "crashes": "refused", "files": "refused",
+    said = call(live, "submit", "--all-teams", "--dry-run", "--no-check", "--json", expect=2)
+    assert {row["software"]: row["state"] for row in said.json} == {
+        "good": "fine", "fine": "fine", "crashes": "fine", "files": "fine", "more": "not taken",
     }  # fmt: skip
     assert call(live, "runs", "--json").json == []
 
     said = call(live, "submit", "--all-teams", expect=2)
     assert "imagee" in said.err and "beta/crashes: run-error: exit code 3" in said.err
     assert "delta/files: not a valid run: bad.txt" in said.err
-    assert "4 submissions of 3 teams: 2 registered, 2 refused" in said.err
+    assert "5 submissions of 4 teams: 2 registered, 2 refused, 1 not taken" in said.err
+    assert said.err.index("none/more:") < said.err.index("E206") and "team none has used its 0" in said.err
     assert sorted(line.split()[:2] for line in said.out.splitlines()[1:] if "registered" in line) == [
         ["alpha", "good"],
         ["beta", "fine"],

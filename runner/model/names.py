@@ -1,16 +1,19 @@
 """The names of tasks, teams, softwares and datasets: what may be one, and which people would take for each other.
 
 Teams and softwares are called as they call themselves (:data:`IDENTIFIER`); tasks, datasets and the rest keep to lower case
-(:data:`NAME`). The schemas have both patterns as ``$defs`` called ``identifier`` and ``name``.
+(:data:`NAME`). The schemas have both patterns as ``$defs`` called ``identifier`` and ``name``. Beside
+its name, which ids and folders are made of, a team or software may have a display name, any text, for people.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Mapping
 
 from runner.model.errors import RunnerError
 from schemas import show
+from schemas.words import blank
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 IDENTIFIER = re.compile(r"[A-Za-z0-9](?:(?:[A-Za-z0-9_-]|\.(?!\.)){0,38}[A-Za-z0-9])?")
@@ -66,6 +69,53 @@ def look_alike(name: str, known: Iterable[str]) -> str | None:
     plain, drawn = _key(name), _key(name.translate(_SHAPES))
     others = (one for one in known if one != name)
     return next((one for one in others if _key(one) == plain or _key(one.translate(_SHAPES)) == drawn), None)
+
+
+DISPLAYED = ("display_name", "team_display_name")  # how fields are called that hold display names
+MAX_DISPLAY = 100  # characters
+_STACKED = 3  # accents on one letter, at most
+
+
+def display_problem(text: str) -> str:
+    """Why ``text`` may not be the display name of a team or software; empty when it may."""
+    if not 0 < len(text) <= MAX_DISPLAY or blank(text):
+        return f"must have 1 to {MAX_DISPLAY} characters, some of them to be seen"
+    hidden = next((one for one in text if not one.isprintable()), None)
+    if hidden is not None:
+        return f"holds the character {show(hidden)}, which does not print"
+    if text != text.strip():
+        return "must not begin or end with a blank"
+    row = 0
+    for one in text:
+        row = row + 1 if unicodedata.category(one) in ("Mn", "Me") else 0
+        if row > _STACKED:
+            return "has too many accents on one letter"
+    return ""
+
+
+def check_display(noun: str, name: str, text: str, others: Mapping[str, str] = {}) -> None:
+    """Raise E208 unless ``text`` may be the display name of the ``noun`` called ``name``; E215 when it is another's.
+
+    ``others``: the names of the others of its kind, and their display names (empty: none). What only looks like one of these
+    is taken: the name itself always stands beside it.
+    """
+    if problem := display_problem(text):
+        fix = "write plain text on one line"
+        raise RunnerError("E208", f"the display name of the {noun} {show(name)} {problem}", fix=fix)
+    key = display_key(text)
+    taken = next((o for o, shown in others.items() if o != name and key in map(display_key, (o, shown))), "")
+    if noun == "team" and not taken:
+        taken = next((word for word in sorted(WORDS | {BASELINES}) if word != name and key == word), "")
+    if taken:
+        what = f'the {noun} {show(name)} cannot be shown as "{show(text)}"'
+        why = f'The {noun} "{show(taken)}" is called or shown so.'
+        raise RunnerError("E215", what, why=why, fix="choose another display name")
+
+
+def display_key(text: str) -> str:
+    """What is the same of two display names that differ in case, in blanks, or in how their characters are written (NFKC)."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(folded.split())
 
 
 def id_part(name: str) -> str:

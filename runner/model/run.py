@@ -35,6 +35,8 @@ class Submission:
     withdrawn: str | None = None
     withdrawn_reason: str = ""
     uncharged: bool = False  # withdrawn, and its place in the quota given back though it had run
+    display_name: str = ""  # of the software; empty: none
+    team_display_name: str = ""
 
     @property
     def how(self) -> str:

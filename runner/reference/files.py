@@ -197,7 +197,7 @@ they were. Files of archives that were written before there was a content store 
 
 | name | made of | example |
 |---|---|---|
-| submission | team, software, 8 digits of the bundle's digest | `baselines.bm25.693f3be7` |
+| submission | team and software (in lower case, `_` for dots), 8 digits of the bundle's digest | `baselines.bm25.693f3be7` |
 | run | submission, dataset, and the scenario unless it is `default` | `baselines.bm25.693f3be7.test` |
 | attempt | run and number | `baselines.bm25.693f3be7.test#1` |
 

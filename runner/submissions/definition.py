@@ -38,7 +38,7 @@ class SubmissionFile:
     """A submission.yaml, loaded and checked. Exactly one of ``image``, ``build`` and ``run`` is set.
 
     ``folder`` holds the file; ``build.context`` and the run files are paths inside it. ``tag`` is the run tag (the
-    software's name unless given). ``command`` is a list (run directly), a string (run by the image's ``sh -c``), or None (the image's own
+    software's name unless given); ``display_name`` and ``team_display_name`` are for leaderboards (empty: none). ``command`` is a list (run directly), a string (run by the image's ``sh -c``), or None (the image's own
     entrypoint). ``run`` are run files to upload, at most one for each dataset and scenario; a list of files can be
     several softwares, so that ``software`` need not be the folder's name. ``datasets`` are those it takes part in
     (None: all). ``workflow`` is its choice where the task offers several (None: the task's first).
@@ -56,6 +56,8 @@ class SubmissionFile:
     command: str | tuple[str, ...] | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     tag: str = ""
+    display_name: str = ""
+    team_display_name: str = ""
     description: str = ""
     method: Literal["automatic", "manual"] = "automatic"
     workflow: Workflow | None = None

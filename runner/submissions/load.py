@@ -12,7 +12,7 @@ import schemas
 from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
 from runner.model.mapping import from_mapping
-from runner.model.names import check_apart, check_name
+from runner.model.names import DISPLAYED, check_apart, check_name, display_problem
 from runner.model.problems import Problems
 from runner.model.task import Task
 from runner.submissions.check import check_fit, check_paths
@@ -71,8 +71,16 @@ def load_submissions(
     check_paths(folder, data, problems)
     if task is not None:
         check_fit(data, task, replace(problems, code="E207"))
+    for key in DISPLAYED:
+        if wrong := display_problem(data[key]) if key in data else "":
+            problems.add((key,), f'"{key}" {wrong}', "write plain text on one line")
     problems.refuse(f"the submission {team}/{software} cannot be used")
     runs = by_software(folder, software, data, task) if "run" in data else {software: []}
+    if len(runs) > 1 and "display_name" in data:
+        problems.add(
+            ("display_name",), f"the run files are of {len(runs)} softwares", "name each: runner name"
+        )
+        problems.refuse(f"the submission {team}/{software} cannot be used")
     submission = _build(team, folder, data)
     return [
         replace(

@@ -13,7 +13,7 @@ from runner.engines.base import Engine
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
-from runner.model.names import BASELINES, check_apart, check_name
+from runner.model.names import BASELINES, check_apart, check_display, check_name
 from runner.model.run import QuotaUse
 from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
@@ -152,6 +152,7 @@ def refusals(
     there = submissions(store)
     known = {entry.id for entry in there}
     names = [(entry.team, entry.software) for entry in there]
+    teams = {entry.team: entry.team_display_name for entry in there}
     before: Counter[tuple[str, str]] = Counter()
     found: list[RunnerError | None] = []
     for bundle in bundles:
@@ -161,11 +162,13 @@ def refusals(
             task = task_of(bundle, tasks)
             if bundle.submission_id not in known:
                 _check_apart(names, bundle)
+                _check_displayed(teams, bundle)
                 check_open(task, whose[1], received, store)
                 _check_quota(store, task, whose[1], before[whose])
                 before[whose] += 1
                 _check_evaluable(bundle, task)
                 names.append((whose[1], bundle.data["software"]))
+                teams[whose[1]] = bundle.data.get("team_display_name") or teams.get(whose[1], "")
             found.append(None)
         except RunnerError as error:
             found.append(error)
@@ -189,6 +192,15 @@ def _check_apart(names: Sequence[tuple[str, str]], bundle: Bundle) -> None:
     team, software = bundle.data["team"], bundle.data["software"]
     check_apart("team", team, (other for other, _ in names))
     check_apart("software", software, (one for other, one in names if other == team))
+
+
+def _check_displayed(teams: Mapping[str, str], bundle: Bundle) -> None:
+    """Raise E208 for display names that may not be, E215 when one of ``teams`` is called or shown as this one would be."""
+    data = bundle.data
+    if "display_name" in data:
+        check_display("software", data["software"], data["display_name"])
+    if "team_display_name" in data:
+        check_display("team", data["team"], data["team_display_name"], teams)
 
 
 def _check_evaluable(bundle: Bundle, task: Task) -> None:
@@ -251,6 +263,34 @@ def task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
         why = f"No table of {task.id} counts one of its datasets in one of its scenarios."
         raise RunnerError("E207", what, why=why, fix="correct datasets in submission.yaml and pack again")
     return task
+
+
+def show_as(
+    config: Config, store: Store, team: str, software: str | None, text: str, *, actor: str = "organiser"
+) -> None:
+    """Record the display name of a team, or of a ``software`` of its; an empty one takes it away.
+
+    Raises E102 for what is not registered, E208 for what is no display name, E215 for that of another team.
+    """
+    from filelock import FileLock
+
+    config.locks.mkdir(parents=True, exist_ok=True)
+    with FileLock(config.locks / "register.lock"):
+        there = submissions(store)
+        teams = {entry.team: entry.team_display_name for entry in there}
+        if team not in teams:
+            raise no_such("team", team, teams, fix="runner runs lists what is registered")
+        softwares = {entry.software for entry in there if entry.team == team}
+        if software is not None and software not in softwares:
+            raise no_such(
+                "software", software, softwares, of=f"the team {team}", fix="runner runs lists them"
+            )
+        if text and software is None:
+            check_display("team", team, text, teams)
+        elif text and software is not None:
+            check_display("software", software, text)
+        facts = {"team": team, "software": software or "", "display_name": text}
+        store.commit("display-name-set", facts, actor=actor)
 
 
 def withdraw(

@@ -12,7 +12,7 @@ from typing import Any
 
 import schemas
 from runner.model.errors import RunnerError, disk_error, no_such
-from runner.model.names import check_name
+from runner.model.names import DISPLAYED, check_name, display_problem
 from runner.model.problems import Problems
 from runner.model.task import Task
 from runner.submissions.check import check_fit, check_paths
@@ -21,7 +21,7 @@ from runner.submissions.run_files import cell_of
 from schemas.documents import Node
 
 NEEDED = ("team", "run", "file")
-COLUMNS = (*NEEDED, "dataset", "scenario", "method", "description")
+COLUMNS = (*NEEDED, "dataset", "scenario", "method", "description", *DISPLAYED)
 METHODS = ("automatic", "manual")
 MAX_BYTES = 4 * 1024 * 1024
 MAX_ROWS = 10_000
@@ -189,6 +189,9 @@ def _good(number: int, cells: Mapping[str, str], problems: Problems) -> dict[str
             problems.add(
                 at, f'{column} holds characters that do not print: "{schemas.show(text)}"', "remove them"
             )
+    for column in DISPLAYED:
+        if cells.get(column) and (wrong := display_problem(cells[column])):
+            problems.add(at, f"{column} {wrong}", "write plain text on one line")
     for noun, column in (("team", "team"), ("software", "run")):
         try:
             check_name(noun, cells.get(column, ""))
@@ -213,7 +216,7 @@ def _agree(
     first = rows[places[0]]
     good = True
     for n in places[1:]:
-        for column in ("method", "description"):
+        for column in ("method", "description", *DISPLAYED):
             if rows[n].get(column, "") != first.get(column, ""):
                 what = f'another {column} of "{first["team"]}/{first["run"]}" than in line {lines[places[0]]}'
                 problems.add(("run", n), what, "say the same of all runs of one software")
@@ -235,6 +238,7 @@ def _submission(
     said = {
         "method": cells.get("method") or METHODS[0],
         "description": " ".join(cells.get("description", "").splitlines()),
+        **{column: cells[column] for column in DISPLAYED if cells.get(column)},
     }
     files = [{"file": u.path.name, "dataset": u.dataset, "scenario": u.scenario} for u in uploads]
     definition = {"task": task.id, **said, "run": files}

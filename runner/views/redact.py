@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from runner.model.names import DISPLAYED, MAX_DISPLAY
 from runner.model.verdict import TABLE, read_verdict
 from runner.views import coarse
 from runner.views.audience import (
@@ -134,6 +135,7 @@ def _row(run: Run, may: Permissions) -> dict[str, Any]:
         "run": run.id,
         "submission": s.id,
         **_fields(s, "task", "team", "software"),
+        **{name: escape(text, MAX_DISPLAY) for name in DISPLAYED if (text := getattr(s, name))},
         "tag": escape(s.tag, 80),
         **_fields(s, "method", "how"),
         **_fields(run, "dataset", "scenario"),

@@ -103,3 +103,24 @@ def extend(
             store.commit("quota-extended", data, actor="organiser")
             use = quota(store, loaded, team)
             output.say(f"{team} may now hand in {use.limit} submissions for {task}; left: {use.left}")
+
+
+@app.command(
+    epilog="Examples:  runner name TeamA_v2.1 'Grünfeld & Söhne'  |  runner name TeamA_v2.1 'BM25, tuned' --software bm25  |  "
+    "runner name TeamA_v2.1 ''"
+)
+def name(
+    team: options.TeamArgument,
+    text: Annotated[str, typer.Argument(help="The display name; an empty one takes it away.")],
+    software: Annotated[
+        str | None, typer.Option("--software", "-s", help="One of its softwares instead of the team.")
+    ] = None,
+) -> None:
+    """Say how a team, or one of its softwares, is called on leaderboards, beside the name that it has. It costs nobody anything."""
+    from runner.submissions.register import show_as
+
+    where = context.config()
+    with context.store(where) as store:
+        show_as(where, store, team, software, text)
+    whose = team if software is None else f"{team}/{software}"
+    output.say(f'{whose} is shown as "{text}"' if text else f"{whose} has no display name")

@@ -76,7 +76,7 @@ def register(
         typer.Option(
             "--table",
             help="Instead of bundles: a CSV or TSV file that names run files, with the columns team, run, file, and as you "
-            "like dataset, scenario, method, description. Paths are relative to its folder.",
+            "like dataset, scenario, method, description, display_name, team_display_name. Paths are relative to its folder.",
         ),
     ] = None,
     task: Annotated[

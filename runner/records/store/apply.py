@@ -4,7 +4,9 @@ What an event's ``data`` holds:
 
 =======================  ================================================================================
 submission-registered    submission, task, team, software, scenarios, tag, description, method, image, workflow,
-                         cells (pairs of dataset and scenario; none: all)
+                         cells (pairs of dataset and scenario; none: all), display_name and team_display_name where
+                         the software and the team have one
+display-name-set         team, software (empty: the team itself), display_name (empty: none any more)
 submission-withdrawn     submission, reason, and uncharged (true) where its place in the quota was given back
 quota-extended           task, team, submissions (how many more)
 deadline-extended        task, team, until (a date with its zone)
@@ -82,6 +84,22 @@ def _registered(connection: Connection, event: Event, _: RunArchive) -> None:
         # When it was handed in; taking in a large image after that may last.
         registered=d.get("received") or event.time,
     )
+
+    for software, key in ((d["software"], "display_name"), ("", "team_display_name")):
+        if key in d:
+            _show_as(connection, event, software, d[key])
+
+
+def _named(connection: Connection, event: Event, _: RunArchive) -> None:
+    _show_as(connection, event, str(event.data.get("software") or ""), event.data["display_name"])
+
+
+def _show_as(connection: Connection, event: Event, software: str, text: Any) -> None:
+    """Store the display name of a software of the event's team, or of the team itself (empty); the latest one counts."""
+    c, team = t.display_names.c, event.data["team"]
+    connection.execute(t.display_names.delete().where(c.team == team, c.software == software))
+    if text:
+        _insert(connection, t.display_names, event, "team", software=software, display_name=str(text))
 
 
 def _withdrawn(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -220,6 +238,7 @@ def _contradiction(event: Event, why: str) -> PlatformError:
 _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "submission-registered": _registered,
     "submission-withdrawn": _withdrawn,
+    "display-name-set": _named,
     "quota-extended": _extended,
     "deadline-extended": _deadline,
     "attempt-committed": _attempt,

@@ -49,16 +49,30 @@ def _submissions(connection: Connection, *, withdrawn: bool = True, **equal: str
     query = _where(select(t.submissions), t.submissions, equal).order_by(t.submissions.c.seq)
     if not withdrawn:
         query = query.where(t.submissions.c.withdrawn.is_(None))
+    shown = display_names_in(connection)
     return [
         Submission(
             **{
                 **row,
+                "display_name": shown.get((row["team"], row["software"]), ""),
+                "team_display_name": shown.get((row["team"], ""), ""),
                 "scenarios": tuple(json.loads(row["scenarios"])),
                 "cells": None if row["cells"] is None else tuple(Cell(*c) for c in json.loads(row["cells"])),
             }
         )
         for row in connection.execute(query).mappings()
     ]
+
+
+def display_names(store: Store) -> dict[tuple[str, str], str]:
+    """The display names by team and software; those of teams have no software."""
+    with store.read() as connection:
+        return display_names_in(connection)
+
+
+def display_names_in(connection: Connection) -> dict[tuple[str, str], str]:
+    """As :func:`display_names`, in the caller's transaction."""
+    return {(row.team, row.software): row.display_name for row in connection.execute(select(t.display_names))}
 
 
 def _where(query: Select[Any], table: Any, equal: Mapping[str, str | None]) -> Select[Any]:

@@ -136,6 +136,11 @@ deadlines = sa.Table("deadlines", metadata, *_number_keys("seq"), *_texts("task"
 # ``digest`` is the SHA-256 of the snapshot.
 rounds = sa.Table("rounds", metadata, *_keys("task", "round"), *_texts("digest", "frozen"), *_numbers("seq"))
 
+# Of a team: its software is empty.
+display_names = sa.Table(
+    "display_names", metadata, *_keys("team", "software"), *_texts("display_name"), *_numbers("seq")
+)
+
 extensions = sa.Table(
     "extensions", metadata, *_number_keys("seq"), *_texts("task", "team"), *_numbers("submissions")
 )

@@ -41,6 +41,10 @@ WHOSE = (
     Column("method", TEXT, "`automatic` or `manual`; on a leaderboard also `mixed`."),
     Column("how", TEXT, "`executed` or `uploaded`; on a leaderboard also `mixed`."),
 )
+NAMES = _texts(
+    team_display_name="What the team is called, beside its name; empty where it has no other.",
+    display_name="What the software is called, beside its name; empty where it has no other.",
+)
 RESOURCES = (
     Column("memory_source", TEXT, "`exact` or `sampled` (the true peak may be higher); `none`: not shown."),
     Column("time_step", TEXT, "In place of seconds on hidden data: one of four steps."),
@@ -92,6 +96,7 @@ AFTER_MEASURES = (
         runs="The runs that count in the row, with blanks between.",
         description="How it works, as its team says.",
     ),
+    *NAMES,
 )
 LEADERBOARD = (*BEFORE_MEASURES, *MEASURE, *AFTER_MEASURES)
 RUN = _texts(
@@ -118,6 +123,7 @@ RUNS = (
     Column("cpu_seconds", FLOAT, "Processor time in seconds."),
     Column("memory_peak", WHOLE, "Peak memory in bytes."),
     *RESOURCES,
+    *NAMES,
 )
 OF_RUN = (*RUN, *_texts(team="The team.", software="The software."))
 TOPIC_SCORES = (
@@ -178,6 +184,9 @@ def leaderboard(table: LeaderboardTable) -> pd.DataFrame:
     }
     rows = [{**_ranked(table, row), **same} for row in table.rows]
     rows += [{**_plain(row), **same} for row in table.unranked]
+    for line in rows:
+        line["team_display_name"] = table.names.get(line["team"], "")
+        line["display_name"] = table.names.get(f"{line['team']}/{line['software']}", "")
     made = frame(rows, (*BEFORE_MEASURES, *measured, *AFTER_MEASURES))
     made.attrs = {"task": table.task, "table": table.table, "audience": table.audience}
     made.attrs |= {"rank_by": measure_column(table.rank_by), "notes": list(table.notes)}

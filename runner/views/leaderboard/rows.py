@@ -172,6 +172,13 @@ class LeaderboardTable:
     round: RoundInfo | None = None
     filters: Mapping[str, str] = field(default_factory=dict)
     judges: tuple[Judge, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)  # display names, by TEAM and TEAM/SOFTWARE
+
+    def displayed(self, row: Row | Unranked) -> str:
+        """What a row is called for people, ``team: software``, as far as these have display names; empty: as they are."""
+        team = self.names.get(row.team, "")
+        software = "" if ", " in row.software else self.names.get(f"{row.team}/{row.software}", "")
+        return ": ".join(filter(None, (team, software)))
 
 
 def coarsened(table: LeaderboardTable, blinded: Iterable[str]) -> LeaderboardTable:

@@ -9,14 +9,14 @@ behind are left out (1, 2, 2, 4).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import RunnerError, no_such
-from runner.model.names import BASELINES
-from runner.model.run import MeasureValue, Run
+from runner.model.names import BASELINES, MAX_DISPLAY
+from runner.model.run import MeasureValue, Run, Submission
 from runner.model.task import Cell, Table, Task
 from runner.records.store import queries
 from runner.records.store.results import measures_of
@@ -151,6 +151,7 @@ def _build(
     counts["ranked"], counts["unranked"] = len(rows), len(below)
     below.sort(key=lambda b: (b.entry.submission.team, b.entry.submission.software, b.entry.submission.seq))
     whole = _counts(task.kind)
+    named = [run.submission for g in chosen for run in g.runs] + [b.entry.submission for b in below]
     made = LeaderboardTable(
         task=task.id,
         title=escape(task.title, 200),
@@ -182,8 +183,20 @@ def _build(
         unit=table.unit,
         pick=table.pick,
         round=part.info if part else None,
+        names=_names(named),
     )
     return (made if words else closed(made, task)), [run for g in groups for run in g.runs]
+
+
+def _names(found: Iterable[Submission]) -> dict[str, str]:
+    """The display names of teams and softwares, in the order of their names."""
+    pairs = {
+        name: escape(text, MAX_DISPLAY)
+        for s in found
+        for name, text in ((s.team, s.team_display_name), (f"{s.team}/{s.software}", s.display_name))
+        if text
+    }
+    return dict(sorted(pairs.items()))
 
 
 def _counting(

@@ -18,7 +18,19 @@ STYLE = "runner.views.show/run.css"
 MAX_TOPICS = 2000
 MAX_INSIDE = 8_000_000  # characters of debates or reports: what browsers still open at once
 FACTS = (
-    *("task", "dataset", "team", "software", "outcome", "why", "what next", "verdict", "warnings", "started"),
+    *(
+        "called",
+        "task",
+        "dataset",
+        "team",
+        "software",
+        "outcome",
+        "why",
+        "what next",
+        "verdict",
+        "warnings",
+        "started",
+    ),
     *("time", "memory", "size", "description"),
 )
 

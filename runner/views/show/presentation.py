@@ -99,6 +99,7 @@ def _facts(view: RunView) -> dict[str, str]:
     attempt = f"  (attempt {view['attempt']} of {view['attempts']})" if view["attempt"] else ""
     return {
         "run": f"{view['run']}{attempt}",
+        "called": ": ".join(view[name] for name in ("team_display_name", "display_name") if name in view),
         **{name: view[name] for name in ("task", "dataset", "team", "software")},
         "started": view["started"] or "",
         "outcome": f"{outcome['name']} – {outcome['says']}" if outcome["says"] else outcome["name"],

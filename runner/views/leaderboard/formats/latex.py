@@ -18,6 +18,8 @@ def to_latex(table: LeaderboardTable) -> str:
     names, kinds = [parts.name_of(row) for row in table.rows], [parts.kind_of(row) for row in table.rows]
     judges = [row.judge for row in table.rows]
     columns = [("", "r", ranked["rank"].map(str)), ("Software", "l", map(_tex, names))]
+    displayed = [table.displayed(row) for row in table.rows]
+    columns += [("Name", "l", map(_tex, displayed))] if any(displayed) else []
     columns += [("Tag", "l", ranked["tag"].map(_tex))]
     columns += [("Kind", "l", map(_tex, kinds))] if any(kinds) else []
     for column in table.columns:

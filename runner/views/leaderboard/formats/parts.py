@@ -14,7 +14,7 @@ from runner.views.text import memory, seconds
 
 # Facts about rows that go where all rows share them: they are said once.
 SHARED = ("tag", "kind", "answered", "judge", "time", "memory")
-BELOW = ("software", "tag", "outcome", "blame", "why")
+BELOW = ("software", "name", "tag", "outcome", "blame", "why")
 
 
 def head_of(column: Column) -> str:
@@ -155,15 +155,15 @@ def cells_by_head(table: LeaderboardTable) -> tuple[list[str], list[list[str]]]:
     """Heads, and one list of texts a row, as people read them; last the runs, and what teams say of their software."""
     ranking, *others = table.columns
     assert ranking.id == table.rank_by
-    heads = ["rank", "software", "tag", "kind", head_of(ranking), "95 %", "p", *map(head_of, others)]
+    heads = ["rank", "software", "name", "tag", "kind", head_of(ranking), "95 %", "p", *map(head_of, others)]
     heads += ["answered", "judge", "time", "memory", *WIDE]
-    return heads, [_cells(row, ranking, others) for row in table.rows]
+    return heads, [_cells(table, row, ranking, others) for row in table.rows]
 
 
-def _cells(row: Row, ranking: Column, others: Sequence[Column]) -> list[str]:
+def _cells(table: LeaderboardTable, row: Row, ranking: Column, others: Sequence[Column]) -> list[str]:
     means = {name: value.mean for name, value in row.values.items()}
     return [
-        *(str(row.rank), name_of(row), row.tag, kind_of(row)),
+        *(str(row.rank), name_of(row), table.displayed(row), row.tag, kind_of(row)),
         figure(means.get(ranking.id), ranking) + mark_of(row),
         *(interval_of(row, ranking), p_value(row)),
         *(figure(means.get(column.id), column) for column in others),
@@ -176,7 +176,7 @@ def _cells(row: Row, ranking: Column, others: Sequence[Column]) -> list[str]:
 
 
 WIDE = ("run", "description")
-LEFT = {"software", "tag", "kind", "judge", *WIDE}
+LEFT = {"software", "name", "tag", "kind", "judge", *WIDE}
 INTERVALS = "In brackets: 95 % interval over topics."
 
 
@@ -213,8 +213,9 @@ def _shared(table: LeaderboardTable) -> dict[str, str]:
 
 
 def below_cells(table: LeaderboardTable) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows of the unranked table: :data:`BELOW`, without tags that are the softwares' names."""
-    rows = [[software_of(u), u.tag, u.outcome, u.blame, u.reason] for u in table.unranked]
-    if all(u.tag == u.software for u in table.unranked):
-        return [head for head in BELOW if head != "tag"], [[row[0], *row[2:]] for row in rows]
-    return [*BELOW], rows
+    """Heads and rows of the unranked table: :data:`BELOW`, without names that nobody has and tags that are the softwares'."""
+    rows = [[software_of(u), table.displayed(u), u.tag, u.outcome, u.blame, u.reason] for u in table.unranked]
+    left_out = {"tag"} if all(u.tag == u.software for u in table.unranked) else set()
+    left_out |= set() if any(row[1] for row in rows) else {"name"}
+    used = [n for n, head in enumerate(BELOW) if head not in left_out]
+    return [BELOW[n] for n in used], [[row[n] for n in used] for row in rows]

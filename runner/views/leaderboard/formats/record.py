@@ -34,6 +34,7 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
         **_fields(table, "baseline", "topics"),
         "significance": None if table.test is None else test,
         **_fields(table, "rows", "unranked", "counts", "judges", "notes"),
+        **({"names": dict(table.names)} if table.names else {}),
     }
 
 
@@ -78,6 +79,7 @@ def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
         filters=dict(data["filters"]),
         pick=data.get("pick", "latest"),
         judges=tuple(_judge_of(judge) for judge in data.get("judges", ())),
+        names=dict(data.get("names", {})),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
@@ -26,7 +27,7 @@ class _Columns:
     @property
     def width(self) -> int:
         """How many columns of a terminal it takes."""
-        widths = [max(map(len, column)) for column in zip(self.heads, *self.rows, strict=True)]
+        widths = [max(map(columns_of, column)) for column in zip(self.heads, *self.rows, strict=True)]
         return sum(widths) + _GAP * (len(widths) - 1)
 
     def folded(self, width: int) -> tuple[_Columns, list[int]]:
@@ -64,7 +65,7 @@ def _ranked(table: LeaderboardTable, width: int | None, wide: bool) -> tuple[_Co
     if width is None or not all_.rows or wide:
         return all_, [], list(range(len(all_.rows)))
     others = [parts.head_of(column) for column in table.columns[1:]]
-    drop = ["memory", "time", "judge", "tag", "95 %", *reversed(others[1:]), "kind", *others[:1]]
+    drop = ["memory", "time", "judge", "tag", "95 %", *reversed(others[1:]), "name", "kind", *others[:1]]
     shown = all_.fitting(drop, width)
     folded, of = shown.folded(width)
     return folded, [head for head in all_.heads if head not in shown.heads], of
@@ -75,7 +76,7 @@ def _below(table: LeaderboardTable, width: int | None) -> _Columns:
     (*heads, why), rows = parts.below_cells(table)
     if width is None:
         return _Columns([*heads, why], rows)
-    shown = _Columns(heads, [row[:-1] for row in rows]).fitting(("tag", "blame"), width - _WHY)
+    shown = _Columns(heads, [row[:-1] for row in rows]).fitting(("tag", "blame", "name"), width - _WHY)
     return _Columns([*shown.heads, why], [[*a, b[-1]] for a, b in zip(shown.rows, rows, strict=True)])
 
 
@@ -104,8 +105,11 @@ def _hanging(lines: list[str], width: int | None) -> list[str]:
     space = max(20, width - start)
     shown = [lines[0].rstrip(), lines[1][: start + space]]
     for line in lines[2:]:
-        first, *rest = textwrap.wrap(line[start:], space, break_on_hyphens=False) or [""]
-        shown += [line[:start] + first, *(" " * start + more for more in rest)]
+        at = start  # wide characters of a name take two columns each
+        while columns_of(line[:at]) > start:
+            at -= 1
+        first, *rest = textwrap.wrap(line[at:], space, break_on_hyphens=False) or [""]
+        shown += [line[:at] + first, *(" " * start + more for more in rest)]
     return shown
 
 
@@ -113,11 +117,25 @@ def _aligned(table: _Columns, *, left: bool = False) -> list[str]:
     """Heads, a rule and rows, each column as wide as its longest text."""
     columns = [[head, "", *cells] for head, *cells in zip(table.heads, *table.rows, strict=True)]
     for column in columns:
-        width = max(map(len, column))
+        width = max(map(columns_of, column))
         column[1] = "-" * width
         at_left = left or column[0] in parts.LEFT
-        column[:] = [c.ljust(width) if at_left else c.rjust(width) for c in column]
+        column[:] = [_padded(c, width, left=at_left) for c in column]
     return [(" " * _GAP).join(cells) for cells in zip(*columns, strict=True)]
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes: two for wide characters, none for accents of their own."""
+    if text.isascii():
+        return len(text)
+    wide = (unicodedata.east_asian_width(c) in "WF" for c in text)
+    bare = (unicodedata.category(c) in ("Mn", "Me") for c in text)
+    return len(text) + sum(wide) - sum(bare)
+
+
+def _padded(text: str, width: int, *, left: bool) -> str:
+    blanks = " " * (width - columns_of(text))
+    return text + blanks if left else blanks + text
 
 
 def rich_table(table: LeaderboardTable, stream: IO[str], *, wide: bool = False) -> None:

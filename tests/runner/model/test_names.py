@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 import schemas
 from runner.model.errors import RunnerError
-from runner.model.names import IDENTIFIER, NAME, check_apart, check_name, look_alike
+from runner.model.names import (
+    IDENTIFIER,
+    NAME,
+    check_apart,
+    check_display,
+    check_name,
+    display_problem,
+    look_alike,
+)
 from runner.model.run import run_id, submission_id
 from runner.records.archive import RunArchive
 
@@ -154,3 +162,49 @@ def test_the_schemas_have_the_same_rule() -> None:
     for name, noun in (("submission", "inputs"), ("bundle", "inputs")):
         pattern = schemas.schema(name)["properties"][noun]["additionalProperties"]["pattern"]
         assert pattern == f"^{IDENTIFIER.pattern}(?:/{IDENTIFIER.pattern})?$"
+
+
+@pytest.mark.parametrize(
+    "text", ["Grünfeld & Söhne <b>", "東京大学", "=1+1", "a" * 100, "$x_1$ 50 %", "e\u0301quipe", "قسم"]
+)
+def test_any_text_on_one_line_is_a_display_name(text: str) -> None:
+    assert display_problem(text) == ""
+    check_display("team", "x", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "characters"),
+        ("a" * 101, "characters"),
+        ("\u3164\u2800", "to be seen"),
+        (" a", "blank"),
+        ("a\nb", "does not print"),
+        ("a\x1b[2J", "does not print"),
+        ("a\u202eb", "does not print"),
+        ("a\u2066b", "does not print"),
+        ("a\u200bb", "does not print"),
+        ("a\x9bb", "does not print"),
+        ("Z" + "\u0301" * 9, "accents"),
+    ],
+)
+def test_what_is_no_display_name(text: str, says: str) -> None:
+    with pytest.raises(RunnerError) as caught:
+        check_display("team", "x", text)
+    assert caught.value.code == "E208" and says in caught.value.what
+    assert all(c.isprintable() or c == "\n" for c in str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["webis", "WEBIS", "Ｗebis", "Grünfeld  & söhne", "Gru\u0308nfeld & Söhne", "Organiser", "baselines"],
+)
+def test_the_display_name_of_another_team_is_refused(text: str) -> None:
+    others = {"x": "Own", "TeamA": "Grünfeld & Söhne", "webis": ""}
+    with pytest.raises(RunnerError) as caught:
+        check_display("team", "x", text, others)
+    assert caught.value.code == "E215"
+    check_display("team", "x", "own", others)
+    # One that only looks like it is taken: the name stands beside it on every board.
+    check_display("team", "x", "Wеbis", others)  # with a Cyrillic letter
+    check_display("software", "x", text)

@@ -19,7 +19,7 @@ from runner.submissions.bundle import Bundle, read_bundle
 from runner.submissions.kept import home_of, registered
 from runner.submissions.load import load_submission
 from runner.submissions.pack import write
-from runner.submissions.register import Receipt, register, withdraw
+from runner.submissions.register import Receipt, register, show_as, withdraw
 from tests.runner.execution.test_pool import World, good
 from tests.worlds.mini import Project
 
@@ -313,3 +313,34 @@ def test_an_archive_that_is_too_large_is_not_loaded(world: World) -> None:
     bundle = _bundle(world, "alpha", "large", archive=True)
     _refused(world, bundle, "E216")
     assert "load" not in world.engine.calls
+
+
+def test_display_names_are_recorded_and_those_of_others_refused(world: World) -> None:
+    shown = "Grünfeld & Söhne <b>"
+    bundle = _bundle(world, "alpha", "one", display_name="BM25 ★", team_display_name=shown)
+    first = _register(world, bundle)
+    [entry] = submissions(world.store)
+    assert (entry.display_name, entry.team_display_name) == ("BM25 ★", shown)
+    event = next(e for e in world.store.log if e.type == "submission-registered")
+    assert (event.data["display_name"], event.data["team_display_name"]) == ("BM25 ★", shown)
+    for text in ("GRÜNFELD & söhne <B>", "Alpha"):
+        assert "alpha" in _refused(world, _bundle(world, "beta", "x", team_display_name=text), "E215").why
+    # A bundle that was made by hand is not believed.
+    file = bundle.folder / "bundle.json"
+    for text, code in (("a\u202eb", "E205"), ("a\u200bb", "E208")):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"team_display_name": text}))
+        _rename(bundle.folder, "gamma")
+        assert _refused(world, read_bundle(bundle.folder) if code == "E208" else bundle, code)
+    # The organiser may give another one, for nothing.
+    show_as(world.project.config, world.store, "alpha", None, "Webis")
+    show_as(world.project.config, world.store, "alpha", "one", "")
+    [entry] = submissions(world.store)
+    assert (entry.id, entry.display_name, entry.team_display_name) == (first.submission, "", "Webis")
+    for wrong, code in (
+        (("alhpa", None, "x"), "E102"),
+        (("alpha", "two", "x"), "E102"),
+        (("alpha", None, "a\nb"), "E208"),
+    ):
+        with pytest.raises(RunnerError) as caught:
+            show_as(world.project.config, world.store, *wrong)
+        assert caught.value.code == code

@@ -90,6 +90,8 @@ def test_run_files(config: Config) -> None:
         ("task: toy\nrun: /etc/passwd\n", "E202", "the run file"),
         ("task: toy\nbuild: {context: /}\n", "E202", "build context"),
         ("task: toy\nrun: missing\n", "E201", "does not exist"),
+        ('task: toy\nimage: x\ndisplay_name: "a\\u202Eb"\n', "E201", "submission.yaml:3"),
+        ('task: toy\nimage: x\nteam_display_name: "a\\u200Bb"\n', "E201", "which does not print"),
         ("task: toy\nrun: .\n", "E201", "not a regular file"),
         ("not yaml: : :\n", "E201", "is not YAML"),
         ("", "E201", "is empty"),

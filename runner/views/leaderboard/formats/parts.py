@@ -144,10 +144,12 @@ def legend(table: LeaderboardTable) -> list[str]:
 
 
 def explained(table: LeaderboardTable, left_out: Sequence[str]) -> list[str]:
-    """The legend of a table without the columns ``left_out``, which are named."""
+    """The legend of a table without the columns ``left_out``, which are named. Display names follow it, a line each."""
     lines = [line for line in legend(table) if not (line == INTERVALS and "95 %" in left_out)]
-    if left_out:
-        lines.insert(0, f"Too narrow for: {', '.join(left_out)}; --wide has everything.")
+    if narrow := [head for head in left_out if head != "name"]:
+        lines.insert(0, f"Too narrow for: {', '.join(narrow)}; --wide has everything.")
+    if "name" in left_out:
+        lines += ["", "Display names:", *(f"{name}: {text}" for name, text in table.names.items())]
     return lines
 
 

@@ -93,8 +93,11 @@ def text(table: LeaderboardTable, width: int | None = None, *, wide: bool = Fals
 
 
 def _wrapped(line: str, width: int | None) -> list[str]:
-    """A line of text in lines of ``width`` characters (None: as it is)."""
-    return [line] if width is None else textwrap.wrap(line, width, break_on_hyphens=False) or [""]
+    """A line of text in lines of ``width`` columns (None: as it is)."""
+    if width is None:
+        return [line]
+    space = width // 2 if columns_of(line) > len(line) else width
+    return textwrap.wrap(line, space, break_on_hyphens=False) or [""]
 
 
 def _hanging(lines: list[str], width: int | None) -> list[str]:

@@ -283,13 +283,11 @@ class RunArchive:
             staging.lock.release(force=True)
 
     def sweep(self, *, dry_run: bool = False) -> list[str]:
-        """Remove what processes that have died left in the middle; returns the run ids. Folders of the living stay.
+        """Remove what processes that have died left in the middle; returns the run ids, and names of half-written contents.
 
-        With ``dry_run`` nothing is removed.
+        What belongs to the living stays. With ``dry_run`` nothing is removed.
         """
-        if not dry_run:
-            self.contents.sweep_parts()
-        return self._staging.sweep(dry_run=dry_run)
+        return self._staging.sweep(dry_run=dry_run) + self.contents.sweep_parts(dry_run=dry_run)
 
     # Reading
 

@@ -135,15 +135,19 @@ class ContentStore:
                         path.unlink()
         return gone
 
-    def sweep_parts(self) -> None:
-        """Remove what processes that have died left half."""
+    def sweep_parts(self, *, dry_run: bool = False) -> list[str]:
+        """Remove what processes that have died left half; returns the names. With ``dry_run`` nothing is removed."""
+        gone: list[str] = []
         if not any(self._tmp.glob(f"*{_PART}")):
-            return
+            return gone
         with self._lock():
             for part in self._tmp.glob(f"*{_PART}"):
-                with part.open("rb") as file, suppress(BlockingIOError):
+                with suppress(BlockingIOError, FileNotFoundError), part.open("rb") as file:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    part.unlink()
+                    gone.append(part.name)
+                    if not dry_run:
+                        part.unlink()
+        return gone
 
     def _lock(self) -> BaseFileLock:
         from filelock import FileLock

@@ -178,6 +178,33 @@ def test_large_files_are_not_read_into_memory(tmp_path: Path) -> None:
     assert peak < 8 << 20 and (tmp_path / "out").stat().st_size == 64 << 20
 
 
+HALF = """
+import os, signal, sys
+from pathlib import Path
+from runner.records.contents import ContentStore
+
+def halfway(descriptor):
+    print("half", flush=True)
+    sys.stdin.readline()
+os.fsync = halfway
+ContentStore(Path(sys.argv[1])).put(Path(sys.argv[2]))
+"""
+
+
+def test_what_the_dead_left_half_is_named_and_removed_and_the_living_keep_theirs(tmp_path: Path) -> None:
+    archive, source = RunArchive(tmp_path / "archive"), tmp_path / "run.txt"
+    source.write_bytes(TEXT)
+    command = [sys.executable, "-c", HALF, str(archive.root), str(source)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"half\n"
+        (part,) = archive.tmp.glob("*.part")
+        assert archive.sweep() == [] and part.is_file()
+        process.kill()
+    assert archive.sweep(dry_run=True) == [part.name] and part.is_file()
+    assert archive.sweep() == [part.name] and not part.exists()
+    assert archive.sweep() == [] and list(archive.contents.contents()) == []
+
+
 MANY = """
 import sys
 from pathlib import Path

@@ -39,7 +39,7 @@ from runner.provision.engine import open_engine
 from runner.provision.images import ensure_images
 from runner.records.files import file_sha256
 from runner.records.store.connect import open_store
-from runner.submissions.bundle import Bundle, bundle_digest, registration, write_bundle
+from runner.submissions.bundle import Bundle, bundle_digest, registration, store_runs, write_bundle
 from runner.submissions.kept import home_of
 from runner.tasks.load import load_task
 from runner.tasks.request import request
@@ -123,6 +123,7 @@ def hand_in(config: Config, files: Iterable[Path]) -> None:
             }
             home = home_of(config, Bundle(path.parent, data, bundle_digest(data)).submission_id)
             bundle = write_bundle(home, data, {f"runs/{path.name}": path})
+            store_runs(bundle, store.archive.contents)
             store.commit("submission-registered", registration(bundle), actor="organiser")
 
 

@@ -52,7 +52,7 @@ def tried(act, *args):
     try: return repr(act(*args))[:60]
     except OSError as error: return error.errno
 seen = {}
-for pid in (p for p in os.listdir("/proc") if p.isdigit() and int(p) != os.getpid()):
+for pid in (p for p in os.listdir("/proc") if p.isdigit() and int(p) not in (os.getpid(), os.getppid())):
     for name in ("environ", "mem", "maps", "root", "cwd", "fd"):
         seen[f"/proc/{pid}/{name}"] = tried(lambda p: open(p, "rb").read(9) if not os.path.isdir(p) else os.listdir(p), f"/proc/{pid}/{name}")
     for number in (9, 15, 19): seen[f"kill {pid} {number}"] = tried(os.kill, int(pid), number)
@@ -154,13 +154,13 @@ HOSTILE = {
     "leaves a process behind": Hostile(STAYS, "", "", False),
     "leaves one that keeps its streams": Hostile(HOLDS, "valid", "", False),
     "fills its folders": Hostile(FILLS, "valid", "", True),
-    "forks": Hostile(FORKS, "valid", "", False),
+    "forks": Hostile(FORKS, "", "", False),
     "eats memory": Hostile(EATS, "error", "memory", False),
     "has a child eat memory": Hostile(CHILD_EATS, "error", "memory", False),
     "hangs": Hostile(HANGS, "error", "limit of 4 s", False),
     "closes its streams": Hostile(SILENT, "valid", "", True),
     "floods its log": Hostile(LOUD, "valid", "", True),
-    "kills the first process": Hostile(KILLS, "valid", "", True),
+    "kills the first process": Hostile(KILLS, "error", "exit code 137", False),
     "crashes": Hostile(CRASHES, "error", "exit code 134", False),
     "breaks the contract": Hostile(LIES, "error", "result.json", False),
     "leaves links": Hostile(LINKS, "error", "did not write", False),

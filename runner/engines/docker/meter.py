@@ -54,6 +54,10 @@ class Meter:
         """How many processes were killed for memory, where that can be read from outside."""
         return 0
 
+    def users(self) -> set[int]:
+        """The user ids, as this machine counts them, of all processes in the container; empty where they cannot be read."""
+        return set()
+
     def close(self) -> None:
         """Remove what was made for measuring."""
 
@@ -136,6 +140,17 @@ class GroupMeter(Meter):
             groups = (self._root / "memory" / self._relative).glob("*/memory.oom_control")
             return sum(_field(group, "oom_kill") or 0 for group in groups)
         return _field(self._root / self._relative / "memory.events", "oom_kill") or 0
+
+    def users(self) -> set[int]:
+        """The owners of the processes in the groups below; empty when one of them is gone meanwhile or cannot be seen."""
+        root = self._root if self.version == "2" else self._root / "memory"
+        try:
+            groups = [
+                group.read_text(encoding="ascii") for group in (root / self._relative).glob("*/cgroup.procs")
+            ]
+            return {Path(f"/proc/{pid}").stat().st_uid for group in groups for pid in group.split()}
+        except OSError:
+            return set()
 
     def close(self) -> None:
         """Remove the group."""

@@ -7,8 +7,7 @@ could be written to are removed and made again by the engine. A room about which
 
 from __future__ import annotations
 
-import struct
-import threading
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -21,19 +20,18 @@ from runner.engines.base import ROOM, ROOM_OUT, ContainerSpec, RoomRun
 from runner.engines.docker.client import Clients
 from runner.engines.docker.handle import KILL_GRACE, POLL, DockerHandle
 from runner.engines.docker.owner import RoomUsers
-from runner.engines.text import printable
+from runner.engines.docker.program import LEAVING, Program
 from runner.model.clock import SystemClock, stamp
 from runner.model.container import Collected, Exit, Resources
 from runner.model.errors import PlatformError
 
 TRANSFER = 1800.0  # seconds for moving files in or out
 LIFETIME = 120.0  # seconds in which programs are started in a room: whoever waits for its turn on the engine waits no longer
-LEAVING = 1.0  # seconds that processes may still be there after the program's end
-FORGOTTEN = 30 * 24 * 3600.0  # seconds after which a program is no longer listened to
 FOLDERS = {"in": 0o500, "out": 0o700, "tmp": 0o700}
-FRAME = struct.Struct(">BxxxL")  # how the engine marks a piece of what a program says: stream, length
-STDOUT, STDERR = 1, 2
 KILLED = 137  # exit code after SIGKILL
+# After a program that ended well its output follows on its standard output, behind a mark: fetching it by another call takes
+# the engine as long as starting a program. Both are run by the program's user: it can spoil its own output, and no other.
+THEN_OUTPUT = f'mark=$1; shift; "$@"; code=$?; [ $code = 0 ] && printf %s "$mark" && tar -cf - -C {ROOM_OUT} .; exit $code'
 
 
 class DockerRoom:
@@ -88,23 +86,29 @@ class DockerRoom:
             chunks = tarstream.anew(FOLDERS, {f"in/{name}": what for name, what in files.items()}, uid=uid)
             with closing(moving.moving(chunks, "copying files into a room", seconds=TRANSFER)) as sent:
                 api.put_archive(self._handle.id, ROOM, sent)
+        # Ordinary files fit into the volume; only sparse ones can read as more.
+        most = max(max_bytes, self._size) + 2048 * (max_files + 1024)
+        mark = secrets.token_hex(16)
         with self._clients.calling("starting a program in a room") as api:
-            options = sandbox.exec_options(command, uid, env)
-            program = _Program(
-                self._clients, api.exec_create(self._handle.id, **options)["Id"], self._spec.limits.log
-            )
-        ended = self._watch(program, deadline, cancelled)
-        collected, left = Collected(), program.talking()
-        if ended.code == 0 and ended.killed is None:
-            left = self._left_behind() or left
-            if left:
-                with self._clients.calling("pausing a room") as api:  # what is left could go on writing
-                    api.pause(self._handle.id)
-            collected = self._fetch(dest, allowed, max_bytes, max_files)
-            self._sound = not left and not ended.oom_killed
-        return RoomRun(replace(ended, log_truncated=program.truncated), *program.said(), collected)
+            options = sandbox.exec_options(("sh", "-c", THEN_OUTPUT, "sh", mark, *command), uid, env)
+            created = api.exec_create(self._handle.id, **options)["Id"]
+        with closing(Program(self._clients, created, self._spec.limits.log, mark.encode(), most)) as program:
+            ended = self._watch(program, deadline, cancelled)
+            collected, left = Collected(), program.talking()
+            if ended.code == 0 and ended.killed is None:
+                self._sound = not left and not self._left_behind() and not ended.oom_killed
+                dest.mkdir(parents=True, exist_ok=True)
+                collected = collect.collect(
+                    program.output(),
+                    dest,
+                    allowed=allowed,
+                    max_bytes=max_bytes,
+                    max_files=max_files,
+                    max_stream=most,
+                )
+            return RoomRun(replace(ended, log_truncated=program.truncated), *program.said(), collected)
 
-    def _watch(self, program: _Program, deadline: float, cancelled: Callable[[], bool]) -> Exit:
+    def _watch(self, program: Program, deadline: float, cancelled: Callable[[], bool]) -> Exit:
         """How the program ended. One that was killed takes the room with it."""
         started, clock = stamp(SystemClock().now()), time.monotonic()
         self._bound(self._spec.limits.cpu_time)
@@ -158,88 +162,16 @@ class DockerRoom:
         """Whether anything but what waits runs in the room. True as well where that cannot be seen."""
         end = time.monotonic() + LEAVING
         while True:
-            users: set[str] = set()
-            with suppress(PlatformError), self._clients.calling("looking at who is in a room") as api:
-                users = {row[1].strip() for row in api.top(self._handle.id, "-eo pid,uid")["Processes"]}
-            if users == {str(self._waiting)}:
+            if self._users_inside() == {self._waiting}:
                 return False
             if time.monotonic() > end:
                 return True
             time.sleep(POLL / 5)
 
-    def _fetch(self, dest: Path, allowed: Callable[[str], bool], max_bytes: int, max_files: int) -> Collected:
-        dest.mkdir(parents=True, exist_ok=True)
-        # Ordinary files fit into the volume; only sparse ones can read as more.
-        cap = max(max_bytes, self._size) + 2048 * (max_files + 1024)
-        with self._clients.streaming("fetching the output", TRANSFER) as (api, _):
-            chunks, _stat = api.get_archive(self._handle.id, ROOM_OUT, chunk_size=collect.CHUNK)
-            return collect.collect(
-                chunks, dest, allowed=allowed, max_bytes=max_bytes, max_files=max_files, max_stream=cap
-            )
-
-
-class _Program:
-    """A program in a room: the last ``cap`` bytes of its two streams, and its exit code."""
-
-    def __init__(self, clients: Clients, program: str, cap: int) -> None:
-        self._clients, self._id, self._cap = clients, program, cap
-        self._tails = {STDOUT: b"", STDERR: b""}
-        self.truncated = False
-        self._failure: BaseException | None = None
-        self._lock = threading.Lock()
-        self._reader = threading.Thread(target=self._read, name="reads a program", daemon=True)
-
-    def _read(self) -> None:
-        """Start it, and read until the engine has nothing more to give."""
-        try:
-            # Its end, or that of the room, ends the answer; the time is for an engine that forgets to say so.
-            with self._clients.streaming("running a program in a room", FORGOTTEN) as (api, _):
-                answer = api.post(
-                    f"{api.base_url}/v{api.api_version}/exec/{self._id}/start",
-                    json={"Detach": False, "Tty": False},
-                    stream=True,
-                )
-                if answer.status_code >= 400:
-                    why = printable(answer.text, 500)
-                    raise PlatformError("a program could not be started in a room", why=why)
-                while len(mark := answer.raw.read(FRAME.size)) == FRAME.size:
-                    stream, length = FRAME.unpack(mark)
-                    self._keep(stream, answer.raw.read(length))
-        except BaseException as error:  # noqa: BLE001  (a thread's border: raised again where it is waited for)
-            self._failure = error
-
-    def _keep(self, stream: int, said: bytes) -> None:
-        with self._lock:
-            whole = self._tails[stream] + said
-            self.truncated = self.truncated or len(whole) > self._cap
-            self._tails[stream] = whole[-self._cap :]
-
-    def start(self) -> None:
-        """Start it."""
-        self._reader.start()
-
-    def wait(self, seconds: float) -> None:
-        """Wait until it is silent for good, at most ``seconds``; a moment if it is already."""
-        if not self._reader.is_alive():
-            time.sleep(min(seconds, POLL / 10))
-        self._reader.join(seconds)
-
-    def exit_code(self) -> int | None:
-        """Its exit code, None while it runs. Raises PlatformError when it cannot be started or heard."""
-        with self._clients.calling("looking at a program in a room") as api:
-            facts = api.exec_inspect(self._id)
-        if not facts["Running"] and facts["ExitCode"] is not None and self._failure is None:
-            return int(facts["ExitCode"])
-        if self._failure is not None:
-            raise self._failure
-        return None
-
-    def talking(self) -> bool:
-        """Whether something can still write to its streams, a moment after its end."""
-        self._reader.join(LEAVING)
-        return self._reader.is_alive()
-
-    def said(self) -> tuple[bytes, bytes]:
-        """The last bytes of both streams."""
-        with self._lock:
-            return self._tails[STDOUT], self._tails[STDERR]
+    def _users_inside(self) -> set[int]:
+        """The user ids of all processes in the room, from its control group or else by the engine; empty when not known."""
+        if found := self._handle.meter.users():
+            return found
+        with suppress(PlatformError), self._clients.calling("looking at who is in a room") as api:
+            return {int(row[1]) for row in api.top(self._handle.id, "-eo pid,uid")["Processes"]}
+        return set()

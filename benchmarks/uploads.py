@@ -156,7 +156,7 @@ def evaluate(config: Config, engine: Engine, image: str, jobs: int) -> float:
     seconds = time.perf_counter() - begun
     ends = Counter(run.outcome.name for run in result.done.values())
     if set(ends) != {"scored"}:
-        raise SystemExit(f"not all were scored: {dict(ends)} {list(result.failed.values())[:3]}")
+        raise SystemExit(f"not all were scored: {dict(ends)} {list(result.undone.values())[:3]}")
     return seconds
 
 

@@ -464,3 +464,20 @@ def test_extensions_on_the_command_line(project: Project) -> None:
     for text in ("2019-12-31 23:59 AoE", "2020-01-01 23:59 AoE", "tomorrow", "2020-01-05 12:00"):
         assert "E101" in call(project, "extend", "mini", "alpha", "--until", text, expect=2).err
     assert "E101" in call(project, "extend", "mini", "alpha", expect=2).err
+
+
+def test_what_counts_in_a_frozen_round_was_decided_then(tmp_path: Path) -> None:
+    """A table that takes the best freezes it so; before that anybody may look at it the other way, afterwards nobody."""
+    world, one = World.make(tmp_path), task()
+    best = world.scored("a", "x", scores=flat(0.9))
+    latest = world.scored("a", "x", version=2, scores=flat(0.5))
+    assert rows(show(world, one, "first")) == [(latest, 0.5)]
+    assert rows(board(world.store, one, "first", None, ORGANISER, pick="best")) == [(best, 0.9)]
+    by_best = replace(one, tables={name: replace(t, pick="best") for name, t in one.tables.items()})
+    frozen(world, by_best, "first", AFTER_FIRST)
+    made = show(world, one, "first")
+    assert rows(made) == [(best, 0.9)] and made.pick == "best"
+    for choice in ({"pick": "latest"}, {"unit": "team"}):
+        with pytest.raises(RunnerError) as caught:
+            board(world.store, one, "first", None, ORGANISER, **choice)  # type: ignore[arg-type]
+        assert caught.value.code == "E101" and "is frozen" in caught.value.what

@@ -77,6 +77,7 @@ def from_files(source: Path, scratch: Path, report: Report, say: Say) -> Source 
     except Wrong as error:
         report.add(source.name, error.what, error.fix)
         return None
+    topics = _topics(found, report)
     for role, taken in (
         ("documents", found.documents),
         ("topics", found.topics),
@@ -86,29 +87,46 @@ def from_files(source: Path, scratch: Path, report: Report, say: Say) -> Source 
             say(f"{role}: {show(file.name, 100)} ({file.form})")
         if not taken:
             report.add(source.name, f"holds no {role}", "see what its files were taken for")
-    for name, why in found.left.items():
+    for name, why in sorted(found.left.items()):
         say(f"left: {show(name, 100)} ({why})")
+    for remark in report.remarks:
+        say(remark)
     if not (found.documents and found.topics and found.judgments):
         return None
-    return Source(
-        lambda: _entries(found.documents, document, report), _topics(found, report, say), found.judged
-    )
+    return Source(lambda: _entries(found.documents, document, report), topics, found.judged)
 
 
-def _topics(found: Found, report: Report, say: Say) -> list[Entry]:
+def _topics(found: Found, report: Report) -> list[Entry]:
+    """The topics; a file of ``found`` that only has them once more is left."""
     hidden: set[str] = set()
-    topics = list(_entries(found.topics, lambda record: topic(record, hidden), report))
+    topics = list[Entry]()
+    for file in list(found.topics):
+        entries = list(_entries([file], lambda record: topic(record, hidden), report))
+        if again := _again(entries, topics):
+            found.topics.remove(file)
+            found.left[file.name] = f"the topics of {again} again"
+        else:
+            topics += entries
     judged = {one.topic for one in found.judged}
     if padded := [one for one in topics if one.id not in judged and one.id.lstrip("0") in judged]:
-        say(
-            f"zeros before numbers are left out, as the judgments do: {show(padded[0].id)} and others like it"
-        )
+        what = "zeros before numbers are left out, as the judgments do"
+        report.remarks.append(f"{what}: {show(padded[0].id)} and others like it")
         renamed = {one.id: one._replace(id=one.id.lstrip("0")) for one in padded}
         topics = [renamed.get(one.id, one) for one in topics]
     if hidden:
         names = ", ".join(show(name) for name in sorted(hidden)[:10])
-        say(f"left out of the topics, as they could hold answers: {names}")
+        report.remarks.append(f"left out of the topics, as they could hold answers: {names}")
     return topics
+
+
+def _again(entries: Sequence[Entry], before: Iterable[Entry]) -> str:
+    """The file, if all ``entries`` stand in one before, with the same words; as ``queries.jsonl`` and ``queries.xml`` do."""
+    known = {one.id: one for one in before}
+    same = [
+        known[one.id] for one in entries if one.id in known and known[one.id].text.split() == one.text.split()
+    ]
+    files = {one.place.rpartition(":")[0] for one in same}
+    return show(files.pop(), 100) if len(same) == len(entries) and len(files) == 1 else ""
 
 
 def _entries(files: Iterable[File], read: Callable[[Record], Entry], report: Report) -> Iterator[Entry]:
@@ -225,11 +243,16 @@ def _judged(judgments: Iterable[Judgment], topics: Collection[str], report: Repo
     """The judgments, each once; problems where two disagree, two files judge one topic, or a topic is not there."""
     known: dict[tuple[str, str, str], Judgment] = {}
     files: dict[str, str] = {}
+    both: set[tuple[str, str]] = set()
     for one in judgments:
         seen = one.topic in files
         if (other := files.setdefault(one.topic, one.file)) != one.file:
-            what = f"the topic {show(one.topic)} is judged in {show(other, 100)}, too"
-            report.add(one.place, what, "take one of the files out, and add its truths to task.yaml later")
+            if (one.file, other) not in both:
+                what = f"the topic {show(one.topic)} is judged in {show(other, 100)}, too"
+                report.add(
+                    one.place, what, "take one of the files out, and add its truths to task.yaml later"
+                )
+            both.add((one.file, other))
             continue
         if one.topic not in topics and not seen:
             what = f"the topic {show(one.topic)} is not among the topics"

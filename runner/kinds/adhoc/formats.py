@@ -304,6 +304,10 @@ def judgments(path: Path, name: str, report: Report) -> Iterator[Judgment]:
         if three and len(words) == 3:
             words.insert(1, "0")
         match = _GRADE.fullmatch(words[-1])
+        if line.startswith("#") and (
+            len(words) != 4 or match is None
+        ):  # a comment; but a topic may be called #1
+            continue
         if len(words) != 4:
             what = f"the line has {len(words)} columns, not {3 if three else 4}"
             report.add(place, what, "write topic, iteration (0), document, grade")

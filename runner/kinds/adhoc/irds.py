@@ -9,7 +9,7 @@ from runner.kinds import Say
 from runner.kinds.adhoc.collection import Entry, Source, document, topic
 from runner.kinds.adhoc.formats import Judgment, Record, Report
 from runner.kinds.release import Wrong
-from runner.model.errors import RunnerError
+from runner.model.errors import RunnerError, no_such
 from schemas import show
 
 PREFIX = "irds:"
@@ -31,8 +31,10 @@ def from_irds(name: str, report: Report, say: Say) -> Source | None:
     try:
         dataset = ir_datasets.load(name)
     except KeyError:
-        fix = "runner takes the ids that ir_datasets lists; give the part with topics and judgments"
-        raise RunnerError("E102", f"ir_datasets has no dataset {show(name)}", fix=fix) from None
+        fix = "name one that it lists, and of that the part with topics and judgments"
+        raise no_such(
+            "dataset", name, ir_datasets.registry, of="ir_datasets", why="It is none of its ids.", fix=fix
+        ) from None
     for part, noun in _PARTS.items():
         if not getattr(dataset, f"has_{part}")():
             report.add(name, f"has no {noun}", "name a part of it that has")
@@ -57,7 +59,10 @@ def _fetched(rows: Callable[[], Iterator[Any]], name: str) -> Iterator[Any]:
     try:
         yield from rows()
     except (OSError, RuntimeError) as error:  # requests' errors are OSErrors
-        why, fix = show(str(error), 300), "see what ir_datasets says of this dataset and where its files go"
+        why, fix = (
+            show(str(error.args[0] if error.args else error), 300),
+            "see what ir_datasets says of this dataset and where its files go",
+        )
         raise RunnerError("E407", f"{show(name)} cannot be fetched", why=why, fix=fix) from None
 
 

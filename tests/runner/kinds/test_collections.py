@@ -192,6 +192,23 @@ def test_what_could_be_an_answer_is_not_shown_with_a_topic(config: Config, tmp_p
     assert first == {"query_id": "t1", "title": "tides at night", "narrative": "n"}
 
 
+def test_the_same_topics_in_two_forms_count_once(config: Config, tmp_path: Path) -> None:
+    """As in the layout of TIRA and ir_datasets: queries.jsonl and queries.xml; and judgments with a comment."""
+    files = GOOD | {
+        "b": TOPIC_FILES["json"],
+        "b2": TOPIC_FILES["xml"],
+        "c": f"# judged by hand, in two rounds\n{QRELS}",
+    }
+    said: list[str] = []
+    folder, truths = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=said.append)
+    assert "left: b2 (the topics of b again)" in said
+    assert len(rows(folder / "datasets/test/inputs/queries.jsonl")) == len(TOPICS)
+    assert (truths / "test/qrels.txt").read_text() == QRELS
+    (tmp_path / "c/b2").write_text(TOPIC_FILES["xml"].replace("bees", "wasps"))
+    other = project(tmp_path / "other", truths=tmp_path / "others")
+    assert "b2:5: the topic t3 is there twice (first at b:3)" in told(refused(other, tmp_path / "c"))
+
+
 def test_judgments_in_three_columns_and_in_several_files(config: Config, tmp_path: Path) -> None:
     files = {
         "corpus.jsonl": DOCUMENTS["json"],
@@ -304,7 +321,7 @@ WRONG = {
     "two grades": ("c", QRELS + "t1 0 d1 0\n", "c:5: the document d1 has another grade for this topic at c:1"),
     "an unknown topic": ("c", QRELS + "t9 0 d1 1\n", "c:5: the topic t9 is not among the topics"),
     "an unknown document": ("c", QRELS + "t1 0 d9 1\n", "c:5: the document d9 is not among the documents"),
-    "judged in two files": ("c2", "t1 0 d3 1\nt2 0 d3 1\n", "c2:1: the topic t1 is judged in c, too"),
+    "judged in two files": ("c2", "t1 0 d3 1\nt2 0 d3 1\n" * 100, "c2:1: the topic t1 is judged in c, too"),
     "nothing judged": ("c", "", "c: holds no judgments"),
     "both or neither": ("x", "u\tone\nv\ttwo\n", "x: could be topics or documents"),
 }  # fmt: skip
@@ -403,6 +420,7 @@ def test_what_ir_datasets_does_not_have(
     config: Config, registered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert refused(config, Path("irds:no-such-set")).code == "E102"
+    assert 'Did you mean "vaswani"?' in refused(config, Path("irds:vasvani")).fix
     (tmp_path / "irds/docs").unlink()
     assert refused(config, Path(f"irds:{registered}")).code == "E407"
     monkeypatch.setitem(sys.modules, "ir_datasets", None)  # as where it is not installed

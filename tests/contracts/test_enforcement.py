@@ -664,6 +664,21 @@ def test_sampled_usage_without_control_groups(
     assert usage.cpu_seconds
 
 
+def test_processor_time_of_a_server_that_nobody_waits_for(
+    engine: DockerEngine, scratch_image: ImageRef, attempt: str
+) -> None:
+    """As in a debate: it is looked at now and then, and asked to end at last."""
+    with engine.session(attempt) as session:
+        limits = replace(LIMITS, cpu_time=0.7)
+        spec = ContainerSpec("software", scratch_image, ("python3", "-c", "while True: pass"), limits)
+        handle = session.start(spec)
+        end = time.monotonic() + 120
+        while not handle.ended() and time.monotonic() < end:
+            time.sleep(0.1)
+        ended = handle.stop()
+    assert (ended.killed, ended.code) == ("processor", 137)
+
+
 def test_processor_time_without_control_groups(
     engine: DockerEngine, scratch_image: ImageRef, attempt: str
 ) -> None:

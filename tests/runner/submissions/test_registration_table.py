@@ -238,3 +238,39 @@ def test_a_failure_in_the_middle_takes_nothing(project: Project, folder: Path) -
         assert submissions(store) == [] and [p.name for p in blocked.parent.iterdir()] == [blocked.name]
         blocked.unlink()
         assert [receipt.new for receipt in register_all(*arguments)] == [True, True, True]
+
+
+def test_names_and_display_names_as_teams_have_them(cli: Call, take: Call) -> None:
+    """From the table to the list of runs nothing changes them; what cannot be told apart is refused by its line."""
+    head = "team,run,file,dataset,display_name,team_display_name\n"
+    good = "TeamA_v2.1,webis_run-1.0,a.txt,test,=SUM(1),Grünfeld & Söhne <b>\n"
+    wrong = (
+        "teamA_v2.1,x,a.txt,test,,\n"
+        "TeamA_v2.1,Webis.run-1.0,a.txt,test,,\n"
+        "other,x,a.txt,test,,GRÜNFELD & Söhne <b>\n"
+        "third,x,a.txt,test,a\u202eb,\n"
+    )
+    said = take(raw=(head + good + wrong).encode(), expect=2)
+    for line, word in (
+        (3, "TeamA_v2.1"),
+        (4, "webis_run-1.0"),
+        (5, "cannot be shown as"),
+        (6, "does not print"),
+    ):
+        assert any(f"runs.csv:{line}:" in one and word in one for one in said.err.splitlines()), said.err
+    take(raw=(head + good).encode())
+    [row] = cli("runs", "--json").json
+    assert (row["team"], row["software"]) == ("TeamA_v2.1", "webis_run-1.0")
+    assert (row["display_name"], row["team_display_name"]) == ("=SUM(1)", "Grünfeld & Söhne <b>")
+    assert row["run"].startswith("teama_v2_1.webis_run-1_0.")
+    shown = cli("show", "TeamA", "--as", "team:TeamA_v2.1")
+    assert "called:" in shown.out and "Grünfeld & Söhne <b>: =SUM(1)" in shown.out
+
+    cli("name", "TeamA_v2.1", "Webis")
+    cli("name", "TeamA_v2.1", "", "--software", "webis_run-1.0")
+    [row] = cli("runs", "--json").json
+    assert row["team_display_name"] == "Webis" and "display_name" not in row
+    assert "E102" in cli("name", "teama", "x", expect=2).err
+    assert "E208" in cli("name", "TeamA_v2.1", "a\nb", expect=2).err
+    assert "TeamA_v2.1" in cli("extend", "mini", "TeamA_V2.1", "-n", "1", expect=2).err
+    assert "4 submissions" in cli("extend", "mini", "TeamA_v2.1", "-n", "1").err

@@ -380,3 +380,19 @@ def test_other_amounts_are_value_errors(text: str) -> None:
     for parse in (parse_size, parse_duration):
         with suppress(ValueError):
             assert parse(text) > 0
+
+
+def test_definitions_name_teams_as_they_are_called(config: Config) -> None:
+    write_task(
+        config,
+        quota={"submissions": 2, "teams": {"TeamA_v2.1": 5}},
+        extensions={"TeamA_v2.1": "2026-05-18 23:59 AoE"},
+        exceptions={"TeamA_v2.1/webis_run-1.0": {"writable": ["/data"]}},
+        closes="2026-05-11 23:59 AoE",
+    )
+    loaded = tasks.load_task(config, "toy")
+    assert loaded.quota.teams == {"TeamA_v2.1": 5} and "TeamA_v2.1/webis_run-1.0" in loaded.exceptions
+    write_task(config, "other", quota={"teams": {"TeamA..1": 5}})
+    with pytest.raises(RunnerError) as caught:
+        tasks.load_task(config, "other")
+    assert any("TeamA..1" in problem.what for problem in caught.value.problems)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from evaluator.errors import EvaluatorError
+from evaluator.findings import show
+
 KEPT, KEPT_WARNINGS = 5, 1  # of one sort in one file; all are counted
+_PLACE = re.compile(r"([^:\s]+):(\d+):? +(.*)", re.DOTALL)
 _EVERY = 2.0  # seconds between two lines of progress
 
 
@@ -20,6 +25,7 @@ class DataReport:
 
     def __init__(self) -> None:
         self.statistics: dict[str, Any] = {"topics": None, "documents": None, "truths": []}
+        self.nouns: dict[str, str] = {}  # what the kind calls a topic, a document, a judgment, a grade
         self._found: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._counts: dict[tuple[str, str], int] = {}
 
@@ -33,6 +39,43 @@ class DataReport:
         if len(found) < (KEPT if grave else KEPT_WARNINGS):
             found.append({"file": file, "line": line, "what": what, "fix": fix, "grave": grave})
 
+    def error(self, side: str, error: EvaluatorError, name: str = "") -> None:
+        """Note what a reader of ``inputs`` or ``truths`` refused, with file and line where it names them, else ``name``."""
+        said = error.why or error.what
+        found = _PLACE.match(said)
+        file, line, what = found.groups() if found else (name, None, said)
+        folder = name.rpartition("/")[0] + "/" if found and "/" in name and "/" not in file else ""
+        whole = what if found or what == error.what else f"{error.what}: {what}"
+        sort = re.sub(r"\d+", "#", whole)
+        self.add(sort, f"{side}/{folder}{file}", int(line) if line else None, whole, error.fix)
+
+    def broken(self, side: str, name: str) -> Callable[[EvaluatorError], None]:
+        """A listener for a reader of the file ``name``, which goes on after every line that is wrong."""
+        return lambda error: self.error(side, error, name)
+
+    def without(
+        self,
+        known: Iterable[Any],
+        file: str,
+        there: Mapping[Any, int | None],
+        other: str,
+        what: str,
+        fix: str,
+    ) -> None:
+        """Note ids of the file ``other``, each ``there`` at its line, that ``known`` ones of ``file`` have not among them."""
+        ids = set(known)
+        for one, line in there.items():
+            if one not in ids:
+                self.add(f"not in {file}", other, line, f"the {what} {show(str(one))} is not in {file}", fix)
+
+    def truths(
+        self, file: str, judgments: int, documents: int, topics: int, grades: Mapping[Any, int]
+    ) -> None:
+        """Count what one file of truths holds."""
+        row = {"file": file, "judgments": judgments, "topics": topics, "documents": documents}
+        row["grades"] = {str(grade): grades[grade] for grade in sorted(grades)}
+        self.statistics["truths"].append(row)
+
     def as_json(self) -> dict[str, Any]:
         """``statistics`` and ``problems`` in the order of files and lines; the last kept of a sort says how many more."""
         problems = []
@@ -42,7 +85,7 @@ class DataReport:
             rest = f" (and {more:,} more like it)" if more else ""
             problems += [*found[:-1], {**last, "what": last["what"] + rest}]
         problems.sort(key=lambda one: (one["file"], one["line"] or 0))
-        return {"statistics": self.statistics, "problems": problems}
+        return {"statistics": {**self.statistics, "nouns": self.nouns}, "problems": problems}
 
 
 def progress(name: str) -> Callable[[float], None]:

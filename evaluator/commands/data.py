@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaluator.errors import EvaluatorError
 from evaluator.process import FINE
 
 
@@ -23,6 +24,9 @@ def data(paths: Sequence[Path]) -> int:
         kind = find(request.kind)
         checked = isinstance(kind, DataChecker)
         if isinstance(kind, DataChecker):
-            kind.check_data(request.inputs, request.truths, request, report)
+            try:
+                kind.check_data(request.inputs, request.truths, request, report)
+            except EvaluatorError as error:
+                report.error("truths", error)
         print(json.dumps({"checked": checked, **report.as_json()}))
     return FINE

@@ -7,7 +7,7 @@ with its line, and nothing that a participant can write raises.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,14 +131,26 @@ def turn_key(topic: str, turn: int) -> bytes:
     return f"{topic}, turn {turn}".encode()
 
 
-def read_claims(path: Path) -> list[Claim]:
-    """The claims of a dataset (``id``, ``claim``), in the order of the file. Raises :class:`EvaluatorError`."""
+def read_claims(path: Path, broken: Callable[[EvaluatorError], None] | None = None) -> list[Claim]:
+    """The claims of a dataset (``id``, ``claim``), in the order of the file. Raises :class:`EvaluatorError`.
+
+    ``broken`` is told what is wrong with a line, if there is one; else that is raised.
+    """
     claims: list[Claim] = []
     topics: set[str] = set()
-    for number, data in _objects(path, "claims"):
-        name, text = data.get("id"), data.get("claim")
-        if not isinstance(text, str) or not text.strip():
-            raise EvaluatorError(f"{path.name}:{number} has no claim", fix='give every line "id" and "claim"')
+    path = plain_or_gzip(path)
+    for number, line in organisers_lines(path, "the claims"):
+        try:
+            data = organisers_object(path, number, line)
+            name, text = data.get("id"), data.get("claim")
+            if not isinstance(text, str) or not text.strip():
+                fix = 'give every line "id" and "claim"'
+                raise EvaluatorError(f"{path.name}:{number} has no claim", fix=fix)
+        except EvaluatorError as error:
+            if broken is None:
+                raise
+            broken(error)
+            continue
         label = name if isinstance(name, str) and name else str(number)
         claims.append(Claim(distinct(label, topics), name if isinstance(name, str) else "", text))
         if len(claims) > MAX_CLAIMS:
@@ -225,13 +237,6 @@ def unplaced(reads: Sequence[Read]) -> list[Held]:
 
 def _folded(text: str) -> str:
     return " ".join(text.split())
-
-
-def _objects(path: Path, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON Lines file of the organiser (or ``.gz``). Raises :class:`EvaluatorError`."""
-    path = plain_or_gzip(path)
-    for number, line in organisers_lines(path, f"the {what}"):
-        yield number, organisers_object(path, number, line)
 
 
 def organisers_lines(path: Path, what: str) -> Iterator[tuple[int, bytes]]:

@@ -7,7 +7,7 @@ and is not needed. The file is streamed, and every problem is reported with its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -60,19 +60,27 @@ class Judgments(NamedTuple):
         return [turn[place] for turn in self.scores[debate]]
 
 
-def read_shape(path: Path, name: str) -> Shape:
-    """Read the debates that were judged (any form of :mod:`schemas.debates`). Raises :class:`EvaluatorError`."""
+def read_shape(path: Path, name: str, broken: Callable[[EvaluatorError], None] | None = None) -> Shape:
+    """Read the debates that were judged (any form of :mod:`schemas.debates`). Raises :class:`EvaluatorError`.
+
+    ``broken`` is told what is wrong with a line, if there is one; else that is raised.
+    """
     log = Log(name)
     found: list[debates.Debate] = []
     with organisers(f"the organiser's file {plain(name, 200)}", ""), Source(path, follow=True) as source:
         for number, line in numbered(source.read, log, MAX_DEBATE, too_long="F241"):
             try:
                 debate, faults = debates.parse(parse(line))
+                what = faults[0].what if debate is None else ""
             except ValueError:
-                raise _organiser(name, number, "the line is not JSON") from None
-            if debate is None:
-                raise _organiser(name, number, faults[0].what)
-            found.append(debate)
+                debate, what = None, "the line is not JSON"
+            if debate is not None:
+                found.append(debate)
+                continue
+            error = _organiser(name, number, what)
+            if broken is None:
+                raise error
+            broken(error)
     if log.invalid or not found:
         raise _organiser(name, None, "it holds a line that is too long" if log.invalid else "it is empty")
     words = [_words(debate) for debate in found]

@@ -14,19 +14,22 @@ from typing import Any
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
 from evaluator.formats.evaluations import Reading, Shape
-from evaluator.formats.labels import objects, read_labels, wrong
+from evaluator.formats.labels import Broken, objects, read_labels, wrong
 from schemas.debates import CRITERIA
 from schemas.jsonl import kind_of
 
 Gold = list[list[tuple[int | None, ...]]]  # [debate][turn][criterion, in the order of CRITERIA]
 
 
-def read_gold(path: Path, shape: Shape | None = None, *, reading: Reading = "strict") -> Gold:
+def read_gold(
+    path: Path, shape: Shape | None = None, *, reading: Reading = "strict", broken: Broken | None = None
+) -> Gold:
     """Return the labels: 1, 0 or None (not judged, or "don't know").
 
     Where several annotators judged one turn, the majority of those who said yes or no decides; a tie is None. ``shape``
     is needed for our own form, and checked for the other. ``reading`` official also takes true, false, "1" and "0".
-    Raises :class:`EvaluatorError` naming the line, or the debate whose number of turns is wrong.
+    Raises :class:`EvaluatorError` naming the line, or the debate whose number of turns is wrong; ``broken`` takes all of
+    that, if it is there.
     """
     first = next(objects(path), None)
     if first is None:
@@ -34,13 +37,31 @@ def read_gold(path: Path, shape: Shape | None = None, *, reading: Reading = "str
     if not isinstance(first[1], list):
         return _attributed(path, shape)
     gold: Gold = []
-    for line, data in objects(path):
+    say = broken or _raise
+    for line, data in objects(path, say):
+        turns: list[tuple[int | None, ...]] = []
+        gold.append(turns)
         if not isinstance(data, list):
-            raise wrong(path, line, f"there is {kind_of(data)} instead of a list of turns")
-        gold.append([_turn(turn, path, line, n, reading) for n, turn in enumerate(data, 1)])
-    if shape is not None:
-        _compare(path, gold, shape)
+            say(wrong(path, line, f"there is {kind_of(data)} instead of a list of turns"))
+            continue
+        for n, turn in enumerate(data, 1):
+            try:
+                turns.append(_turn(turn, path, line, n, reading))
+            except EvaluatorError as error:
+                say(error)
+                turns.append((None,) * len(CRITERIA))
+        expected = shape.turns[len(gold) - 1] if shape is not None and len(gold) <= len(shape.turns) else None
+        if expected is not None and expected != len(turns):
+            say(wrong(path, line, f"debate {len(gold)} has {expected} turns, and labels of {len(turns)}"))
+    if shape is not None and len(gold) != len(shape.turns):
+        name = plain(path.name, 200)
+        what = f"{name}: labels of {len(gold)} debates, but there are {len(shape.turns)} debates"
+        say(EvaluatorError(what))
     return gold
+
+
+def _raise(error: EvaluatorError) -> None:
+    raise error
 
 
 def _attributed(path: Path, shape: Shape | None) -> Gold:
@@ -73,17 +94,6 @@ def _attributed(path: Path, shape: Shape | None) -> Gold:
             "give the debates that were labelled, unchanged",
         )
     return [[_majority(votes.get((d, t), ())) for t in range(n)] for d, n in enumerate(shape.turns)]
-
-
-def _compare(path: Path, gold: Gold, shape: Shape) -> None:
-    name = plain(path.name, 200)
-    if len(gold) != len(shape.turns):
-        raise EvaluatorError(
-            f"{name}: labels of {len(gold)} debates, but there are {len(shape.turns)} debates"
-        )
-    for n, (turns, expected) in enumerate(zip(gold, shape.turns, strict=True), 1):
-        if len(turns) != expected:
-            raise EvaluatorError(f"{name}: debate {n} has {expected} turns, and labels of {len(turns)}")
 
 
 def _turn(data: Any, path: Path, line: int, turn: int, reading: Reading) -> tuple[int | None, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -44,11 +44,15 @@ class Query(NamedTuple):
     asked: int | None
 
 
+Broken = Callable[[EvaluatorError], None]  # told what is wrong with a line, which is left out then
+
+
 class _Reader:
     """The objects of a JSON Lines file of the organiser, one by one, and errors that name the line."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, broken: Broken | None = None) -> None:
         self.name, self.line = name, 0
+        self._broken = broken
         self._path = plain_or_gzip(folder / name)
 
     def wrong(self, what: str, fix: str = "") -> NoReturn:
@@ -65,7 +69,18 @@ class _Reader:
             for line in source.lines():
                 self.line += 1
                 if line.strip():
-                    yield self._object(line)
+                    try:
+                        data = self._object(line)
+                    except EvaluatorError as error:
+                        self.failed(error)
+                        continue
+                    yield data
+
+    def failed(self, error: EvaluatorError) -> None:
+        """Raise the error of a line, or tell it to whoever wants to know of all."""
+        if self._broken is None:
+            raise error
+        self._broken(error)
 
     def _object(self, line: bytes) -> dict[str, Any]:
         try:
@@ -86,7 +101,7 @@ class _Reader:
         return value
 
 
-def read_corpus(folder: Path, name: str = "corpus.jsonl") -> Population:
+def read_corpus(folder: Path, name: str = "corpus.jsonl", broken: Broken | None = None) -> Population:
     """Read the corpus and number its texts and property values.
 
     The 15 properties: stance, six of the profile, and one for each political issue (named by its author or not).
@@ -95,21 +110,24 @@ def read_corpus(folder: Path, name: str = "corpus.jsonl") -> Population:
     arguments without ``important_political_issues`` and fields that the format does not have (the official script would
     make properties of them).
     """
-    reader = _Reader(folder, name)
+    reader = _Reader(folder, name, broken)
     codes: list[dict[Any, int]] = [{} for _ in PROPERTIES]
     texts: dict[str, int] = {}
     values: dict[int, tuple[int, ...]] = {}
     text_of: dict[int, int] = {}
     for data in reader.objects():
-        argument = reader.integer(data, "argument_id")
-        if argument in values:
-            reader.wrong("argument_id is there twice")
-        values[argument] = tuple(
-            [
+        try:
+            argument = reader.integer(data, "argument_id")
+            if argument in values:
+                reader.wrong("argument_id is there twice")
+            row = [
                 code.setdefault(value, len(code))
                 for code, value in zip(codes, _properties(reader, data), strict=True)
             ]
-        )
+        except EvaluatorError as error:
+            reader.failed(error)
+            continue
+        values[argument] = tuple(row)
         text_of[argument] = texts.setdefault(data["argument"], len(texts))
     if not values:
         reader.wrong("the corpus is empty")
@@ -171,33 +189,41 @@ def _properties(reader: _Reader, data: dict[str, Any]) -> Iterator[Any]:
             yield value
 
 
-def read_queries(folder: Path, name: str, population: Population, *, perspective: bool) -> list[Query]:
+def read_queries(
+    folder: Path, name: str, population: Population, *, perspective: bool, broken: Broken | None = None
+) -> list[Query]:
     """Read the queries of one split, sorted by id.
 
     Raises :class:`EvaluatorError` naming the line, also when relevance is missing or names unknown arguments.
     """
-    reader = _Reader(folder, name)
+    reader = _Reader(folder, name, broken)
     found: dict[int, Query] = {}
-    known = population.values.keys()
     for data in reader.objects():
-        query = reader.integer(data, "query_id")
-        if query in found:
-            reader.wrong("query_id is there twice")
-        relevant = data.get("relevant_candidates")
-        if relevant is None:
-            reader.wrong(
-                "relevant_candidates is missing: without relevance nothing can be scored",
-                "use a split with relevance",
-            )
-        if not isinstance(relevant, list) or not set(map(type, relevant)) <= {int}:
-            reader.wrong("relevant_candidates is not a list of integers")
-        if not known >= set(relevant):
-            reader.wrong("relevant_candidates names an argument that is not in the corpus")
-        asked = _asked(reader, data, population.properties) if perspective else None
-        found[query] = Query(query, relevant, asked)
+        try:
+            query = _query(reader, data, population, perspective=perspective)
+            if query.id in found:
+                reader.wrong("query_id is there twice")
+        except EvaluatorError as error:
+            reader.failed(error)
+            continue
+        found[query.id] = query
     if not found:
         reader.wrong("there is no query")
     return [found[q] for q in sorted(found)]
+
+
+def _query(reader: _Reader, data: dict[str, Any], population: Population, *, perspective: bool) -> Query:
+    query, relevant = reader.integer(data, "query_id"), data.get("relevant_candidates")
+    if relevant is None:
+        reader.wrong(
+            "relevant_candidates is missing: without relevance nothing can be scored",
+            "use a split with relevance",
+        )
+    if not isinstance(relevant, list) or not set(map(type, relevant)) <= {int}:
+        reader.wrong("relevant_candidates is not a list of integers")
+    if not population.values.keys() >= set(relevant):
+        reader.wrong("relevant_candidates names an argument that is not in the corpus")
+    return Query(query, relevant, _asked(reader, data, population.properties) if perspective else None)
 
 
 def read_ids(folder: Path, name: str, key: str) -> frozenset[int]:
@@ -205,16 +231,30 @@ def read_ids(folder: Path, name: str, key: str) -> frozenset[int]:
 
     Raises :class:`EvaluatorError` naming the line, also for an id given twice and for a file without any.
     """
-    reader = _Reader(folder, name)
-    found: set[int] = set()
+    return frozenset(placed_ids(folder, name, key))
+
+
+def placed_ids(
+    folder: Path,
+    name: str,
+    key: str,
+    broken: Broken | None = None,
+    look: Callable[[int, Mapping[str, Any]], None] = lambda line, data: None,
+) -> dict[int, int]:
+    """The same ids with their lines. ``look`` is shown every object with its line."""
+    reader = _Reader(folder, name, broken)
+    found: dict[int, int] = {}
     for data in reader.objects():
-        number = reader.integer(data, key)
-        if number in found:
-            reader.wrong(f"{key} is there twice")
-        found.add(number)
+        try:
+            number = reader.integer(data, key)
+            if found.setdefault(number, reader.line) != reader.line:
+                reader.wrong(f"{key} is there twice")
+        except EvaluatorError as error:
+            reader.failed(error)
+        look(reader.line, data)
     if not found:
         reader.wrong("the corpus is empty" if key == "argument_id" else "there is no query")
-    return frozenset(found)
+    return found
 
 
 def _asked(reader: _Reader, data: dict[str, Any], properties: tuple[str, ...]) -> int | None:

@@ -51,25 +51,36 @@ class Contents:
         """The statistics for people: one line for the dataset, and one for each file of judgments."""
         if self.statistics is None:
             return []
-        named = ((noun, self.statistics[f"{noun}s"]) for noun in ("topic", "document"))
+        nouns = {noun: noun for noun in ("topic", "document", "judgment", "grade")} | self.statistics["nouns"]
+        named = ((nouns[noun], self.statistics[f"{noun}s"]) for noun in ("topic", "document"))
         counts = [_count(noun, n) for noun, n in named if n is not None]
         found = [f"{self.dataset}: {', '.join(counts) or 'no topics and no corpus are named'}"]
         for one in self.statistics["truths"]:
+            judged, of = (
+                _count(nouns["judgment"], one["judgments"]),
+                _count(nouns["document"], one["documents"]),
+            )
+            grades = _grades(nouns["grade"], one["grades"]) if nouns["grade"] else ""
             found.append(
-                f"  {schemas.show(one['file'])}: {_count('judgment', one['judgments'])} of "
-                f"{_count('document', one['documents'])} for {_count('topic', one['topics'])}; {_grades(one['grades'])}"
+                f"  {schemas.show(one['file'])}: {judged} of {of} for {_count(nouns['topic'], one['topics'])}"
+                + (f"; {grades}" if grades else "")
             )
         return found
 
 
 def _count(noun: str, n: int) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    return f"{n:,} {noun if n == 1 else plural(noun)}"
 
 
-def _grades(counts: Mapping[str, int]) -> str:
+def plural(noun: str) -> str:
+    """Several of a noun: queries, documents."""
+    return f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+
+
+def _grades(noun: str, counts: Mapping[str, int]) -> str:
     """Counts by grade; the first and last where there are many grades."""
-    pairs = [f"grade {grade}: {n:,}" for grade, n in counts.items()]
-    return ", ".join(pairs if len(pairs) <= 6 else [*pairs[:3], "…", *pairs[-2:]]) or "no grade"
+    pairs = [f"{noun} {grade}: {n:,}" for grade, n in counts.items()]
+    return ", ".join(pairs if len(pairs) <= 6 else [*pairs[:3], "…", *pairs[-2:]]) or f"no {noun}"
 
 
 def read_contents(task: Task, config: Config, tell: Callable[[str], None]) -> list[Contents]:

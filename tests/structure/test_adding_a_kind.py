@@ -113,6 +113,8 @@ def test_the_evaluator_knows_a_kind_that_was_added_so(copy: Path, tmp_path: Path
         copy, "-m", "evaluator", "check", str(tmp_path / "run/colours.txt"), "--request", str(tmp_path / "request.json")
     )  # fmt: skip
     assert checked.returncode == 0 and "F901 warning: that is no colour" in checked.stdout
+    data = run(copy, "-m", "evaluator", "data", "--request", str(tmp_path / "request.json"))
+    assert json.loads(data.stdout)["checked"] is False, "a kind need not read the organiser's data"
     assert "F901  error    not a colour" in run(copy, "-m", "evaluator", "codes").stdout
 
 

@@ -11,6 +11,7 @@ from evaluator.argue.formats.lines import Lines, name_of, refused
 from evaluator.argue.formats.report import Report
 from evaluator.argue.models import ReportRequest
 from evaluator.findings import show
+from schemas import Problem
 from schemas.jsonl import kind_of
 from schemas.words import count_words
 
@@ -82,19 +83,25 @@ def read_requests(path: Path) -> dict[str, ReportRequest]:
     Raises:
         EvaluatorError: it cannot be read or used; lists every problem with its line.
     """
+    found, problems = placed_requests(path)
+    if problems:
+        raise refused(f"the requests {path.name} cannot be used", problems)
+    return {name: request for name, (request, _) in found.items()}
+
+
+def placed_requests(path: Path) -> tuple[dict[str, tuple[ReportRequest, int | None]], list[Problem]]:
+    """The requests with their lines, and every problem of the file."""
     lines = Lines(path.name)
-    found: dict[str, ReportRequest] = {}
+    found: dict[str, tuple[ReportRequest, int | None]] = {}
     for value in lines.values(path, MAX_LINE):
         request = _request(value, lines)
         if request is not None and request.id in found:
             lines.add(f"the request {show(request.id)} is there twice")
         elif request is not None:
-            found[request.id] = request
+            found[request.id] = request, lines.line
     if not found and not lines.problems:
         lines.add("it holds no request")
-    if lines.problems:
-        raise refused(f"the requests {path.name} cannot be used", lines.problems)
-    return found
+    return found, lines.problems
 
 
 def _request(data: Any, lines: Lines) -> ReportRequest | None:

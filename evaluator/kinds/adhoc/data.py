@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from evaluator.data import DataReport, progress
@@ -92,20 +92,8 @@ def _judgments(path: Path, name: str, report: DataReport) -> Judgments | None:
             report.add("negative", found.file, number, what, fix, grave=False)
     if not rows:
         report.add("empty", found.file, None, "it holds no judgment", qrels.COLUMNS)
-    _count(report, name, rows, found, grades)
+    report.truths(name, rows, len(found.documents), len(found.topics), grades)
     return found
-
-
-def _count(report: DataReport, name: str, rows: int, found: Judgments, grades: Mapping[int, int]) -> None:
-    report.statistics["truths"].append(
-        {
-            "file": name,
-            "judgments": rows,
-            "topics": len(found.topics),
-            "documents": len(found.documents),
-            "grades": {str(grade): grades[grade] for grade in sorted(grades)},
-        }
-    )
 
 
 def _compare_topics(known: Places, file: str, judged: Judgments, report: DataReport) -> None:

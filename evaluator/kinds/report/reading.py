@@ -84,13 +84,17 @@ class Reading(Closing):
         self.lookup.close()
 
 
+def collections_of(inputs: Path, request: Request, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the dataset's collections; none where there is none."""
+    named = options.get("collection") or request.corpus or ()
+    names = (named,) if isinstance(named, str) else tuple(named)
+    return names or tuple(n for n in COLLECTIONS if (inputs / n).is_file())[:1]
+
+
 def _open(inputs: Path, request: Request, options: Mapping[str, Any]) -> Lookup:
     from evaluator.argue.formats.documents import open_collection
 
-    named = options.get("collection") or request.corpus or ()
-    names = (named,) if isinstance(named, str) else tuple(named)
-    if not names:
-        names = tuple(n for n in COLLECTIONS if (inputs / n).is_file())[:1]
+    names = collections_of(inputs, request, options)
     if not names:
         raise EvaluatorError(
             "the task names no collection",

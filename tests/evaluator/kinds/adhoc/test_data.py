@@ -54,6 +54,7 @@ def test_good_data_give_statistics_alone(tmp_path: Path, capsys: pytest.CaptureF
     assert found["statistics"] == {
         "topics": 2,
         "documents": 3,
+        "nouns": {},
         "truths": [
             {
                 "file": "qrels.txt",
@@ -129,11 +130,3 @@ def test_several_requests_are_answered_in_turn(tmp_path: Path, capsys: pytest.Ca
     options = [word for path, _ in requests for word in ("--request", str(path))]
     assert main(["data", *options]) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [one for _, one in requests]
-
-
-def test_a_kind_without_such_a_check_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said(tmp_path, capsys, "1 0 d1 1\n")
-    request = json.loads((tmp_path / "request.json").read_text()) | {"kind": "report"}
-    (tmp_path / "request.json").write_text(json.dumps(request))
-    assert main(["data", "--request", str(tmp_path / "request.json")]) == 0
-    assert json.loads(capsys.readouterr().out)["checked"] is False

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from evaluator.errors import EvaluatorError
-from evaluator.findings import show
+from schemas import show
 
 KEPT, KEPT_WARNINGS = 5, 1  # of one sort in one file; all are counted
 _PLACE = re.compile(r"([^:\s]+):(\d+):? +(.*)", re.DOTALL)
@@ -66,7 +66,8 @@ class DataReport:
         ids = set(known)
         for one, line in there.items():
             if one not in ids:
-                self.add(f"not in {file}", other, line, f"the {what} {show(str(one))} is not in {file}", fix)
+                said = f'the {what} "{show(str(one), 60)}" is not in {file}'
+                self.add(f"not in {file}", other, line, said, fix)
 
     def truths(
         self, file: str, judgments: int, documents: int, topics: int, grades: Mapping[Any, int]

@@ -42,13 +42,16 @@ def each(found: Iterable[SubmissionFile], action: Callable[[SubmissionFile], int
 def built(machine: Machine, submission: SubmissionFile, task: Task) -> ImageRef | None:
     """The image of a submission, built where it has to be; None for run files. Raises E216 when it is too large for the task."""
     from runner.model.limits import in_units
+    from runner.provision.steps import Steps
     from runner.submissions.origins import check_size
     from runner.submissions.pack import image_of
 
     name = f"{submission.team}/{submission.software}"
     if submission.build:
-        output.say(f"building {name} …")
-    image = image_of(machine.config, machine.engine(), submission)
+        with Steps(output.say).step(f"building {name}") as step:
+            image = image_of(machine.config, machine.engine(), submission, on_line=step.heard)
+    else:
+        image = image_of(machine.config, machine.engine(), submission)
     if image is not None:
         output.say(f"{name}: image of {in_units(image.size)}, {in_units(task.image_limit)} are allowed")
         check_size(image.size, task, name)

@@ -104,6 +104,27 @@ class Steps:
                     self("; ".join(step.said() for step in self._running))
 
 
+def every(seconds: float = 10.0) -> Callable[[Callable[[str], None], str, float, float | None], None]:
+    """What says at most so often how much of a download there is: ``(say, name, done, total)``, amounts in bytes."""
+    begun = spoke = time.monotonic()
+    first: float | None = None
+
+    def due(say: Callable[[str], None], name: str, done: float, total: float | None) -> None:
+        nonlocal spoke, first
+        now = time.monotonic()
+        first = done if first is None else first  # what was there before tells nothing of the speed
+        if now - spoke < seconds:
+            return
+        spoke, fresh = now, done - first
+        said = f"{name}: {megabytes(done)}"
+        if total:
+            left = (total - done) * (now - begun) / fresh if fresh > 0 else 0
+            said += f" of {megabytes(total)}" + (f", about {left:.0f} s left" if left else "")
+        say(said)
+
+    return due
+
+
 def megabytes(size: float) -> str:
     """A number of bytes, for people: ``12 MB``, ``1.4 GB``."""
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

@@ -171,17 +171,27 @@ def _fetched(dataset: str, found: Fetched) -> dict[str, Any]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Source, int, int | None], None]]:
-    """A bar for each file on a terminal, nothing elsewhere: what is done is said by the lines that follow."""
+    """A bar for each file on a terminal; elsewhere a line now and then."""
     import sys
 
+    from runner.provision.steps import every
+
     if not sys.stderr.isatty() or output.options.quiet:
-        yield lambda *_: None
+        due = every()
+        yield lambda source, done, total: due(output.say, source.name, done, total)
         return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     bars: dict[Path, Any] = {}
     name = TextColumn("{task.description}", markup=False)
-    columns = (name, BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    columns = (name, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=output.stderr_console(), transient=True) as bar:
 
         def show(source: Source, done: int, total: int | None) -> None:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from runner.provision.steps import Steps, megabytes
+from runner.provision.steps import Steps, every, megabytes
 
 PIP = """Collecting thing==1
   Downloading thing-1-py3-none-any.whl.metadata (5.0 kB)
@@ -63,3 +63,17 @@ def test_what_is_under_way_is_named_after_a_while_of_silence() -> None:
         assert reminded.wait(30)
     assert re.fullmatch(r"one: \d+ s; two: \d+ s", said[2])
     assert Steps.of(steps) is steps
+
+
+def test_a_download_says_now_and_then_how_far_it_is() -> None:
+    said: list[str] = []
+    due = every(seconds=0.0)
+    due(said.append, "corpus.gz", 1e9, 3e9)  # it goes on where it was
+    due(said.append, "corpus.gz", 2e9, 3e9)
+    due(said.append, "corpus.gz", 2e9, None)
+    assert said[0] == "corpus.gz: 1.0 GB of 3.0 GB"
+    assert re.fullmatch(r"corpus.gz: 2.0 GB of 3.0 GB, about \d+ s left", said[1])
+    assert said[2] == "corpus.gz: 2.0 GB"
+    rarely = every(seconds=3600)
+    rarely(said.append, "corpus.gz", 1, 2)
+    assert len(said) == 3

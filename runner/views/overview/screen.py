@@ -165,9 +165,7 @@ def _inputs(of: Overview, most: int | None, of_example: int) -> Iterator[str]:
         yield from _section("inputs", ["no files: the server is asked"])
         return
     if not of.inputs:
-        yield from _section(
-            "inputs", [f"not here: runner data pull {task.id}" if task.public_dataset() else "no public data"]
-        )
+        yield from _section("inputs", [_not_shown(task)])
         return
     yield from _section("inputs", [f"in $inputDataset; the examples are from {of.like}"])
     for one in of.inputs[:most]:
@@ -178,6 +176,18 @@ def _inputs(of: Overview, most: int | None, of_example: int) -> Iterator[str]:
         yield from _wrap(one.example, "    ", most=of_example)
     if most is not None and len(of.inputs) > most:
         yield from _wrap(f"and {listed([one.name for one in of.inputs[most:]], _MOST_FIELDS)}", "  ")
+
+
+def _not_shown(task: Task) -> str:
+    """What is said of the inputs where no public ones are here: how to get them, else the files that task.yaml names."""
+    if task.public_dataset() is not None:
+        return f"not here: runner data pull {task.id}"
+    kinds = ("topics", "corpus")
+    named = [
+        f"{name} ({kind})" for one in task.datasets.values() for kind in kinds if (name := getattr(one, kind))
+    ]
+    files = f"in $inputDataset: {', '.join(dict.fromkeys(named))}; " if named else ""
+    return f"{files}there is no public data to show examples of"
 
 
 def _output(of: Overview) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import schemas
 from runner import reference
 from runner.model.errors import CODES
+from tests.worlds.mini import Project
 
 
 def test_committed_pages_are_generated() -> None:
@@ -51,3 +54,19 @@ def test_writing_and_checking(tmp_path: Path) -> None:
     (tmp_path / "task.md").write_text("old")
     assert reference.main(["--check"], tmp_path, said.append) == 1
     assert reference.main(["--help"], tmp_path, said.append) == 2
+
+
+def test_readmes_of_tasks_are_checked_and_written(project: Project) -> None:
+    def call(*words: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "runner.reference", *words]
+        ended = subprocess.run(
+            command, env=project.environment(), capture_output=True, text=True, timeout=120
+        )
+        return ended.returncode, ended.stdout
+
+    place = project.root / "tasks" / "mini" / "README.md"
+    place.write_text("# Mini\n")
+    old = "tasks/mini/README.md is out of date; write it with: python -m runner.reference\n"
+    assert call("--check") == (1, old) and place.read_text() == "# Mini\n"
+    assert call() == (0, "tasks/mini/README.md\n") and "## At a glance" in place.read_text()
+    assert call("--check") == (0, "")

@@ -14,7 +14,6 @@ from runner.cli.app import app
 from runner.cli.main import load_commands
 from runner.model.config import Config
 from runner.model.limits import in_units
-from runner.model.task import Task
 from runner.tasks.load import load_task, load_tasks
 from runner.views.overview import readme
 from runner.views.overview.facts import overview
@@ -29,20 +28,22 @@ ROOT = Path(__file__).parents[3]
 BUNDLED, _ = load_tasks(Config(root=ROOT, home=ROOT / ".runner", truths=None))
 
 
-@pytest.mark.parametrize("task", BUNDLED.values(), ids=str)
-def test_a_bundled_task_fits_a_screen(task: Task) -> None:
+@pytest.mark.parametrize("name", BUNDLED)
+def test_a_bundled_task_fits_a_screen(name: str) -> None:
+    task = BUNDLED[name]
     of = overview(task)
     shown = screen(of)
     assert len(shown) <= 57 and max(map(len, shown)) <= 80
     text = "\n".join(shown)
     assert all(one.says and one.unit for one in of.measures), "x-measures of the kind's schema lack one"
-    assert of.output.file in text and of.output.says and all(name in text for name in task.datasets)
+    assert of.output.file in text and of.output.says and all(one in text for one in task.datasets)
     assert all(f"  {one.name}" in text and one.example for one in of.inputs)
     assert bool(of.inputs) != (set(task.workflows) == {"interactive"})
 
 
-@pytest.mark.parametrize("task", BUNDLED.values(), ids=str)
-def test_a_bundled_tasks_readme_has_it(task: Task) -> None:
+@pytest.mark.parametrize("name", BUNDLED)
+def test_a_bundled_tasks_readme_has_it(name: str) -> None:
+    task = BUNDLED[name]
     assert readme.outdated([task]) == [], "run: make docs"
     assert "\n".join(lines(overview(task))) in readme.path(task).read_text("utf-8")
 
@@ -82,6 +83,24 @@ def test_what_is_shown(project: Project, runner_cli: Callable[..., Said]) -> Non
     assert data.json["dates"]["closes"] == "2031-05-18T11:59:00Z"
     unknown = runner_cli("task", "show", "minnie", expect=2)
     assert "E102" in unknown.err and "mini" in unknown.err
+
+
+def test_other_limits(project: Project, runner_cli: Callable[..., Said]) -> None:
+    limits = {
+        "wall_clock": "1h",
+        "cpu_time": "10min",
+        "image": "2GiB",
+        "cpus": 2,
+        "gpus": 1,
+        "memory": "1GiB",
+    }
+    project.write_task(limits=limits)
+    told = " ".join(runner_cli("task", "show", "mini").out.split())
+    assert (
+        "limits 1 h, 10 min of processor time, 1 GiB of memory, 2 processors, 1 GPU, 64 MiB of output, "
+        in told
+    )
+    assert told.count("processor time") == 1 and "2 GiB of image, no network" in told
 
 
 def test_what_a_team_has_left(tmp_path: Path) -> None:
@@ -137,7 +156,12 @@ def test_without_public_data(project: Project, runner_cli: Callable[..., Said]) 
     project.write_task(datasets=datasets)
     assert "inputs     not here: runner data pull mini" in runner_cli("task", "show", "mini").out
     project.write_task(datasets=datasets[1:])
-    assert "inputs     no public data" in runner_cli("task", "show", "mini").out
+    assert "inputs     there is no public data to show examples of" in runner_cli("task", "show", "mini").out
+    named = {**datasets[1], "topics": "queries.jsonl", "corpus": "documents.jsonl.gz"}
+    project.write_task(prefix="hidden-", datasets=[named])
+    told = " ".join(runner_cli("task", "show", "mini").out.split())
+    assert "inputs in $inputDataset: queries.jsonl (topics), documents.jsonl.gz (corpus); there is no" in told
+    assert "hidden" not in told
 
 
 def test_a_readme_follows_its_task(project: Project) -> None:

@@ -81,7 +81,7 @@ lock:  ## Resolve the locked packages anew (needs uv)
 		$(COMPILE) - -o sidecars/requirements.lock
 
 clean:  ## Stop our own engine, remove the virtual environment and caches (results stay)
-	@if [ -f $(PYTHON3) ]; then $(BIN)/python -m runner.provision stop; fi
+	@if $(BIN)/python -c 'import filelock' 2>/dev/null; then $(BIN)/python -m runner.provision stop; fi
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 need-team:

@@ -77,8 +77,11 @@ def prepare(config: Config, say: Callable[[str], None], *, everything: bool = Fa
 
             fetch(engine, config, steps, IMAGES if everything else usual(engine))
             based.result()
-        finally:
-            installed.exception()
+        except BaseException:
+            from runner.provision.engine import end_tools
+
+            end_tools()
+            raise
     return engine
 
 

@@ -157,6 +157,15 @@ def install(*packages: str, on_line: Callable[[str], None] = lambda _: None) -> 
     )
 
 
+_tools: set[subprocess.Popen[str]] = set()  # that run now
+
+
+def end_tools() -> None:
+    """Kill what :func:`run_tool` has running, in any thread: a set-up that failed or was interrupted waits for nothing."""
+    for process in list(_tools):
+        process.kill()
+
+
 def run_tool(
     command: list[str],
     *,
@@ -194,6 +203,8 @@ def run_tool(
                 over.set()
                 process.kill()
 
+            if command[0] != "apt-get":  # which would leave the system's packages half installed
+                _tools.add(process)
             timer = threading.Timer(timeout, give_up)
             timer.start()
             try:
@@ -206,6 +217,7 @@ def run_tool(
                 raise
             finally:
                 timer.cancel()
+                _tools.discard(process)
     except OSError as error:
         raise PlatformError(f"{command[0]} cannot be run", why=str(error)) from error
     if over.is_set():

@@ -10,6 +10,18 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_makefile_offers_what_it_promises() -> None:
     text = (ROOT / "Makefile").read_text()
-    for target in ("setup", "demo", "test", "lint", "submit", "evaluate", "try", "bench", "docs", "clean"):
+    for target in (
+        "setup",
+        "demo",
+        "test",
+        "lint",
+        "submit",
+        "evaluate",
+        "try",
+        "bench",
+        "docs",
+        "clean",
+        "tools",
+    ):
         assert f"\n{target}:" in text
     assert shutil.which("make"), "make is needed to work on this project"

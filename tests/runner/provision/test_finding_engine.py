@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,6 +112,17 @@ def test_a_failed_tool_shows_its_last_lines_and_a_slow_one_is_ended() -> None:
         provision.run_tool(["sleep", "30"], timeout=0.2)
     with pytest.raises(PlatformError, match="cannot be run"):
         provision.run_tool(["/no/such/tool"], timeout=1)
+
+
+def test_tools_of_a_set_up_that_ends_are_ended() -> None:
+    begun = threading.Event()
+    with ThreadPoolExecutor() as pool:
+        slow = ["sh", "-c", "echo begun; exec sleep 60"]
+        waiting = pool.submit(provision.run_tool, slow, timeout=60, on_line=lambda _: begun.set())
+        assert begun.wait(30)
+        provision.end_tools()
+        with pytest.raises(PlatformError, match="sh failed"):
+            waiting.result(timeout=30)
 
 
 def test_the_words_of_the_setup_command(capsys: pytest.CaptureFixture[str]) -> None:

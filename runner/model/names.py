@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from runner.model.errors import RunnerError
 from schemas import show
@@ -66,9 +67,11 @@ def check_apart(noun: str, name: str, known: Iterable[str]) -> None:
 def look_alike(name: str, known: Iterable[str]) -> str | None:
     """The first other name among ``known`` that differs only in case, in which of ``.``, ``_`` and ``-`` stands, or in
     letters and digits that look the same (``O`` and ``0``; ``l``, ``I`` and ``1``)."""
-    plain, drawn = _key(name), _key(name.translate(_SHAPES))
-    others = (one for one in known if one != name)
-    return next((one for one in others if _key(one) == plain or _key(one.translate(_SHAPES)) == drawn), None)
+    plain, drawn = _keys(name)
+    return next(
+        (one for one in known if one != name and ((keys := _keys(one))[0] == plain or keys[1] == drawn)),
+        None,
+    )
 
 
 DISPLAYED = ("display_name", "team_display_name")  # how fields are called that hold display names
@@ -126,5 +129,8 @@ def id_part(name: str) -> str:
     return name.lower().replace(".", "_")
 
 
-def _key(name: str) -> str:
-    return name.translate(_SEPARATORS).casefold()
+@lru_cache(maxsize=10_000)
+def _keys(name: str) -> tuple[str, str]:
+    """What is the same of two names that differ in case or separators, and of two that are drawn alike."""
+    plain = name.translate(_SEPARATORS)
+    return plain.casefold(), plain.translate(_SHAPES).casefold()

@@ -168,7 +168,7 @@ def _with_own_names(found: list[SubmissionFile]) -> tuple[list[SubmissionFile], 
     for submission in found:
         named = submission.team, submission.software
         try:
-            check_apart("team", named[0], (team for team, _ in first))
+            check_apart("team", named[0], {team for team, _ in first})
             check_apart("software", named[1], (software for team, software in first if team == named[0]))
         except RunnerError as error:
             errors.append(error)

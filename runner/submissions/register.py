@@ -151,7 +151,9 @@ def refusals(
     """
     there = submissions(store)
     known = {entry.id for entry in there}
-    names = [(entry.team, entry.software) for entry in there]
+    names: dict[str, set[str]] = {}  # of softwares by team
+    for entry in there:
+        names.setdefault(entry.team, set()).add(entry.software)
     teams = {entry.team: entry.team_display_name for entry in there}
     before: Counter[tuple[str, str]] = Counter()
     found: list[RunnerError | None] = []
@@ -167,7 +169,7 @@ def refusals(
                 _check_quota(store, task, whose[1], before[whose])
                 before[whose] += 1
                 _check_evaluable(bundle, task)
-                names.append((whose[1], bundle.data["software"]))
+                names.setdefault(whose[1], set()).add(bundle.data["software"])
                 teams[whose[1]] = bundle.data.get("team_display_name") or teams.get(whose[1], "")
             found.append(None)
         except RunnerError as error:
@@ -187,11 +189,11 @@ def _check_quota(store: Store, task: Task, team: str, before: int) -> None:
         raise RunnerError("E206", what, why=why, fix=fix)
 
 
-def _check_apart(names: Sequence[tuple[str, str]], bundle: Bundle) -> None:
-    """Raise E215 when the team of a bundle, or its software, would be taken for another one of ``names``."""
+def _check_apart(names: Mapping[str, Iterable[str]], bundle: Bundle) -> None:
+    """Raise E215 when the team of a bundle, or its software, would be taken for another one of ``names`` (softwares by team)."""
     team, software = bundle.data["team"], bundle.data["software"]
-    check_apart("team", team, (other for other, _ in names))
-    check_apart("software", software, (one for other, one in names if other == team))
+    check_apart("team", team, names)
+    check_apart("software", software, names.get(team, ()))
 
 
 def _check_displayed(teams: Mapping[str, str], bundle: Bundle) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,9 +11,11 @@ import pytest
 
 import schemas
 from runner.engines.base import Engine
+from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.submissions.bundle import Bundle
 from runner.submissions.definition import SubmissionFile
+from runner.submissions.origins import Origins, kept_as
 from runner.submissions.pack import image_of
 from runner.submissions.register import task_of
 from runner.tasks.load import load_task
@@ -102,3 +105,35 @@ def test_the_image_of_another_submission_cannot_be_handed_in(tmp_path: Path, reg
     with pytest.raises(RunnerError) as caught:
         image_of(project(tmp_path), engine, mine)
     assert caught.value.code == "E212"
+
+
+@pytest.mark.parametrize(
+    ("kept", "owners", "fine"),
+    [
+        (kept_as("mini", "Mine.1", "mine_1.dense.0a1b2c3d"), None, True),
+        (kept_as("mini", "other", "other.dense.0a1b2c3d"), None, False),
+        (kept_as("mini", "other", "other.dense.0a1b2c3d"), {"Mine.1"}, False),
+        # As images were kept before their names were digests: only the store knows whose they are.
+        ("proctor-submissions/mini:mine.1.0a1b2c3d", None, False),
+        ("proctor-submissions/mini:mine.1.0a1b2c3d", {"Mine.1"}, True),
+        ("proctor-submissions/mini:mine.1.0a1b2c3d", {"Mine.1", "other"}, False),
+    ],
+)
+def test_whose_a_kept_image_is(kept: str, owners: set[str] | None, fine: bool) -> None:
+    image = ImageRef("sha256:" + "1" * 64, names=("mine/x:1", kept))
+    engine = cast(Engine, SimpleNamespace(resolve=lambda _: image))
+    known = {} if owners is None else {image.id: frozenset(owners)}
+    allowed = Origins("Mine.1", engine, owners=known)
+    if fine:
+        assert allowed.image("mine/x:1") is image
+        return
+    with pytest.raises(RunnerError) as caught:
+        allowed.image("mine/x:1")
+    assert caught.value.code == "E212" and "another team" in caught.value.why
+
+
+def test_images_have_names_that_every_registry_takes() -> None:
+    """No capital, no dot of a team's name gets into them."""
+    names = {kept_as("mini", team, "x.y.0a1b2c3d") for team in ("TeamA_v2.1", "teamA_v2.1", "x", "a" * 40)}
+    assert len(names) == 4
+    assert all(re.fullmatch(r"proctor-submissions/[0-9a-f]{32}:[0-9a-f]{32}", name) for name in names)

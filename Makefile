@@ -62,6 +62,7 @@ bench: $(TOOLS)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.search --small
 	@$(BIN)/python -m benchmarks.eviction
 	@$(BIN)/python -m benchmarks.planning
+	@$(BIN)/python -m benchmarks.task_data
 	@$(BIN)/python -m benchmarks.volume
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.uploads

@@ -57,6 +57,8 @@ def _checked(
             missing = missing_sources(dataset, optional=optional)
             checks.dataset(i, dataset, missing, required=datasets is not None)
     checks.services()
+    if datasets is None:
+        checks.other_tasks()
     checks.leaks()
     if datasets is None:
         checks.models()
@@ -70,7 +72,7 @@ class _FileChecks:
     """The checks of one task, and what they have seen so far.
 
     ``hidden`` are files of truths with the position and name of their dataset, ``shown`` the files that participants
-    may see, with the words for where they lie.
+    may see, with the words for where they lie, and ``elsewhere`` those of other tasks.
     """
 
     task: Task
@@ -78,6 +80,7 @@ class _FileChecks:
     problems: Problems
     hidden: list[tuple[int, str, Path]] = field(default_factory=list)
     shown: list[tuple[str, PurePosixPath, Path]] = field(default_factory=list)
+    elsewhere: list[tuple[str, PurePosixPath, Path]] = field(default_factory=list)
 
     def files(self, at: Pointer, folder: Path, what: str, fix: str = _MAKE) -> Files:
         """The files of a folder; a problem and nothing where there are none."""
@@ -204,16 +207,33 @@ class _FileChecks:
         hidden = [(i, dataset, unpacked(path)) for i, dataset, path in self.hidden]
         wanted = {size for _, _, (size, _) in hidden if size}
         copies: dict[tuple[int, str], list[tuple[str, PurePosixPath]]] = {}
+        outside: dict[tuple[int, str], list[tuple[str, PurePosixPath]]] = {}
         for place, name, path in shown:
             for content in contents(path, wanted):
                 copies.setdefault(content, []).append((place, name))
+        for place, name, path in self.elsewhere:
+            for content in contents(path, wanted):
+                outside.setdefault(content, []).append((place, name))
         for i, dataset, content in hidden:
             public = self.task.datasets[dataset].visibility == "public"
-            for other, name in copies.get(content, ()) if content[0] else ():
+            found = [*copies.get(content, ()), *(() if public else outside.get(content, ()))]
+            for other, name in found if content[0] else ():
                 if public and other != f'inputs of "{dataset}"':
                     continue
                 what = f'the truths of "{dataset}" are also among the {other}, as {schemas.show(str(name))}'
                 self.problems.add(("datasets", i), what, "remove them from there", "E403")
+
+    def other_tasks(self) -> None:
+        """Truths of blinded datasets among the inputs of public datasets of other tasks."""
+        from runner.tasks.load import load_task, task_ids
+
+        for name in task_ids(self.config):
+            with suppress(RunnerError):  # what is wrong with another task is said when that one is checked
+                other = load_task(self.config, name) if name != self.task.folder.name else None
+                for dataset in other.datasets.values() if other is not None else ():
+                    where = f'inputs of the dataset "{dataset.id}" of the task "{name}"'
+                    if dataset.visibility == "public" and dataset.inputs.is_dir():
+                        self.elsewhere += [(where, file, path) for file, path in folder_files(dataset.inputs)]
 
     def public_truths(self) -> list[tuple[str, PurePosixPath, Path]]:
         """What measures read of the truths of public datasets, which everybody gets."""

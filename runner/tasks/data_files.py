@@ -8,9 +8,11 @@ import hashlib
 import lzma
 import os
 import stat
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import closing
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,6 +21,7 @@ import schemas
 from runner.model.errors import RunnerError
 from schemas.files import file_sha256
 
+MOST_PACKED = 256 << 20  # bytes of a compressed archive that is looked through
 _HASHES: dict[tuple[str, int, int, int], str] = {}
 
 
@@ -44,9 +47,10 @@ def unpacked(path: Path) -> Content:
 
 
 def contents(path: Path, sizes: Set[int]) -> list[Content]:
-    """The contents of a file that have one of these ``sizes``: as it is, without its compression, and those in a zip file.
+    """The contents of a file that have one of these ``sizes``: as it is, without its compression, and those in an archive.
 
-    Of what is packed no more than the greatest of ``sizes`` is read. Remembered while the file stays the same.
+    Of what is packed no more than the greatest of ``sizes`` is read; a compressed tar archive of more than
+    :data:`MOST_PACKED` bytes is not opened. Remembered while the file stays the same.
     """
     info, most = path.stat(), max(sizes, default=0)
     found = [(info.st_size, file_digest(path))] if info.st_size in sizes else []
@@ -56,7 +60,11 @@ def contents(path: Path, sizes: Set[int]) -> list[Content]:
     if key not in _PACKED:
         opened = _opener(path)
         packed = [] if opened is None else [_hashed(opened, most)]
-        _PACKED[key] = [*(one for one in packed if one and one[0] in sizes), *_zipped(path, sizes)]
+        _PACKED[key] = [
+            *(one for one in packed if one and one[0] in sizes),
+            *_zipped(path, sizes),
+            *_tarred(path, opened, sizes),
+        ]
     return found + _PACKED[key]
 
 
@@ -98,6 +106,22 @@ def _zipped(path: Path, sizes: Set[int]) -> Iterator[Content]:
                 ):
                     yield found
     except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile):  # damaged, or under a password
+        return
+
+
+def _tarred(path: Path, opened: Callable[[], Any] | None, sizes: Set[int]) -> Iterator[Content]:
+    """The files in a tar archive, compressed or not, that have one of these sizes."""
+    try:
+        with path.open("rb") if opened is None else opened() as file:
+            if file.read(262)[257:] != b"ustar" or (opened and path.stat().st_size > MOST_PACKED):
+                return
+            file.seek(0)
+            with tarfile.open(fileobj=file, mode="r:" if opened is None else "r|") as archive:
+                for member in archive:
+                    data = archive.extractfile(member) if member.isreg() and member.size in sizes else None
+                    if data is not None and (found := _hashed(partial(closing, data), member.size)):
+                        yield found
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError):
         return
 
 

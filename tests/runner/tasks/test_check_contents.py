@@ -8,6 +8,7 @@ import lzma
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def test_a_file_that_is_still_to_come_is_not_read(config: Config) -> None:
     assert found.unchecked == "files are still to come" and found.statistics is None
 
 
-@pytest.mark.parametrize("form", ["plain", "gzip", "xz", "zip", "packed truths"])
+@pytest.mark.parametrize("form", ["plain", "gzip", "xz", "zip", "tar", "tar.gz", "tar.xz", "packed truths"])
 def test_truths_are_found_among_inputs_however_they_are_packed(config: Config, form: str) -> None:
     folder = write_task(config)
     inputs, truths = folder / "datasets/test/inputs", folder / "datasets/test/truths/qrels.txt"
@@ -92,6 +93,10 @@ def test_truths_are_found_among_inputs_however_they_are_packed(config: Config, f
     if form == "zip":
         with zipfile.ZipFile(inputs / "extra.zip", "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("inner/anything.txt", data)
+    elif form.startswith("tar"):
+        with tarfile.open(inputs / f"extra.{form}", f"w:{form[4:]}") as archive:
+            archive.add(truths, "inner/anything.txt")
+            archive.add(inputs, "inner/inputs", recursive=False)
     elif form == "packed truths":
         (inputs / "extra").write_bytes(data)
         truths.write_bytes(gzip.compress(data))
@@ -143,3 +148,20 @@ def test_absurd_limits_are_named_with_their_line(
     found = task_problems(load_task(config, "toy"), config)
     text = (folder / "task.yaml").read_text().splitlines()
     assert any(f'"{word}"' in text[(problem.line or 0) - 1] and word in problem.what for problem in found)
+
+
+def test_truths_are_found_among_the_inputs_of_another_task(config: Config) -> None:
+    folder, other = write_task(config), write_task(config, "other")
+    for dataset in ("dev", "test"):
+        (other / f"datasets/{dataset}/truths/qrels.txt").write_text(
+            f"{dataset}-1 0 d1 1\n{dataset}-1 0 d2 0\n"
+        )
+    hidden = folder / "datasets/test/truths/qrels.txt"
+    (other / "datasets/dev/inputs/training.gz").write_bytes(gzip.compress(hidden.read_bytes()))
+    (problem,) = task_problems(load_task(config, "toy"), config)
+    assert problem.code == "E403" and 'inputs of the dataset "dev" of the task "other"' in problem.what
+    # What is public here may stand there, too, and a task that cannot be read says so itself.
+    shutil.copy(folder / "datasets/dev/truths/qrels.txt", other / "datasets/dev/inputs/training.gz")
+    (config.tasks / "broken").mkdir()
+    (config.tasks / "broken/task.yaml").write_text("id: [")
+    assert task_problems(load_task(config, "toy"), config) == []

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.task_data import write_dataset
+from benchmarks.trec import cost
 from evaluator.__main__ import main
 
 TOPICS = '{"qid": "1"}\n{"qid": "2"}\n'
@@ -130,3 +133,13 @@ def test_several_requests_are_answered_in_turn(tmp_path: Path, capsys: pytest.Ca
     options = [word for path, _ in requests for word in ("--request", str(path))]
     assert main(["data", *options]) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [one for _, one in requests]
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
+    """40 times the bytes, and no more than a few MiB of memory beside one piece of the file."""
+    peaks = []
+    for count in (1_000, 40_000):
+        request = write_dataset(tmp_path / str(count), count)
+        peaks.append(cost([sys.executable, "-m", "evaluator", "data", "--request", str(request)]).peak)
+    assert (tmp_path / "40000/inputs/documents.jsonl").stat().st_size > 40_000_000
+    assert peaks[1] - peaks[0] < 30, peaks

@@ -229,8 +229,11 @@ class World:
         by: Task | None = None,
         pinned: bool = True,
         fault: str | None = None,
+        by_facet: Sequence[Mapping[str, Any]] = (),
     ) -> Evaluation:
         """Archive (and commit) an evaluation; ``scores`` is measure → topic → value, ``more`` other keys of the result.
+
+        ``by_facet`` are lines of scores that have facets.
 
         ``by`` is the task by whose definitions it was made (default: the toy task's); without ``pinned``, it keeps none.
         """
@@ -267,7 +270,7 @@ class World:
                 {"measure": m, "topic": t, "value": x}
                 for m, v in (scores or {}).items()
                 for t, x in v.items()
-            ]
+            ] + list(by_facet)
             _write_lines(staging.path / "scores.jsonl", lines)
             _write_lines(staging.path / "findings.jsonl", findings)
         write_json(staging.path / "request.json", {"schema_version": 1})

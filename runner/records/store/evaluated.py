@@ -50,7 +50,7 @@ def insert_evaluated(
         (t.measures, (_measure_row(name, m) for name, m in sorted(result["measures"].items()))),
         (t.pending, ({"measure": name, "reason": str(why)} for name, why in sorted(pending.items()))),
         (t.findings, (_finding_row(code, f) for code, f in sorted(codes.items()))),
-        (t.topic_scores, map(_score_row, evaluation.scores())),
+        (t.topic_scores, (_score_row(line) for line in evaluation.scores() if not line.get("facets"))),
     ):
         while batch := [{**key, **row} for row in islice(rows, _BATCH)]:
             connection.execute(table.insert(), batch)
@@ -151,11 +151,9 @@ def _finding_row(code: object, finding: dict[str, Any]) -> dict[str, Any]:
 
 
 def _score_row(line: dict[str, Any]) -> dict[str, Any]:
-    facets = line.get("facets")
     return {
         "measure": str(line["measure"]),
         "topic": str(line["topic"]),
-        "facets": json.dumps(facets, sort_keys=True, separators=(",", ":")) if facets else "",
         "value": _number(line["value"]),
     }
 

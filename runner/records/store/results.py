@@ -36,9 +36,9 @@ def pending_in(connection: Connection, key: _Key) -> dict[str, str]:
 
 
 def topics_in(connection: Connection, key: _Key) -> dict[str, dict[str, float]]:
-    """Scores by measure and topic; those of single facets are left out."""
+    """Scores by measure and topic."""
     c = t.topic_scores.c
-    query = select(c.measure, c.topic, c.value).where(_is(t.topic_scores, key), c.facets == "")
+    query = select(c.measure, c.topic, c.value).where(_is(t.topic_scores, key))
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     for measure, topic, value in connection.execute(query.order_by(c.measure, c.topic)):
         scores[measure][topic] = value
@@ -100,7 +100,7 @@ def topic_scores(store: Store, run: Run, measure: str) -> dict[str, float]:
     c = t.topic_scores.c
 
     def read(connection: Connection, key: _Key) -> dict[str, float]:
-        query = select(c.topic, c.value).where(_is(t.topic_scores, key), c.measure == measure, c.facets == "")
+        query = select(c.topic, c.value).where(_is(t.topic_scores, key), c.measure == measure)
         return {row.topic: row.value for row in connection.execute(query.order_by(c.topic))}
 
     return _deciding(store, run, read)

@@ -113,7 +113,7 @@ topic_scores = sa.Table(
     "topic_scores",
     metadata,
     *_of_evaluation(),
-    *_keys("measure", "topic", "facets"),  # facets: canonical JSON; "" for none
+    *_keys("measure", "topic"),  # values that have facets are in the archive alone
     *_columns(sa.Float, "value", nullable=False),
     sqlite_with_rowid=False,
 )

@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
 from runner.model.run import QuotaUse
 from runner.model.task import Cell, Quota, Task
-from runner.records.store import connect, queries, results, run_detail
+from runner.records.store import connect, queries, results, run_detail, tables
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.export import FORMATS, export
 from runner.views.leaderboard.rounds import board, freeze
@@ -369,3 +370,17 @@ def test_quota_counts_what_costs_and_what_still_may(tmp_path: Path) -> None:
     assert queries.quota(world.store, task, "alpha").limit == 9
     assert queries.quota(world.store, task, "beta").limit == 9
     assert queries.quota(world.store, replace(task, id="other"), "alpha").used == 0
+
+
+def test_scores_by_facet_are_in_the_archive_alone(tmp_path: Path) -> None:
+    """Nothing asks the database for them, and there can be many times as many as topics."""
+    world = World.make(tmp_path)
+    attempt = world.attempt(world.register("alpha", "x"))
+    scores = {"ndcg": {"1": 0.5, "2": 0.25}, "rr": {"1": 0.5, "2": 1.0}}
+    facets = [{"measure": "rr", "topic": "1", "value": n / 9, "facets": {"turn": n}} for n in range(9)]
+    evaluation = world.evaluation(attempt, scores, by_facet=facets)
+    with world.store.read() as connection:
+        rows = connection.execute(sa.select(tables.topic_scores)).all()
+    assert len(rows) == 4
+    assert run_detail.detail(world.store, attempt.run_id).topics == scores
+    assert len(list(evaluation.scores())) == 4 + 9

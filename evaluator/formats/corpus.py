@@ -6,6 +6,7 @@ JSON lines (``docno``, ``doc_id``, ``docid``, ``id`` or ``_id``), TREC's ``<DOCN
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -82,6 +83,44 @@ def corpus_ids(
                     yield number, doc
             except EvaluatorError as error:
                 broken(number, error)
+
+
+def survey(
+    path: Path,
+    name: str,
+    seen: Callable[[bytes], object],
+    *,
+    broken: Callable[[int, EvaluatorError], None],
+    progress: Callable[[float], None],
+) -> tuple[int, Iterator[tuple[bytes, int, int]]]:
+    """Read a corpus with 8 bytes of memory for each document, whose id is shown to ``seen``.
+
+    Returns:
+        How many documents there are; and each id that is given again, its line, and that on which it stands first (the
+        file is read again for that, if there may be some).
+
+    Raises:
+        EvaluatorError: The file is unreadable.
+    """
+    hashes = array("q")
+    for _, doc in corpus_ids(path, name, broken=broken, progress=progress):
+        hashes.append(hash(doc))
+        seen(doc)
+    return len(hashes), _repeated(path, name, hashes, progress)
+
+
+def _repeated(
+    path: Path, name: str, hashes: array[int], progress: Callable[[float], None]
+) -> Iterator[tuple[bytes, int, int]]:
+    import numpy as np
+
+    ordered = np.frombuffer(hashes, dtype=np.int64)
+    ordered.sort()
+    equal = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+    first: dict[bytes, int] = {}
+    for number, doc in corpus_ids(path, name, broken=lambda *_: None, progress=progress) if equal else ():
+        if hash(doc) in equal and (before := first.setdefault(doc, number)) != number:
+            yield doc, number, before
 
 
 def _ids_in(line: bytes, form: str, name: str, number: int) -> Sequence[bytes]:

@@ -19,8 +19,8 @@ CODES = (
     Code("F020", "too many documents for a topic", "error", "cut the list of every topic.", "the list is cut, in the order of the scores"),
     Code("F021", "score rises with rank", "warning", "make scores fall with rank: the order is taken from the scores, not the ranks."),
     Code("F022", "rank given twice", "warning", "give every document of a topic a rank of its own."),
-    Code("F023", "tied scores", "warning", "break ties in your scores: documents with equal scores are ordered by id, falling."),
-    Code("F024", "scores tied in single precision", "warning", "make scores differ in their first 7 digits, or scale them."),
+    Code("F023", "tied scores", "warning", "break ties in your scores: documents with equal scores are ordered by id, falling.", "it is said only where a mean score would differ in the order of the ranks"),
+    Code("F024", "scores tied in single precision", "warning", "make scores differ in their first 7 digits, or scale them.", "like F023"),
     Code("F025", "empty line", "warning", "leave empty lines out."),
     Code("F026", "too many lines for one topic", "error", "cut the list of every topic.", "the topic scores 0"),
 )  # fmt: skip

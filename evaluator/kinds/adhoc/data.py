@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -109,44 +108,28 @@ def _compare_topics(known: Places, file: str, judged: Judgments, report: DataRep
 
 
 def _documents(path: Path, name: str, judged: Iterable[Judgments], report: DataReport) -> None:
-    """Read the corpus once, 8 bytes a document in memory: ids given twice, and judged documents that are not in it."""
-    file, hashes = f"inputs/{name}", array("q")
+    """Read the corpus once: ids given twice, and judged documents that are not in it."""
+    file = f"inputs/{name}"
     unseen = {doc for one in judged for doc in one.documents}
 
     def broken(number: int, error: EvaluatorError) -> None:
         report.add("line", file, number, _without_place(error), corpus.WITHOUT)
 
     try:
-        for _, doc in corpus.corpus_ids(path, name, broken=broken, progress=progress(name)):
-            hashes.append(hash(doc))
-            unseen.discard(doc)
+        count, repeated = corpus.survey(path, name, unseen.discard, broken=broken, progress=progress(name))
     except EvaluatorError as error:
         _unreadable(file, error, report)
         return
-    report.statistics["documents"] = len(hashes)
-    if not hashes:
+    report.statistics["documents"] = count
+    if not count:
         report.add("empty", file, None, "it holds no document ids", corpus.WITHOUT)
         return
-    _twice(path, name, hashes, report)
+    for doc, number, first in repeated:
+        what = f"the document {show(doc)} is there twice (first at line {first})"
+        report.add("twice", file, number, what, "keep one of them")
     for one in judged:
         for doc, number in one.documents.items():
             if doc in unseen:
                 what = f"the document {show(doc)} is not in {file}"
                 fix = "remove its judgments, or take the corpus that was judged"
                 report.add("unknown document", one.file, number, what, fix)
-
-
-def _twice(path: Path, name: str, hashes: array[int], report: DataReport) -> None:
-    """Note ids that are given twice; the corpus is read again only if hashes of ids are equal."""
-    import numpy as np
-
-    ordered = np.frombuffer(hashes, dtype=np.int64)
-    ordered.sort()
-    equal = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
-    if not equal:
-        return
-    first: Places = {}
-    for number, doc in corpus.corpus_ids(path, name, broken=lambda *_: None, progress=progress(name)):
-        if hash(doc) in equal and (before := first.setdefault(doc, number)) != number:
-            what = f"the document {show(doc)} is there twice (first at line {before})"
-            report.add("twice", f"inputs/{name}", number, what, "keep one of them")

@@ -75,17 +75,20 @@ def _documents(
     count = 0
     for name in names:
         try:
-            for _, doc in corpus.corpus_ids(
+            found, repeated = corpus.survey(
                 inputs / name,
                 name,
+                lambda doc: unseen.pop(doc, None),
                 broken=lambda _, error: report.error("inputs", error),
                 progress=progress(name),
-            ):
-                count += 1
-                unseen.pop(doc, None)
+            )
         except EvaluatorError as error:
             report.error("inputs", error, name)
             return
+        count += found
+        for again, number, first in repeated:
+            what = f"the document {show(again)} is there twice (first at line {first})"
+            report.add("twice", f"inputs/{name}", number, what, "keep one of them")
     report.statistics["documents"] = count
     for doc, topic in unseen.items():
         what = f"the document {show(doc)} of nuggets of {show(topic)} is in no collection"

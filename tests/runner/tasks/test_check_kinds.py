@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -142,6 +143,9 @@ def test_reports(config: Config) -> None:
     edit(folder / "inputs/requests.jsonl", put(3, {"limit": -1}))
     edit(folder / "inputs/requests.jsonl", put(4, {"request_id": "never-judged"}))
     (folder / "truths/nuggets/nuggets_28.v3.json").write_text("{")
+    packed = folder / "inputs/documents.jsonl.gz"
+    documents = gzip.decompress(packed.read_bytes()).splitlines(keepends=True)
+    packed.write_bytes(gzip.compress(b"".join([*documents[:-700], b'{"no": "id"}\n', documents[0]])))
     found = "\n".join(said(config, "report-generation", "test"))
     for part in (
         "inputs/requests.jsonl:2: ",
@@ -149,5 +153,9 @@ def test_reports(config: Config) -> None:
         'inputs/requests.jsonl:1: the request "28" has no nuggets in truths/nuggets: it does not count (and 1 more like it)',
         "truths/nuggets/nuggets_28.v3.json:1: is not JSON",
         "is not in inputs/requests.jsonl: its nuggets do not count",
+        "inputs/documents.jsonl.gz:701: none of docno, doc_id",
+        "inputs/documents.jsonl.gz:702: the document ",
+        "is there twice (first at line 1)",
+        "is in no collection",
     ):
         assert part in found, (part, found)

@@ -19,7 +19,7 @@ READERS = {
         *("task", "task list", "task show", "data", "round list", "round show"),
     ),
     "Organisers": (
-        *("register", "evaluate", "reevaluate", "cancel", "withdraw", "extend", "publish", "release"),
+        *("register", "evaluate", "reevaluate", "cancel", "withdraw", "extend", "name", "publish", "release"),
         *("round", "round freeze", "labels", "labels export", "labels import", "labels agreement"),
         *("task new", "task check", "data import", "data stage"),
     ),

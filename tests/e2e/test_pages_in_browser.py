@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from filelock import FileLock
 
 from runner.kinds.debate import presenter as debating
 from runner.kinds.report import presenter as reporting
+from runner.model.task import Cell, Measure, Table
 from runner.provision.engine import can_install, install
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER
@@ -286,6 +288,21 @@ def test_a_board_shows_names_and_scores_at_any_width(
     told = measured(browser, tmp_path, text, BOARD, width)
     for fact in ('"fits":true', f'"whole":{whole}', '"score":true', '"name":true'):
         assert fact in told, told
+
+
+def test_long_names_of_many_measures_wrap(browser: str, tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    names = {f"m{n}": Measure(f"m{n}", f"alpha-nDCG-of-something_weighted@4,8,16,{n}", "q") for n in range(8)}
+    many = replace(
+        records.task(), measures=names, tables={"main": Table("main", (Cell("test"),), "m0", (*names,))}
+    )
+    world.by = many
+    for team in ("alpha", "beta"):
+        attempt = world.attempt(world.register(team, "x"))
+        world.evaluation(attempt, {name: {"1": 0.5, "2": 0.25} for name in names})
+    text = export(build(world.store, many, "main", ORGANISER), "html")
+    told = measured(browser, tmp_path, text, BOARD, 1280)
+    assert '"whole":true' in told, told
 
 
 def test_the_policy_allows_this_style_sheet_and_no_other(browser: str, tmp_path: Path) -> None:

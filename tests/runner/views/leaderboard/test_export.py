@@ -261,16 +261,16 @@ def test_a_terminal_gets_whole_columns(
 
 def test_measures_have_units_and_meanings_and_boards_of_before_none(table: LeaderboardTable) -> None:
     page = export(table, "html")
-    assert '<th scope="col">nDCG@10 <small>0 to 1</small></th>' in page
+    assert '<th scope="col">nDCG@<wbr>10 <small>0 to 1</small></th>' in page
     assert "<li>RR: 1 / rank of the first relevant document</li>" in page
-    assert page.index("nDCG@10 <small>") < page.index("RR <small>")
+    assert page.index("nDCG@<wbr>10 <small>") < page.index("RR <small>")
     data = json.loads(export(table, "json"))
     assert data["measures"][1]["unit"] == "0 to 1" and data["measures"][1]["says"]
     for measure in data["measures"]:
         del measure["unit"], measure["says"]
     assert schemas.validate(data, "leaderboard") == []  # a round that was frozen before
     again = export(from_dict(data, "public"), "html")
-    assert '<th scope="col">nDCG@10</th>' in again and "What the measures mean" not in again
+    assert '<th scope="col">nDCG@<wbr>10</th>' in again and "What the measures mean" not in again
 
 
 def test_html_breaks_no_names(table: LeaderboardTable) -> None:

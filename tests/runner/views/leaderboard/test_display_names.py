@@ -78,6 +78,15 @@ def test_every_format_shows_them_as_they_are_and_the_name_beside(world: World) -
     assert filtered(table, method="automatic").displayed(first) == CALLED
 
 
+def test_a_page_has_a_head_for_every_cell(world: World) -> None:
+    page = export(build(world.store, TASK, None, ORGANISER), "html")
+    assert page.count("<table") == 2
+    for table in page.split("<table")[1:]:
+        head, _, body = table.partition("<tbody>")
+        cells = {row.count("<td") + row.count("<th ") for row in body.split("<tr")[1:]}
+        assert cells == {head.count("<th ")}, table
+
+
 def test_nothing_of_them_where_nobody_has_one(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     run = world.attempt(world.register("alpha", "x"))

@@ -76,6 +76,15 @@ def test_runs_have_their_tags_if_these_tell_them_apart(table: LeaderboardTable) 
     }
 
 
+def test_two_softwares_never_share_a_name(table: LeaderboardTable) -> None:
+    first, second = (
+        replace(row, tag="x", team=team, software=software)
+        for row, (team, software) in zip(table.rows, (("a.b", "c"), ("a", "b.c")), strict=True)
+    )
+    lines = to_trec(replace(table, rows=(first, second)), "ir_measures").splitlines()
+    assert {line.split()[0] for line in lines} == {first.submission, second.submission}
+
+
 def test_trec_eval_holds_one_run(table: LeaderboardTable, tmp_path: Path) -> None:
     with pytest.raises(RunnerError, match="one run"):
         to_trec(table, "trec_eval")

@@ -113,4 +113,5 @@ def summary(
     steps(
         f"{time.monotonic() - steps.started:.0f} s with the engine {facts.name} {facts.version} at {engine_host(config)}"
     )
-    steps(f"{megabytes(steps.downloaded)} downloaded; on disk: {', '.join(sizes)}")
+    fetched = f"{megabytes(steps.downloaded)} downloaded; " if steps.downloaded >= 1e6 else ""
+    steps(f"{fetched}on disk: {', '.join(sizes)}")

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from runner.engines.fake import FakeEngine
+from runner.model.container import ImageRef
+from runner.provision import summary
 from runner.provision.steps import Steps, every, megabytes
+from tests.worlds.machines import make_config
 
 PIP = """Collecting thing==1
   Downloading thing-1-py3-none-any.whl.metadata (5.0 kB)
@@ -77,3 +83,19 @@ def test_a_download_says_now_and_then_how_far_it_is() -> None:
     rarely = every(seconds=3600)
     rarely(said.append, "corpus.gz", 1, 2)
     assert len(said) == 3
+
+
+def test_a_set_up_ends_with_the_engine_and_what_was_fetched(tmp_path: Path) -> None:
+    config = replace(make_config(tmp_path), engine="unix:///some/engine.sock")
+    said: list[str] = []
+    steps, engine = Steps(said.append), FakeEngine({})
+    summary(config, engine, steps)
+    assert said == [], "nothing was done"
+    with steps.step("base image") as step:
+        step.heard("Fetched 60.5 MB in 3s (20.1 MB/s)")
+    image = ImageRef(id="sha256:" + "0" * 64, size=600_000_000)
+    summary(config, engine, steps, {"evaluator": image})
+    facts = engine.info()
+    assert f"with the engine {facts.name} {facts.version} at unix:///some/engine.sock" in said[-2]
+    assert re.fullmatch(r"60 MB downloaded; on disk: .* of packages, 600 MB of our images", said[-1])
+    engine.close()

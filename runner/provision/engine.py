@@ -223,10 +223,8 @@ def run_tool(
     if over.is_set():
         raise PlatformError(f"{command[0]} took longer than {timeout:.0f} seconds", why=" ".join(command))
     if process.returncode not in fine:
-        said = "\n".join(filter(None, last))
-        raise PlatformError(
-            f"{command[0]} failed", why=f"{' '.join(command)}: exit {process.returncode}\n{said}"
-        )
+        how = f"{' '.join(command)}: exit {process.returncode}"
+        raise PlatformError(f"{command[0]} failed", why="\n".join([how, *filter(None, last)]))
 
 
 def _context_host() -> str | None:

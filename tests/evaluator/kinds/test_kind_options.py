@@ -27,7 +27,11 @@ def test_objects_that_need_nothing_are_there_with_their_defaults() -> None:
     assert checked_options("debate", {})["labels"] == {"least": 1}
     assert "judge" not in checked_options("debate", {})  # it needs a model
     assert checked_options("debate", {"judge": {"model": "m"}})["judge"]["arguments"] == 20
-    assert checked_options("report", {})["judge"] == {"type": "lexical", "labels": "judgments"}
+    assert checked_options("report", {})["judge"] == {
+        "type": "lexical",
+        "labels": "judgments",
+        "folder": "nli",
+    }
 
 
 def test_what_is_given_stays_and_is_not_changed() -> None:

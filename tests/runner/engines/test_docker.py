@@ -328,6 +328,21 @@ def test_control_groups_version_1(tmp_path: Path, groups: Callable[[str, dict[st
     groups("cpuacct" + gauge.parent, {"cpuacct.usage": "2000000000"})
     assert gauge.finish() == (4096, 2.0, "exact")
     assert gauge.oom_kills() == 0
+    groups(f"memory{gauge.parent}/container", {"memory.oom_control": "under_oom 0\noom_kill 3\n"})
+    assert gauge.oom_kills() == 3
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_whose_processes_run_in_a_container(
+    version: str, tmp_path: Path, groups: Callable[[str, dict[str, str]], None]
+) -> None:
+    gauge = meter.GroupMeter(driver="cgroupfs", version=version, root=tmp_path)
+    assert gauge.users() == set()
+    group = f"{'memory' if version == '1' else ''}{gauge.parent}/container".lstrip("/")
+    groups(group, {"cgroup.procs": f"{os.getpid()}\n{os.getppid()}\n"})
+    assert gauge.users() == {Path(f"/proc/{pid}").stat().st_uid for pid in (os.getpid(), os.getppid())}
+    (tmp_path / group / "cgroup.procs").write_text(f"{os.getpid()}\n{2**22 + 1}\n")
+    assert gauge.users() == set()  # one that cannot be looked at: nothing is certain
 
 
 @pytest.mark.engine

@@ -378,29 +378,6 @@ def test_examples_in_messages_parse() -> None:
 # --- the programs in the pages work ------------------------------------------------------------------------
 
 
-def test_the_tutorials_software_does_what_the_tutorial_says(tmp_path: Path) -> None:
-    text = (ROOT / "docs/tutorials/participant.md").read_text("utf-8")
-    program, *mended = [block for language, block in FENCE.findall(text) if language == "python"]
-    for line in mended:
-        start = line.strip().split(" = ")[0]
-        program, count = re.subn(rf"^ *{start} = .*\n", lambda _, line=line: line, program, flags=re.M)
-        assert count == 1
-    (tmp_path / "rank.py").write_text(program, "utf-8")
-    dev = ROOT / "tasks/vaswani/datasets/dev"
-    ended = subprocess.run(
-        [sys.executable, tmp_path / "rank.py"],
-        env={"inputDataset": str(dev / "inputs"), "outputDir": str(tmp_path)},
-        timeout=120,
-    )
-    assert ended.returncode == 0
-    run = str(tmp_path / "run.txt")
-    topics, corpus = str(dev / "inputs/queries.jsonl"), str(dev / "inputs/documents.jsonl.gz")
-    said = evaluator("check", run, "--topics", topics, "--corpus", corpus, "--max-documents", "1000")
-    assert said.endswith("run.txt: no problems in 31,000 lines\n") and "no problems in 31,000 lines" in text
-    said = evaluator("trec", str(dev / "truths/qrels.txt"), run, "-m", "nDCG@10", "-m", "AP")
-    assert said in text
-
-
 def test_the_shell_evaluator_keeps_the_contract(tmp_path: Path) -> None:
     text = (ROOT / "docs/how-to/own-evaluator.md").read_text("utf-8")
     program = next(block for language, block in FENCE.findall(text) if language == "sh")

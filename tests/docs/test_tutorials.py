@@ -17,7 +17,9 @@ import pytest
 from tests.worlds.mini import Project
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = re.compile(r"(?:[A-Za-z]+=\S+ )*(?:cat|cd|cp|docker|echo|evaluator|export|make|mkdir|mv|runner|sed) ")
+COMMANDS = re.compile(
+    r"(?:[A-Za-z]+=\S+ )*(?:cat|cd|cp|docker|echo|evaluator|export|make|mkdir|mv|runner|sed) "
+)
 ID = re.compile(r"\b([\w-]+\.[\w-]+)\.([0-9a-f]{8})\b")
 # What no two walks have in common; "…" and "..." stand for anything.
 CHANGING = {

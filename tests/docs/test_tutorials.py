@@ -18,7 +18,7 @@ from tests.worlds.mini import Project
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = re.compile(
-    r"(?:[A-Za-z]+=\S+ )*(?:cat|cd|cp|docker|echo|evaluator|export|make|mkdir|mv|runner|sed) "
+    r"(?:[A-Za-z]+=\S+ )*(?:cat|cd|cp|docker|echo|evaluator|export|make|mkdir|mv|printf|runner|sed) "
 )
 ID = re.compile(r"\b([\w-]+\.[\w-]+)\.([0-9a-f]{8})\b")
 # What no two walks have in common; "…" and "..." stand for anything.
@@ -169,6 +169,6 @@ def checkout(walked: tuple[Path, dict[str, str]], live: Project) -> Iterator[tup
 
 @pytest.mark.engine
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("page", ["participant.md", "organiser.md"])
+@pytest.mark.parametrize("page", ["participant.md", "organiser.md", "host-your-own-task.md"])
 def test_from_a_checkout(page: str, checkout: tuple[Path, dict[str, str]]) -> None:
     walk(page, *checkout)

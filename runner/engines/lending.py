@@ -42,8 +42,9 @@ class Rooms:
 
     def __exit__(self, *_: object) -> None:
         """Close all free rooms, and wait for those that are being closed."""
-        for free in self._take(lambda _: True):
-            free.stack.close()
+        with ExitStack() as all_of_them:  # also where one of them cannot be closed
+            for free in self._take(lambda _: True):
+                all_of_them.callback(free.stack.close)
         with self._lock:
             clocks = list(self._clocks)
         for clock in clocks:
@@ -62,7 +63,7 @@ class Rooms:
         """A usable room that nobody else has meanwhile: a free one with the same ``key``, or one that ``furnish`` starts.
 
         Args:
-            key: what all runs of a room have in common: image, data, limits.
+            key: what all runs of a room have in common besides ``visibility``: image, data, limits.
             furnish: starts a room in a session of its own.
             attempt_id: the name of that session, as for :meth:`runner.engines.base.Engine.session`.
             visibility: see there.
@@ -71,6 +72,7 @@ class Rooms:
         Raises:
             Cancelled, PlatformError: see there.
         """
+        key = (visibility, key)  # data may be the same: a room still holds the turn of one visibility only
         found = next(iter(self._take(lambda free: free.key == key, 1)), None)
         if found is not None and not found.room.usable:  # it has become too old
             found.stack.close()

@@ -56,9 +56,10 @@ def reserved(noun: str, name: str) -> str:
 def check_apart(noun: str, name: str, known: Iterable[str]) -> None:
     """Raise E215 when another ``noun`` is ``known`` that people, or a file system, would take for ``name``.
 
-    The same name is no other one: whoever has it is meant.
+    The same name is no other one: whoever has it is meant, also where names of before this rule stand beside it.
     """
-    if other := look_alike(name, known):
+    there = tuple(known)
+    if name not in there and (other := look_alike(name, there)):
         why = f'There is the {noun} "{show(other)}", which looks the same or nearly so.'
         fix = f'write "{show(other)}" if that is the one, or choose another name'
         raise RunnerError("E215", f'"{show(name)}" cannot be told from another {noun}', why=why, fix=fix)

@@ -111,6 +111,14 @@ def test_look_alikes_are_refused_and_the_one_that_is_there_is_named(name: str, o
         assert caught.value.code == "E215" and f'"{there}"' in caught.value.why
 
 
+def test_who_is_there_already_stays_whom_it_is() -> None:
+    """Names of before there was this rule may look alike: whoever has one goes on handing in, and a third is refused."""
+    for one in ("bert-1", "bert-l"):
+        check_apart("software", one, ["bert-1", "bert-l"])
+    with pytest.raises(RunnerError):
+        check_apart("software", "bert-I", ["bert-1", "bert-l"])
+
+
 @pytest.mark.parametrize(
     "pair", [("run-1", "run-11"), ("run1.1", "run11"), ("ai", "al"), ("a", "b"), ("s0", "s2")]
 )

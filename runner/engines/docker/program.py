@@ -98,9 +98,9 @@ class Program:
             raise self._failure
         return None
 
-    def talking(self) -> bool:
-        """Whether something can still write to its streams, a moment after its end."""
-        self._reader.join(LEAVING)
+    def talking(self, seconds: float = LEAVING) -> bool:
+        """Whether more of it may come, ``seconds`` after its end: something can still write, or it is slow to arrive."""
+        self._reader.join(seconds)
         return self._reader.is_alive()
 
     def output(self) -> Iterator[bytes]:

@@ -94,9 +94,15 @@ class DockerRoom:
             created = api.exec_create(self._handle.id, **options)["Id"]
         with closing(Program(self._clients, created, self._spec.limits.log, mark.encode(), most)) as program:
             ended = self._watch(program, deadline, cancelled)
-            collected, left = Collected(), program.talking()
+            collected, talks = Collected(), program.talking()
             if ended.code == 0 and ended.killed is None:
-                self._sound = not left and not self._left_behind() and not ended.oom_killed
+                left = self._left_behind()
+                if talks and left:
+                    self._handle.stop(0)  # with the room ends whoever holds its streams
+                if talks and program.talking(KILL_GRACE):
+                    why = "The engine had not handed over all of it."
+                    raise PlatformError("what a program left in a room did not come whole", why=why)
+                self._sound = not left and not ended.oom_killed
                 dest.mkdir(parents=True, exist_ok=True)
                 collected = collect.collect(
                     program.output(),

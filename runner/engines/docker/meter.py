@@ -32,6 +32,7 @@ class Meter:
     """Measures one container; this one measures nothing."""
 
     parent = ""  # the control group to create the container under; empty for the engine's default
+    delay = 0.0  # seconds for which the last look may not know of what was used
 
     def created(self, container: str, sockets: int) -> None:
         """The container is there and does not run yet: its sockets may hold ``sockets`` bytes."""
@@ -168,6 +169,8 @@ class GroupMeter(Meter):
 
 class StatsMeter(Meter):
     """Samples the engine's statistics stream in a thread; misses what is shorter than a second."""
+
+    delay = 2.0  # a sample a second, which takes the engine up to a second
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients

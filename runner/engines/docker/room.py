@@ -142,9 +142,13 @@ class DockerRoom:
         return self._timed(ended, started, clock)
 
     def _bound(self, seconds: float | None) -> None:
-        """Let what runs in the room use so much more processor time from now on."""
-        self._handle.meter.poll()
-        used = self._handle.meter.processor_time() or 0.0
+        """Let what runs in the room use so much more processor time from now on.
+
+        What an earlier program used, and is not known of yet, is not this one's.
+        """
+        meter = self._handle.meter
+        meter.poll()
+        used = (meter.processor_time() or 0.0) + meter.delay * self._spec.limits.cpus
         self._handle.processor_limit = None if seconds is None else used + seconds
 
     def _why_killed(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 
 from runner.engines.base import ContainerSpec, RoomRun
 from runner.engines.docker import room as rooms
+from runner.engines.docker.meter import GroupMeter, Meter, StatsMeter
 from runner.engines.docker.program import STDOUT, Program
 from runner.model.container import ImageRef
 from runner.model.errors import PlatformError
@@ -49,7 +50,7 @@ def run(
     clients.streaming.return_value.__enter__.return_value = (MagicMock(), None)
     handle.ended.return_value = handle.over_processor_limit.return_value = False
     handle.meter.processor_time.return_value = handle.meter.oom_kills.return_value = 0
-    handle.meter.users.return_value = users
+    handle.meter.users.return_value, handle.meter.delay = users, 0.0
     spec = ContainerSpec("evaluator", ImageRef(id="sha256:" + "0" * 64), None, Limits())
     users_left = MagicMock(left=[1, 2])
     room = rooms.DockerRoom(clients, handle, spec, users_left, WAITING, 1 << 20)
@@ -79,3 +80,20 @@ def test_what_never_comes_whole_is_not_believed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(Slow, "later", 4.0)
     with pytest.raises(PlatformError, match="did not come whole"):
         run(tmp_path / "out", monkeypatch, {WAITING})
+
+
+@pytest.mark.parametrize(
+    ("meter", "used"), [(GroupMeter(driver="cgroupfs", version="2"), 0.0), (StatsMeter(MagicMock()), 4.0)]
+)
+def test_processor_time_that_is_heard_of_late_is_not_the_next_ones(
+    meter: Meter, used: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sampled once a second, a program's last seconds come to light while the next one runs in its room."""
+    limits, handle = Limits(cpus=2.0, cpu_time=5.0), MagicMock(meter=meter)
+    monkeypatch.setattr(meter, "processor_time", lambda: 30.0)
+    spec = ContainerSpec("evaluator", ImageRef(id="sha256:" + "0" * 64), None, limits)
+    room = rooms.DockerRoom(MagicMock(), handle, spec, MagicMock(left=[1]), WAITING, 1)
+    room._bound(limits.cpu_time)
+    assert handle.processor_limit == 30.0 + 5.0 + used
+    room._bound(None)
+    assert handle.processor_limit is None

@@ -60,7 +60,7 @@ class ContentStore:
         self._tmp = archive / ".tmp"
 
     def put(self, source: Path) -> Content:
-        """Take a copy of the regular file ``source``, unless these bytes are there already.
+        """Take a copy of the regular file ``source``, unless these bytes are there already; damaged ones are replaced.
 
         It is on the disk when this returns. Raises OSError when it cannot be read or written (also for a link); nothing
         half stays.
@@ -68,10 +68,11 @@ class ContentStore:
         with _regular(source) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # typeshed: readinto
             content = Content(digest, file.tell())
-            if self._touched(digest):
+            there = self._touched(digest)
+            if there is not None and not self.problem(content):
                 return content
             file.seek(0)
-            return self._copy_in(file)
+            return self._copy_in(file, there)
 
     def find(self, sha256: str) -> Path | None:
         """The file of a content; None when it is not there."""
@@ -155,15 +156,16 @@ class ContentStore:
         self._tmp.mkdir(parents=True, exist_ok=True)
         return FileLock(self._tmp / ".lock", timeout=60)
 
-    def _touched(self, sha256: str) -> bool:
-        """Whether a content is there; it counts as new then, so that it is not removed before it is named anywhere."""
+    def _touched(self, sha256: str) -> Path | None:
+        """The file of a content; it counts as new then, so that it is not removed before it is named anywhere."""
         with self._lock():
             path = self.find(sha256)
             if path is not None:
                 os.utime(path)
-            return path is not None
+            return path
 
-    def _copy_in(self, file: BinaryIO) -> Content:
+    def _copy_in(self, file: BinaryIO, damaged: Path | None) -> Content:
+        """Take in what is there in no other form than the file ``damaged``, whose place it takes."""
         head = file.read(SAMPLE)
         packed = len(zlib.compress(head, LEVEL)) < PAYS * len(head)
         with self._part() as (part, out):
@@ -173,8 +175,11 @@ class ContentStore:
                 if not target.parent.is_dir():
                     target.parent.mkdir(parents=True)
                     sync_folder(self.root)
-                if self.find(content.sha256) is None:
+                there = self.find(content.sha256)
+                if there in (None, damaged):
                     part.rename(target)
+                    if there not in (None, target):
+                        there.unlink()
                     sync_folder(target.parent)
         return content
 

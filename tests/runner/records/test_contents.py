@@ -146,6 +146,21 @@ def test_damage_is_seen_before_anything_is_made_of_it(tmp_path: Path, how: str, 
         store.copy(content, tmp_path / "out")
 
 
+@pytest.mark.parametrize("form", ["same", "other"])
+def test_bytes_that_are_handed_in_replace_damaged_ones(tmp_path: Path, form: str) -> None:
+    """Whoever hands them in gives them away: they must not be dropped for what cannot be read."""
+    store, source = ContentStore(tmp_path / "archive"), tmp_path / "run.txt"
+    content = put(store, source, TEXT)
+    path = stored(store, content)
+    path.unlink()
+    broken = path if form == "same" else path.with_suffix("")
+    broken.write_bytes(TEXT[:-1] if form == "other" else gzip.compress(TEXT)[:-9])
+    assert store.problem(content) == "is damaged"
+    assert store.put(source) == content
+    assert read(store, content) == TEXT and [p for _, p in store.contents()] == [path]
+    assert path.stat().st_mode & 0o777 == 0o444
+
+
 def test_no_more_is_unpacked_than_was_recorded(tmp_path: Path) -> None:
     """Somebody put a file that unpacks to a gigabyte under the name of a small one."""
     store = ContentStore(tmp_path / "archive")

@@ -116,10 +116,14 @@ def check_display(noun: str, name: str, text: str, others: Mapping[str, str] = {
         raise RunnerError("E215", what, why=why, fix="choose another display name")
 
 
+@lru_cache(maxsize=10_000)
 def display_key(text: str) -> str:
-    """What is the same of two display names that differ in case, in blanks, or in how their characters are written (NFKC)."""
+    """What is the same of two display names that differ in case, in blanks and what is not seen, or in how their characters are
+    written (NFKC)."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return " ".join(folded.split())
+    # Marks that are not seen take no space; other characters without a glyph do, as blanks.
+    seen = (one if not blank(one) else "" if unicodedata.category(one) == "Mn" else " " for one in folded)
+    return " ".join("".join(seen).split())
 
 
 def id_part(name: str) -> str:

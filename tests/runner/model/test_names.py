@@ -205,7 +205,24 @@ def test_what_is_no_display_name(text: str, says: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["webis", "WEBIS", "Ｗebis", "Grünfeld  & söhne", "Gru\u0308nfeld & Söhne", "Organiser", "baselines"],
+    [
+        *(
+            "webis",
+            "WEBIS",
+            "Ｗebis",
+            "Grünfeld  & söhne",
+            "Gru\u0308nfeld & Söhne",
+            "Organiser",
+            "baselines",
+        ),
+        *(
+            "webis\ufe0f",
+            "we\u034fbis",
+            "webis\u3164",
+            "Grünfeld\u2800& Söhne",
+            "Organiser\u180b",
+        ),  # not seen
+    ],
 )
 def test_the_display_name_of_another_team_is_refused(text: str) -> None:
     others = {"x": "Own", "TeamA": "Grünfeld & Söhne", "webis": ""}

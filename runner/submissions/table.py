@@ -77,6 +77,7 @@ def read_table(path: Path, task: Task, scratch: Path) -> RunTable:
     data = {"run": good}
     check_paths(path.parent, data, table.problems, of="table")
     check_fit(data, task, table.problems)
+    _check_teams([c if good[n] else {} for n, c in enumerate(rows.values())], numbers, table.problems)
     wrong = {problem.line for problem in table.problems.found}
     softwares: dict[str, list[int]] = {}
     for n, entry in enumerate(good):
@@ -207,6 +208,17 @@ def _good(number: int, cells: Mapping[str, str], problems: Problems) -> dict[str
         return None
     entry = {key: cells[key] for key in ("file", "dataset", "scenario") if cells.get(key)}
     return {**entry, "name": f"{cells['team']}/{cells['run']}"}
+
+
+def _check_teams(rows: Sequence[Mapping[str, str]], lines: Sequence[int], problems: Problems) -> None:
+    """Note lines that show a team under another name than the first line that gives it one."""
+    first: dict[str, int] = {}
+    for n, cells in enumerate(rows):
+        if cells.get("team_display_name"):
+            there = first.setdefault(cells["team"], n)
+            if rows[there]["team_display_name"] != cells["team_display_name"]:
+                what = f'another team_display_name of "{cells["team"]}" than in line {lines[there]}'
+                problems.add(("run", n), what, "say the same of all runs of one team")
 
 
 def _agree(

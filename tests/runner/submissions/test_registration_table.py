@@ -274,3 +274,11 @@ def test_names_and_display_names_as_teams_have_them(cli: Call, take: Call) -> No
     assert "E208" in cli("name", "TeamA_v2.1", "a\nb", expect=2).err
     assert "TeamA_v2.1" in cli("extend", "mini", "TeamA_V2.1", "-n", "1", expect=2).err
     assert "4 submissions" in cli("extend", "mini", "TeamA_v2.1", "-n", "1").err
+
+
+def test_a_team_has_one_display_name_in_a_table(take: Call) -> None:
+    """Of two the last would count, whatever the order of the lines."""
+    head = "team,run,file,dataset,team_display_name\n"
+    lines = "alpha,x,a.txt,test,Alpha\nalpha,y,b.txt,test,\nalpha,z,b.txt,dev,Alpha Lab\n"
+    said = take(raw=(head + lines).encode(), expect=2)
+    assert "runs.csv:4" in said.err and 'another team_display_name of "alpha" than in line 2' in said.err

@@ -62,7 +62,7 @@ KINDS: Mapping[str, str] = {
     "evaluator-said": "{message:text}",
     "evaluator-outside": "the evaluator was ended from outside: {how:text}",
     "evaluator-time": "the evaluator was killed at its limit of {limit:seconds} s",
-    "evaluator-processor": "the evaluator was killed at its limit of {limit:seconds} s of processor time",
+    "evaluator-processor": "the evaluator used more than its limit of {limit:seconds} s of processor time",
     "evaluator-memory": "the evaluator was killed because it used more memory than its limit",
     "evaluator-not-started": "the evaluator ended with {error:text}",
     "evaluator-exit": "the evaluator ended with exit code {code:int}",

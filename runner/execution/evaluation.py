@@ -306,8 +306,10 @@ def _broken(exit_: Exit, task: Task) -> Detail | None:
         return Detail("evaluator-outside", how=exit_.outside)
     if exit_.killed == "time":
         return Detail("evaluator-time", limit=task.evaluator_limits.wall_clock)
-    if exit_.killed == "processor":
-        return Detail("evaluator-processor", limit=task.evaluator_limits.cpu_time)
+    limit, used = task.evaluator_limits.cpu_time, exit_.resources.cpu_seconds
+    # Also where it ended before anybody looked.
+    if exit_.killed == "processor" or (limit is not None and used is not None and used > limit):
+        return Detail("evaluator-processor", limit=limit)
     if exit_.oom_killed:
         return Detail("evaluator-memory")
     if exit_.start_error:

@@ -201,8 +201,8 @@ def _check_displayed(teams: Mapping[str, str], bundle: Bundle) -> None:
     data = bundle.data
     if "display_name" in data:
         check_display("software", data["software"], data["display_name"])
-    if "team_display_name" in data:
-        check_display("team", data["team"], data["team_display_name"], teams)
+    if "team_display_name" in data or data["team"] not in teams:  # a new team's name is what is shown of it
+        check_display("team", data["team"], data.get("team_display_name") or data["team"], teams)
 
 
 def _check_evaluable(bundle: Bundle, task: Task) -> None:

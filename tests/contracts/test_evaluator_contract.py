@@ -69,7 +69,12 @@ MISBEHAVING: dict[str, tuple[str, int, str]] = {
         "exit code 1",
     ),
     "time": ("import time; time.sleep(60)", 1, "killed at its limit of 3 s"),
-    "processor": ("while True: pass", 1, "killed at its limit of 1 s of processor time"),
+    "processor": ("while True: pass", 1, "more than its limit of 1 s of processor time"),
+    "processor-at-the-end": (
+        "import time\nwhile time.process_time() < 1.1: pass",
+        1,
+        "more than its limit of 1 s of processor time",
+    ),
     "memory": ("x = bytearray(1 << 30); print(len(x))", 1, "more memory than its limit"),
     "network": ("import socket; socket.create_connection(('1.1.1.1', 80), 2)", 3, "exit code 1"),
 }
@@ -162,7 +167,7 @@ def test_misbehaving_evaluators_cost_nobody_anything(
 ) -> None:
     limits = {"memory": "64MiB", "wall_clock": "3s", "output": "4MiB", "tmp": "8MiB", "shm": "8MiB"}
     for name, (program, _, _) in MISBEHAVING.items():
-        own = {"wall_clock": "2min", "cpu_time": "1s"} if name == "processor" else {}
+        own = {"wall_clock": "2min", "cpu_time": "1s"} if name.startswith("processor") else {}
         live.write_task(name, evaluator={"image": bad_image.id, "limits": limits | own})
         (live.truths / name / "test" / "program.py").write_text(program)
         live.software(name, task=name)

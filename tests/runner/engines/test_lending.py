@@ -58,3 +58,17 @@ def test_blinded_and_public_runs_share_no_room_whatever_their_data_are() -> None
             with lent(rooms, "same data", name, visibility):  # type: ignore[arg-type]
                 pass
     assert engine.opened == [("a", "public"), ("b", "blinded")]
+
+
+def test_a_room_of_before_that_cannot_be_closed_costs_no_evaluation() -> None:
+    engine = Sessions()
+    with Rooms(engine, most=1) as rooms:  # type: ignore[arg-type]
+        with lent(rooms, "key", "stuck") as room:
+            pass
+        room.usable = False  # while it was free: it grew too old
+        with lent(rooms, "key", "second"):
+            pass
+        with lent(rooms, "other", "third"):  # the second makes place for it
+            pass
+    assert engine.opened == [("stuck", "public"), ("second", "public"), ("third", "public")]
+    assert sorted(engine.closed) == ["second", "stuck", "third"]

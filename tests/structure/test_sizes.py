@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +36,12 @@ def test_modules_and_functions_stay_short() -> None:
     assert functions - LONG_FUNCTIONS.keys() == set(), "split it, or give a reason"
     assert LONG_MODULES.keys() - modules == set(), "no longer needed: take it from the list"
     assert LONG_FUNCTIONS.keys() - functions == set(), "no longer needed: take it from the list"
+
+
+def test_no_two_test_modules_have_one_name() -> None:
+    """They are collected by their names alone: of two with one name pytest reads one, and an error stands for the other."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_no_exception_to_the_rules_of_ruff_is_kept_that_is_not_needed() -> None:

@@ -28,10 +28,12 @@ def test_there_are_enough_of_each_sort() -> None:
     assert len(ALL) >= 50
     seen = {case.verdict for case in ALL}
     # Not from a software on its own: our faults, somebody's Ctrl-C, kills from outside (those are in
-    # tests/contracts/test_killed_outside.py), and servers (in tests/runner/execution/test_interactive_rooms.py).
+    # tests/contracts/test_killed_outside.py), servers (in tests/runner/execution/test_interactive_rooms.py), and limits that
+    # this task does not set (in tests/e2e/test_processor_time.py).
     assert seen == TABLE.keys() - {
         "platform-error",
         "cancelled",
+        "cpu-limit",
         "killed-outside",
         "unhealthy",
         "disputed",

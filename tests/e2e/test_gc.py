@@ -14,14 +14,13 @@ import pytest
 
 from runner.engines.docker import owner
 from runner.engines.docker.engine import DockerEngine
-from runner.provision import daemon
 from tests.worlds.machines import own_engine
 from tests.worlds.mini import Project, call
 
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.skipif(
-        os.geteuid() != 0 or daemon.which("dockerd") is None,
+        os.geteuid() != 0,
         reason="what others use must not be removed: only root can start an engine of its own",
     ),
 ]

@@ -55,8 +55,9 @@ class Stage:
 class Dataset:
     """One split of a task: inputs shown to software, truths shown only to the evaluator.
 
-    ``scores`` says who sees mean scores on the leaderboard before the organiser publishes
-    (per-topic scores and logs of a blinded dataset are never shown to teams or the public).
+    ``scores`` says who sees mean scores before the organiser publishes: everybody, each ``team`` those of its own runs
+    (leaderboards stay closed), or nobody else (per-topic scores and logs of a blinded dataset are never shown to teams or
+    the public).
     """
 
     id: str
@@ -65,7 +66,7 @@ class Dataset:
     truths: Path
     topics: str | None = None  # file in inputs that lists the topics
     corpus: str | None = None  # file in inputs that lists the documents
-    scores: Literal["public", "organiser"] = "organiser"
+    scores: Literal["public", "team", "organiser"] = "organiser"
     description: str = ""
     sources: tuple[Source, ...] = ()
     views: Path | None = None  # where files whose fields are taken out are kept (RUNNER_HOME/views)

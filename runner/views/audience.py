@@ -100,7 +100,7 @@ def permissions_for(
     if not (audience.kind == "team" and audience.team == team):
         return Permissions(False, False, scores, False, False)
     open_ = dataset.visibility == "public"
-    return Permissions(True, open_ or released, scores, open_, False)
+    return Permissions(True, open_ or released, scores or dataset.scores == "team", open_, False)
 
 
 def permissions_of(found: RunDetail, audience: Audience, dataset: Dataset) -> Permissions:
@@ -219,7 +219,7 @@ def may_take(audience: Audience, name: str) -> bool:
     return True
 
 
-def not_for(audience: Audience, what: str) -> RunnerError:
+def not_for(audience: Audience, what: str, fix: str = "ask the organiser") -> RunnerError:
     """The error for something that this audience may not see."""
     return RunnerError(
         "E103",
@@ -227,7 +227,7 @@ def not_for(audience: Audience, what: str) -> RunnerError:
         why="Hidden data could be read back from it."
         if audience.kind == "team"
         else "Only leaderboards with published scores are public.",
-        fix="ask the organiser",
+        fix=fix,
     )
 
 

@@ -110,8 +110,12 @@ def check_open(store: Store, task: Task, table_id: str, datasets: Sequence[str],
         if name not in task.datasets or not scores_open(task.datasets[name], name in published)
     ]
     if closed:
+        what = f"leaderboard {table_id} of {task.id} (scores on {', '.join(closed)} are not published)"
+        own = audience.kind == "team" and any(
+            name in task.datasets and task.datasets[name].scores == "team" for name in closed
+        )
         raise not_for(
-            audience, f"leaderboard {table_id} of {task.id} (scores on {', '.join(closed)} are not published)"
+            audience, what, *(["runner show RUN shows the scores of a run of yours"] if own else [])
         )
 
 

@@ -14,7 +14,7 @@ from schemas.measures import base
 if TYPE_CHECKING:
     from runner.model.dates import ZonedTime
     from runner.model.service import Interaction
-    from runner.model.task import Task
+    from runner.model.task import Dataset, Task
 
 WIDTH = 80
 _LABEL = 11
@@ -60,9 +60,7 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     yield from _section("limits", [_limits(task)])
     yield from _section("quota", [_quota(of)])
     yield from _section("dates", _dates(of, most))
-    datasets = [
-        f"{one.id} ({one.visibility}): {one.description}".rstrip(": ") for one in task.datasets.values()
-    ]
+    datasets = [f"{one.id} ({_seen(one)}): {one.description}".rstrip(": ") for one in task.datasets.values()]
     yield from _section("datasets", datasets, most=None if of_example > 1 else 1)
     if len(task.scenarios) > 1:
         yield from _section("scenarios", [", ".join(task.scenarios)])
@@ -136,6 +134,15 @@ def _quota(of: Overview) -> str:
     used = standing.quota
     waiting = f", {used.open:,} still open" if used.open else ""
     return f"{used.left:,} of {plural(used.limit, 'submission')} left for {standing.team} ({used.used:,} used{waiting})"
+
+
+_CLOSED = {"team": "each team sees its own scores", "organiser": "scores are closed until published"}
+
+
+def _seen(dataset: Dataset) -> str:
+    """Who sees a dataset, and its scores where not everybody does."""
+    says = _CLOSED.get(dataset.scores, "") if dataset.visibility == "blinded" else ""
+    return f"{dataset.visibility}; {says}" if says else dataset.visibility
 
 
 def _dates(of: Overview, most: int | None) -> list[str]:

@@ -60,7 +60,7 @@ def test_what_is_shown(project: Project, runner_cli: Callable[..., Said]) -> Non
         "quota      50 submissions a team, 10 attempts a run",
         "dates      closes 2031-05-17 23:59 AoE (2031-05-18 11:59 UTC)",
         "datasets   dev (public)",
-        "           test (blinded)",
+        "           test (blinded; scores are closed until published)",
         "inputs     in $inputDataset; the examples are from dev",
         "  documents.jsonl.gz: docno, text",
         '    {"docno": "doc-01", "text": "x"}',
@@ -162,6 +162,26 @@ def test_without_public_data(project: Project, runner_cli: Callable[..., Said]) 
     told = " ".join(runner_cli("task", "show", "mini").out.split())
     assert "inputs in $inputDataset: queries.jsonl (topics), documents.jsonl.gz (corpus); there is no" in told
     assert "hidden" not in told
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ("public", "test (blinded)"),
+        ("team", "test (blinded; each team sees its own scores)"),
+        ("organiser", "test (blinded; scores are closed until published)"),
+    ],
+)
+def test_who_sees_scores_is_said(
+    project: Project, runner_cli: Callable[..., Said], scores: str, says: str
+) -> None:
+    datasets = [
+        {"id": "dev", "visibility": "public"},
+        {"id": "test", "visibility": "blinded", "scores": scores},
+    ]
+    project.write_task(datasets=datasets)
+    lines = [line.strip() for line in runner_cli("task", "show", "mini").out.split("\n")]
+    assert "datasets   dev (public)" in lines and says in lines
 
 
 def test_a_readme_follows_its_task(project: Project) -> None:

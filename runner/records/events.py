@@ -37,6 +37,7 @@ TYPES: Mapping[str, str] = {
     "dataset-published": "the scores on a blinded dataset were opened",
     "run-released": "one attempt on a blinded dataset was opened to its team: logs, findings, exact figures",
     "run-closed": "it was closed again",
+    "run-verified": "a run's software was executed again, apart from what counts: whether it was the same, how many topics differ and how far each measure moved",
     "round-frozen": "a round was frozen; its snapshot's SHA-256",
     "labels-imported": "people's labels or a judge's scores were put into the truths; the file's SHA-256 and how many",
     "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",

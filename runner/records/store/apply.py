@@ -16,6 +16,8 @@ run-cancelled            task, run, submission, dataset, scenario
 dataset-published        task, dataset
 run-released             task, run, attempt, reason: its team may see the words and figures of this attempt
 run-closed               task, run, attempt: not any more
+run-verified             task, run, attempt, same, identical, ended, topics (how many differ), moved (by measure): what executing it
+                         again gave
 round-frozen             task, round, sha256 (of the snapshot), frozen
 labels-imported          task, dataset, file (name in the truths), sha256 (of that file with them in it), count
 loss-accepted            lost (where it was remembered, seq and hash of the event), count
@@ -215,6 +217,12 @@ def _labels(_: Connection, event: Event, __: RunArchive) -> None:
         raise KeyError("the facts of an import")
 
 
+def _verified(_: Connection, event: Event, __: RunArchive) -> None:
+    """Nothing to store: who executed an attempt again, and what that gave, is read in the log."""
+    if not {"task", "run", "attempt", "same", "identical", "topics", "moved"} <= event.data.keys():
+        raise KeyError("what a verification gave")
+
+
 def _loss(_: Connection, event: Event, __: RunArchive) -> None:
     """Nothing to store: the log keeps that a part of it was given up, and :mod:`runner.records.store.history` reads it there."""
     if not {"lost", "count"} <= event.data.keys():
@@ -247,6 +255,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "dataset-published": _published,
     "run-released": _released,
     "run-closed": _closed,
+    "run-verified": _verified,
     "round-frozen": _frozen,
     "labels-imported": _labels,
     "loss-accepted": _loss,

@@ -1,0 +1,196 @@
+"""Execute a run's software once more, apart from what counts, and say how far its output and its scores moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runner.execution.machine import Machine
+from runner.execution.plan import Selection, plan
+from runner.execution.trials.software import check
+from runner.execution.workspace import Workspace
+from runner.model.errors import PlatformError, RunnerError
+from runner.model.run import Run
+from runner.model.task import Task
+from runner.records.store.connect import Store
+from runner.records.store.run_detail import RunDetail
+from runner.submissions.kept import registered, take_image
+from runner.views.audience import ORGANISER, Audience
+from runner.views.comparison import TIE
+from runner.views.redact import RunView, redact_run
+
+SETTLED = ("scored", "invalid", "failed")
+
+
+@dataclass(frozen=True)
+class Verified:
+    """How another execution of a run differs from its archived attempt, as one audience may see it.
+
+    ``same`` says whether it ended the same way, with the same score on every measure and topic; ``identical`` whether the
+    output files have the same bytes, and ``files`` which have not (None and none where the audience may not see files).
+    ``ended`` and ``values`` (by measure) are before and after, ``topics`` the differences (after minus before; None where
+    one has no value) of the topics that differ, by measure. ``hidden`` names what was left out for this audience.
+    """
+
+    run: str
+    same: bool
+    identical: bool | None
+    ended: tuple[str, str]
+    files: tuple[str, ...]
+    values: Mapping[str, tuple[float | None, float | None]]
+    topics: Mapping[str, Mapping[str, float | None]]
+    hidden: tuple[str, ...]
+
+    @property
+    def moved(self) -> dict[str, float]:
+        """How far each measure moved, after minus before, where both have a value."""
+        return {
+            name: after - before
+            for name, (before, after) in self.values.items()
+            if before is not None and after is not None
+        }
+
+
+def verify(
+    machine: Machine, store: Store, tasks: Mapping[str, Task], found: RunDetail, audience: Audience
+) -> Verified:
+    """Execute and evaluate a settled run again in a scratch data directory: same image, lock, data and evaluator.
+
+    Nothing of it counts: there is no attempt, no score and no use of a quota, only an event with what differs. Returns the
+    differences that ``audience`` may see.
+
+    Raises:
+        RunnerError: E101 for run files and for another attempt than the one that counts, E102 for a run that is not settled,
+            E103 where the audience may not know of it, E402
+            when it was executed or evaluated under something that has changed since, E204 when its image is gone, E3xx
+            when our side fails.
+    """
+    run = found.run
+    if run.submission.how == "uploaded":
+        raise RunnerError(
+            "E101", f"{run.id} is a run file", why="It was not executed.", fix="name a software's run"
+        )
+    if found.attempt is not None and found.attempt.number != run.outcome.attempt:
+        what = f"#{found.attempt.number} is not the attempt of {run.id} that counts"
+        raise RunnerError("E101", what, fix=f"runner verify {run.id}")
+    bundles, _ = registered(machine.config, store)
+    workspace = Workspace(store, tasks, bundles, machine.own_profile(), machine.sidecars())
+    _check_settled(workspace, run)
+    bundle, task = bundles[run.submission.id], tasks[run.submission.task]
+    dataset = task.datasets[run.dataset]
+    before = {who: redact_run(found, who, dataset) for who in (ORGANISER, audience)}
+    take_image(machine.engine(), bundle)
+    job = workspace.job(run)
+    if job.lock_digest != run.lock_digest:
+        raise _changed(run, "its input runs, or the images that serve it", "runner evaluate")
+    _check_evaluator(machine, task, run)
+    with check(machine, bundle, task, dataset, run.scenario, input_runs=job.input_runs) as checked:
+        if checked.detail.run.outcome.name not in SETTLED:
+            why = checked.our_failure or checked.detail.run.outcome.reason
+            raise PlatformError(f"{run.id} could not be verified", why=why, fix="run the command again")
+        again = replace(checked.detail, published=found.published, released=found.released)
+        made = {who: _compared(view, redact_run(again, who, dataset)) for who, view in before.items()}
+    whole = made[ORGANISER]
+    store.commit("run-verified", _event(found, whole), actor="organiser")
+    return replace(made[audience], same=whole.same)
+
+
+def _check_settled(workspace: Workspace, run: Run) -> None:
+    """Raise unless the planner finds nothing to do for a run that was executed."""
+    todo = plan(workspace, Selection(run=run.id))
+    for planned in todo.work:
+        if planned.changed:
+            raise _changed(run, planned.changed, "runner evaluate")
+    for skipped in todo.skipped:
+        if skipped.stale:
+            why, fix = f"{skipped.why.partition(';')[0]}.", f"runner reevaluate --run {run.id}"
+            raise RunnerError("E402", f"the scores of {run.id} are stale", why=why, fix=fix)
+    if todo.work or run.outcome.name not in SETTLED or any(skipped.blocked for skipped in todo.skipped):
+        why = next((skipped.why for skipped in todo.skipped), run.outcome.says)
+        fix = f"runner evaluate --run {run.id}"
+        raise RunnerError(
+            "E102", f"{run.id} has nothing to verify", why=f"It is {run.outcome.name}: {why}", fix=fix
+        )
+
+
+def _check_evaluator(machine: Machine, task: Task, run: Run) -> None:
+    """Raise E402 when another evaluator would score it now: what moves then is not luck."""
+    if run.outcome.evaluation is None:
+        return
+    if machine.engine().resolve(task.evaluator_image or machine.evaluator()).id != run.evaluator_image:
+        raise _changed(run, "the evaluator's image", "runner reevaluate")
+
+
+def _changed(run: Run, what: str, command: str) -> RunnerError:
+    return RunnerError(
+        "E402",
+        f"{run.id} is other work now than when it was scored",
+        why=f"Changed since: {what}.",
+        fix=f"{command} --run {run.id}",
+    )
+
+
+def _compared(before: RunView, after: RunView) -> Verified:
+    """Two views of a run for one audience, side by side."""
+    sums = [_sums(view) for view in (before, after)]
+    files = sorted(name for name in {*sums[0], *sums[1]} if sums[0].get(name) != sums[1].get(name))
+    values = {
+        name: (_value(before, name), _value(after, name)) for name in {**before["scores"], **after["scores"]}
+    }
+    topics = _topics(before["topic_scores"], after["topic_scores"])
+    ended = (_ended(before), _ended(after))
+    same = ended[0] == ended[1] and not topics and not any(_differ(*pair) for pair in values.values())
+    seen = before["output"] is not None or after["output"] is not None
+    hidden = tuple(before["hidden"])
+    return Verified(
+        before["run"], same, not files if seen else None, ended, tuple(files), values, topics, hidden
+    )
+
+
+def _sums(view: RunView) -> dict[str, str]:
+    return {file["name"]: file["sha256"] for file in (view["output"] or {}).get("files", ())}
+
+
+def _value(view: RunView, name: str) -> float | None:
+    return view["scores"][name]["value"] if name in view["scores"] else None
+
+
+def _ended(view: RunView) -> str:
+    return f"{view['outcome']['name']} ({view['outcome']['verdict']})"
+
+
+def _differ(before: float | None, after: float | None) -> bool:
+    if before is None or after is None:
+        return before is not after
+    return abs(after - before) > TIE
+
+
+def _topics(
+    before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float | None]]:
+    """The differences of the topics that differ, by topic and measure; the largest first."""
+    found: dict[str, dict[str, float | None]] = {}
+    for measure in {**before, **after}:
+        old, new = before.get(measure, {}), after.get(measure, {})
+        for topic in {**old, **new}:
+            pair = old.get(topic), new.get(topic)
+            if _differ(*pair):
+                moved = None if None in pair else new[topic] - old[topic]
+                found.setdefault(topic, {})[measure] = moved
+    sizes = {topic: max(abs(moved or 1.0) for moved in by.values()) for topic, by in found.items()}
+    return {topic: found[topic] for topic in sorted(found, key=lambda topic: (-sizes[topic], topic))}
+
+
+def _event(found: RunDetail, whole: Verified) -> dict[str, Any]:
+    """What the log keeps: no topic is named there."""
+    return {
+        "task": found.run.submission.task,
+        "run": found.run.id,
+        "attempt": found.run.outcome.attempt,
+        "same": whole.same,
+        "identical": bool(whole.identical),
+        "ended": whole.ended[1],
+        "topics": len(whole.topics),
+        "moved": whole.moved,
+    }

@@ -1,0 +1,182 @@
+"""A run is executed once more, apart from what counts, and compared with what was archived."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.cli import context
+from runner.engines.fake import Mounts
+from runner.execution.machine import Machine
+from runner.execution.trials.verify import verify
+from runner.model.errors import PlatformError, RunnerError
+from runner.records.store.run_detail import detail
+from runner.views.audience import ORGANISER, PUBLIC, Audience
+from tests.runner.execution.test_pool import EVALUATOR, RESULT, World
+from tests.worlds.mini import Project, call_here
+
+
+def scoring(mounts: Mounts, out: Path) -> None:
+    """An evaluator whose value for a topic is the score of its one document."""
+    lines = (mounts["/in"] / "run/run.txt").read_text().splitlines()
+    values = {line.split()[0]: float(line.split()[4]) for line in lines}
+    mean = sum(values.values()) / len(values)
+    measure = {"value": mean, "topics": len(values), "covered": len(values), "interval": None}
+    out.joinpath("result.json").write_text(
+        json.dumps({**RESULT, "measures": {"ndcg_10": measure, "p_10": measure}})
+    )
+    scores = [{"measure": m, "topic": t, "value": v} for m in ("ndcg_10", "p_10") for t, v in values.items()]
+    out.joinpath("scores.jsonl").write_text("".join(json.dumps(score) + "\n" for score in scores))
+    out.joinpath("findings.jsonl").touch()
+
+
+def steady(mounts: Mounts, out: Path) -> None:
+    out.joinpath("run.txt").write_text("".join(f"{topic} Q0 d 1 0.5 tag\n" for topic in ("a", "b")))
+
+
+def lucky() -> Any:
+    """A software that answers the topic b otherwise every time."""
+    times = count(1)
+
+    def script(mounts: Mounts, out: Path) -> None:
+        out.joinpath("run.txt").write_text(f"a Q0 d 1 0.5 tag\nb Q0 d 1 {1 / next(times)} tag\n")
+
+    return script
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    made = World(project)
+    made.engine.script[EVALUATOR] = scoring
+    yield made
+    made.close()
+
+
+def verified(world: World, run: str, audience: Audience = ORGANISER) -> Any:
+    machine = Machine(world.project.config, engine=world.engine, images={"evaluator": EVALUATOR})
+    return verify(machine, world.store, world.tasks, detail(world.store, run, world.tasks.values()), audience)
+
+
+def last_event(world: World) -> Any:
+    return list(world.store.log)[-1]
+
+
+def test_a_software_that_gives_the_same_again_is_verified_and_costs_nothing(world: World) -> None:
+    run = world.hand_in("alpha", script=steady)
+    world.work()
+    before = world.outcome(run), sorted(p.name for p in world.project.home.iterdir())
+    found = verified(world, run)
+    assert (found.same, found.identical, found.files, found.topics) == (True, True, (), {})
+    assert found.values["ndcg_10"] == (0.5, 0.5)
+    event = last_event(world)
+    assert (event.type, event.actor, event.data["run"], event.data["attempt"]) == (
+        *("run-verified", "organiser"),
+        *(run, 1),
+    )
+    assert event.data["same"] is event.data["identical"] is True and event.data["topics"] == 0
+    assert (world.outcome(run), sorted(p.name for p in world.project.home.iterdir())) == before
+    assert len(world.store.archive.attempts("mini", run)) == 1
+
+
+def test_luck_has_its_topics_and_how_far_the_scores_moved(world: World) -> None:
+    run = world.hand_in("alpha", script=lucky())
+    world.work()
+    found = verified(world, run)
+    assert not found.same and not found.identical and found.files == ("run.txt",)
+    assert found.values["ndcg_10"] == (0.75, 0.5)
+    assert found.topics == {"b": {"ndcg_10": -0.5, "p_10": -0.5}}
+    data = last_event(world).data
+    assert (
+        data["same"] is False and data["topics"] == 1 and data["moved"] == {"ndcg_10": -0.25, "p_10": -0.25}
+    )
+    assert world.outcome(run).name == "scored" and len(world.store.archive.attempts("mini", run)) == 1
+
+
+def test_other_audiences_are_told_what_they_may_see_of_a_hidden_dataset(world: World) -> None:
+    run = world.hand_in("alpha", script=lucky())
+    world.work()
+    found = verified(world, run, Audience.parse("team:alpha"))
+    assert found.same is False and found.identical is None
+    assert (found.files, found.topics, found.values) == ((), {}, {}) and found.hidden
+    for stranger in (PUBLIC, Audience.parse("team:beta")):
+        started = len(world.engine.started)
+        with pytest.raises(RunnerError) as refused:
+            verified(world, run, stranger)
+        assert refused.value.code == "E103" and len(world.engine.started) == started
+
+
+def test_another_output_with_the_same_scores_is_the_same_and_not_identical(world: World) -> None:
+    times = count()
+
+    def script(mounts: Mounts, out: Path) -> None:
+        out.joinpath("run.txt").write_text(f"a Q0 d{next(times)} 1 0.5 tag\n")
+
+    run = world.hand_in("alpha", script=script)
+    world.work()
+    found = verified(world, run)
+    assert found.same and found.identical is False and found.files == ("run.txt",)
+
+
+def test_a_software_that_fails_the_second_time_is_not_the_same(world: World) -> None:
+    times = count()
+
+    def script(mounts: Mounts, out: Path) -> int:
+        steady(mounts, out)
+        return next(times)
+
+    run = world.hand_in("alpha", script=script)
+    world.work()
+    found = verified(world, run)
+    assert not found.same and found.ended == ("scored (ok)", "failed (run-error)")
+
+
+def test_what_is_not_the_work_that_was_scored_is_refused(world: World, project: Project) -> None:
+    run = world.hand_in("alpha", script=steady)
+    with pytest.raises(RunnerError) as refused:
+        verified(world, run)
+    assert refused.value.code == "E102" and "runner evaluate" in refused.value.fix
+    world.work()
+    (project.truths / "mini/test/qrels.txt").write_text("test-1 0 doc-02 1\n")
+    with pytest.raises(RunnerError) as refused:
+        verified(world, run)
+    assert refused.value.code == "E402" and "reevaluate" in refused.value.fix
+    project.write_task_only(limits={"memory": "128MiB"})
+    with pytest.raises(RunnerError) as refused:
+        verified(world, run)
+    assert refused.value.code == "E402" and "limits.memory" in refused.value.why
+    assert last_event(world).type == "evaluation-committed"
+
+
+def test_a_failure_of_ours_says_nothing_of_the_run(world: World) -> None:
+    run = world.hand_in("alpha", script=steady)
+    world.work()
+    faults = [PlatformError("the keeper did not start", why="The disk is full.")]
+    failing = type(world.engine)(world.engine.script, faults={"session": faults})
+    machine = Machine(world.project.config, engine=failing, images={"evaluator": EVALUATOR})
+    found = detail(world.store, run, world.tasks.values())
+    with pytest.raises(PlatformError) as ours:
+        verify(machine, world.store, world.tasks, found, ORGANISER)
+    assert "The disk is full" in ours.value.why and last_event(world).type == "evaluation-committed"
+    failing.close()
+
+
+def test_the_command_says_what_moved_and_ends_with_one_where_anything_did(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fine, moved = world.hand_in("alpha", script=steady), world.hand_in("beta", script=lucky())
+    world.work()
+    machine = Machine(project.config, engine=world.engine, images={"evaluator": EVALUATOR})
+    monkeypatch.setattr(context, "machine", lambda *_: machine)
+    said = call_here(project, ["verify", fine[:8]], capsys)
+    assert said.code == 0 and "the same output" in said.out
+    said = call_here(project, ["verify", moved], capsys)
+    assert said.code == 1 and "1 topic" in said.out and "-0.5000" in said.out
+    assert all(len(line) <= 80 for line in said.out.splitlines())
+    said = call_here(project, ["verify", moved, "--json", "--as", "team:beta"], capsys)
+    assert said.code == 1 and said.json["same"] is False and said.json["topics"] == {}
+    assert call_here(project, ["verify", f"{moved}#7"], capsys).code == 2

@@ -81,6 +81,7 @@ class Run:
     notes: tuple[Detail, ...] = ()  # what a reader has to know with the scores
     ours: bool = True  # evaluated by the platform's own evaluator
     released: bool = False  # the organiser has opened the deciding attempt to its team
+    verified: bool = False  # executed again, the deciding attempt was the same the last time
     pins: Pins | None = None  # by which definitions it was evaluated; None: not known
     stale: tuple[str, ...] = ()  # why its scores are old, in sentences for everybody
     changed: frozenset[str] = (

@@ -174,6 +174,9 @@ class Task:
     quota: Quota = Quota()
     evaluator_image: str | None = None  # None: the platform's own
     score_precision: Literal["float32", "double"] = "float32"
+    verify_before: Literal["final", "none"] = (
+        "none"  # final: a row is only once its software gave the same again
+    )
     options: Mapping[str, Any] = field(default_factory=dict)  # checked by schemas/kinds/<kind>.schema.json
     severities: Mapping[str, str] = field(default_factory=dict)  # finding code -> error|defect|warning|ignore
     exceptions: Mapping[str, Exceptions] = field(default_factory=dict)  # granted, by "team/software"

@@ -119,6 +119,7 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
         **image,
         evaluator_limits=parse_limits(evaluator.get("limits", {}), EVALUATOR_LIMITS),
         quota=from_mapping(Quota, data.get("quota", {})),
+        verify_before=data.get("verify", {}).get("before", Task.verify_before),
         exceptions={name: _exceptions(row) for name, row in data.get("exceptions", {}).items()},
         models=[from_mapping(Model, row, path=folder / row["path"]) for row in data.get("models", ())],
         digest=schemas.digest(data),

@@ -217,10 +217,11 @@ def _labels(_: Connection, event: Event, __: RunArchive) -> None:
         raise KeyError("the facts of an import")
 
 
-def _verified(_: Connection, event: Event, __: RunArchive) -> None:
-    """Nothing to store: who executed an attempt again, and what that gave, is read in the log."""
-    if not {"task", "run", "attempt", "same", "identical", "topics", "moved"} <= event.data.keys():
-        raise KeyError("what a verification gave")
+def _verified(connection: Connection, event: Event, _: RunArchive) -> None:
+    """What executing an attempt again gave; the latest counts."""
+    c, d = t.verifications.c, event.data
+    connection.execute(t.verifications.delete().where(c.run == d["run"], c.attempt == d["attempt"]))
+    _insert(connection, t.verifications, event, "run", "attempt", same=d["same"] is True)
 
 
 def _loss(_: Connection, event: Event, __: RunArchive) -> None:

@@ -142,6 +142,8 @@ def _runs(
         )
     opened = released_in(connection)
     found = [replace(run, released=True) if (run.id, run.outcome.attempt) in opened else run for run in found]
+    same = _verified_in(connection)
+    found = [replace(run, verified=True) if (run.id, run.outcome.attempt) in same else run for run in found]
     order = {cell: n for one in by_task.values() for n, cell in enumerate(cells(one))}
     return sorted(
         found, key=lambda r: (r.submission.seq, order.get(r.cell, len(order)), r.dataset, r.scenario)
@@ -247,6 +249,12 @@ def released_in(connection: Connection) -> set[tuple[str, int]]:
     return {
         (row.run, row.attempt) for row in connection.execute(select(t.releases.c.run, t.releases.c.attempt))
     }
+
+
+def _verified_in(connection: Connection) -> set[tuple[str, int]]:
+    """The attempts (run, number) that were the same when they were executed again."""
+    c = t.verifications.c
+    return {(row.run, row.attempt) for row in connection.execute(select(c.run, c.attempt).where(c.same))}
 
 
 def published(store: Store, task: str) -> frozenset[str]:

@@ -130,6 +130,17 @@ releases = sa.Table(
     "releases", metadata, *_keys("run"), *_number_keys("attempt"), *_numbers("seq"), _of_attempt("attempt")
 )
 
+# What executing an attempt again gave the last time.
+verifications = sa.Table(
+    "verifications",
+    metadata,
+    *_keys("run"),
+    *_number_keys("attempt"),
+    sa.Column("same", sa.Boolean, nullable=False),
+    *_numbers("seq"),
+    _of_attempt("attempt"),
+)
+
 # ``until`` is as it was written, with its zone.
 deadlines = sa.Table("deadlines", metadata, *_number_keys("seq"), *_texts("task", "team", "until"))
 

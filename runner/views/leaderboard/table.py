@@ -35,7 +35,7 @@ from runner.views.leaderboard.rows import (
     coarsened,
     software_of,
 )
-from runner.views.leaderboard.trusting import trusted
+from runner.views.leaderboard.trusting import not_final, trusted
 from runner.views.redact import without_free_text
 from runner.views.text import listed
 from schemas.measures import meaning
@@ -136,7 +136,6 @@ def _build(
     """A table and the runs that count in it. ``words``: reasons may hold what a participant wrote."""
     groups, withdrawn = choosing.groups_of(store, task, table, running, part)
     chosen, below, counts = choosing.choose(groups)
-    counts["withdrawn"] = withdrawn
     values = measures_of(store, task.id, (run for g in chosen for run in g.runs))
     scored = [(g, [values[run.id] for run in g.runs]) for g in chosen]
     wanted = table.rank_by
@@ -152,7 +151,7 @@ def _build(
     counting = _counting(table, task, [group.runs for _, group in rows], words)
     judges, labels = judges_of(counting)
     compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
-    counts["ranked"], counts["unranked"] = len(rows), len(below)
+    counts |= {"withdrawn": withdrawn, "ranked": len(rows), "unranked": len(below)}
     below.sort(key=lambda b: (b.entry.submission.team, b.entry.submission.software, b.entry.submission.seq))
     whole = _counts(task.kind)
     named = [run.submission for g in chosen for run in g.runs] + [b.entry.submission for b in below]
@@ -176,6 +175,7 @@ def _build(
         notes=(
             *doubts,
             *_stale(compared),
+            *not_final(task, rows),
             *notes,
             *_mixed([g for _, g in rows], table.pick),
             *judge_notes(counting, judges, len(below)),

@@ -1,4 +1,5 @@
-"""Whether a board may rank by what a judge says: not where an answer without worth would come first.
+"""How far a board can be trusted: not ranked by a judge for whom an answer without worth would come first, and not final
+before softwares gave the same again, where the task asks for that.
 
 Evaluations say what their judge gives for an echo of the question and for an order to the judge (``canaries`` in
 ``result.json``). A measure on which one of them reaches the best of the board says nothing about the best.
@@ -12,6 +13,9 @@ from dataclasses import replace
 from runner.model.run import MeasureValue, Run
 from runner.model.task import Table, Task
 from runner.views.audience import escape
+from runner.views.leaderboard.choosing import MOST_NAMES, Group
+from runner.views.leaderboard.rows import Row, software_of
+from runner.views.text import listed
 
 Scored = Sequence[tuple[Sequence[Run], Sequence[dict[str, MeasureValue]]]]
 
@@ -34,6 +38,20 @@ def trusted(table: Table, task: Task, scored: Scored) -> tuple[Table, tuple[str,
         if measure != table.rank_by and everywhere and _won(measure, task, scored) is None:
             return replace(table, rank_by=measure), (f"{note} Ranked by {escape(measure, 80)} instead.",)
     return table, (f"{note} Nobody is ranked: no other measure of the table can be trusted more.",)
+
+
+def not_final(task: Task, rows: Sequence[tuple[Row, Group]]) -> list[str]:
+    """A note that names the rows whose softwares were not executed again with the same scores; none where the task does not
+    ask for it. Run files were handed in, so there is nothing to execute."""
+    if task.verify_before != "final":
+        return []
+    names = [
+        software_of(row)
+        for row, group in rows
+        if any(run.submission.how == "executed" and not run.verified for run in group.runs)
+    ]
+    why = "Their softwares have not given the same scores again yet: runner verify RUN executes one."
+    return [f"Not final: {listed(names, MOST_NAMES)}. {why}"] if names else []
 
 
 def _won(measure: str, task: Task, scored: Scored) -> float | None:

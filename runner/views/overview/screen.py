@@ -60,6 +60,9 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     yield from _section("limits", [_limits(task)])
     yield from _section("quota", [_quota(of)])
     yield from _section("dates", _dates(of, most))
+    if task.verify_before == "final":
+        again = "a row is final once its software was executed again with the same scores"
+        yield from _section("verify", [again])
     datasets = [f"{one.id} ({_seen(one)}): {one.description}".rstrip(": ") for one in task.datasets.values()]
     yield from _section("datasets", datasets, most=None if of_example > 1 else 1)
     if len(task.scenarios) > 1:

@@ -15,8 +15,10 @@ from runner.engines.fake import Mounts
 from runner.execution.machine import Machine
 from runner.execution.trials.verify import verify
 from runner.model.errors import PlatformError, RunnerError
+from runner.records.store.connect import open_store, rebuild
 from runner.records.store.run_detail import detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience
+from runner.views.leaderboard.table import build
 from tests.runner.execution.test_pool import EVALUATOR, RESULT, World
 from tests.worlds.mini import Project, call_here
 
@@ -133,6 +135,32 @@ def test_a_software_that_fails_the_second_time_is_not_the_same(world: World) -> 
     world.work()
     found = verified(world, run)
     assert not found.same and found.ended == ("scored (ok)", "failed (run-error)")
+
+
+def test_a_row_is_final_once_the_same_came_again_where_the_task_asks_for_it(
+    world: World, project: Project
+) -> None:
+    good, luck = world.hand_in("alpha", script=steady), world.hand_in("beta", script=lucky())
+    world.work()
+
+    def not_final() -> list[str]:
+        notes = build(world.store, world.tasks["mini"], None, ORGANISER).notes
+        return [note for note in notes if note.startswith("Not final")]
+
+    assert not_final() == []
+    project.write_task_only(verify={"before": "final"})
+    assert "beta/one, alpha/one" in not_final()[0]
+    for run in (good, luck):
+        verified(world, run)
+    assert "beta/one." in not_final()[0] and "alpha" not in not_final()[0]
+    world.store.commit("run-verified", {**last_event(world).data, "same": True}, actor="organiser")
+    assert not_final() == []
+    world.store.commit("run-verified", {**last_event(world).data, "same": False}, actor="organiser")
+    assert len(not_final()) == 1
+    before = build(world.store, world.tasks["mini"], None, ORGANISER)
+    rebuild(project.config)
+    with open_store(project.config) as store:
+        assert build(store, world.tasks["mini"], None, ORGANISER) == before
 
 
 def test_what_is_not_the_work_that_was_scored_is_refused(world: World, project: Project) -> None:

@@ -40,10 +40,13 @@ def each(found: Iterable[SubmissionFile], action: Callable[[SubmissionFile], int
 
 
 def built(machine: Machine, submission: SubmissionFile, task: Task) -> ImageRef | None:
-    """The image of a submission, built where it has to be; None for run files. Raises E216 when it is too large for the task."""
+    """The image of a submission, built where it has to be; None for run files.
+
+    Raises E216 when it is too large for the task, E217 when it was built for other machines.
+    """
     from runner.model.limits import in_units
     from runner.provision.steps import Steps
-    from runner.submissions.origins import check_size
+    from runner.submissions.origins import check_platform, check_size
     from runner.submissions.pack import image_of
 
     name = f"{submission.team}/{submission.software}"
@@ -55,6 +58,7 @@ def built(machine: Machine, submission: SubmissionFile, task: Task) -> ImageRef 
     if image is not None:
         output.say(f"{name}: image of {in_units(image.size)}, {in_units(task.image_limit)} are allowed")
         check_size(image.size, task, name)
+        check_platform(image, machine.engine(), name)
     return image
 
 

@@ -68,7 +68,8 @@ class FakeEngine:
     ``faults`` maps method names (``resolve``, ``session``, ``start``, ``copy_out``, ``data_volume`` …) to
     errors that are raised by the next calls, one each. ``calls`` records the names of methods as they are
     called (``mark`` and ``evict`` too: there are no caches here), ``started`` every spec. ``registry`` names what
-    can be pulled, ``labels`` holds the labels of images by name, ``bytes`` their sizes.
+    can be pulled, ``labels`` holds the labels of images by name, ``bytes`` their sizes,
+    ``platforms`` what machines they are for.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class FakeEngine:
         self.registry: set[str] = set()
         self.labels: dict[str, dict[str, str]] = {}
         self.bytes: dict[str, int] = {}
+        self.platforms: dict[str, str] = {}
         self.imported: dict[str, bytes] = {}
         self.built: list[tuple[BuildSpec, set[str]]] = []
         self._info = info
@@ -144,7 +146,8 @@ class FakeEngine:
 
     def _image(self, name: str) -> ImageRef:
         labels, size = self.labels.get(name, {}), self.bytes.get(name, 0)
-        return ImageRef(id=identity(name), names=(name,), labels=labels, size=size)
+        platform = self.platforms.get(name, ImageRef.platform)
+        return ImageRef(id=identity(name), names=(name,), labels=labels, size=size, platform=platform)
 
     def pull(self, image: str, *, silence: float) -> ImageRef:
         """There is no registry: E204, but for an image in ``registry``, which then is scripted to end at once."""

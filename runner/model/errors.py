@@ -98,6 +98,10 @@ _TEXTS = {
         "the image is too large",
         "A software's image may have so many bytes as limits.image of task.yaml says; a registration that is refused costs no quota.",
     ),
+    "E217": (
+        "the image is for other machines",
+        "A software's image has to be built for the operating system and the processors of the engine that runs it; a registration that is refused costs no quota.",
+    ),
     # E3xx: platform
     "E301": ("no container engine answers", "Nothing answers at the container engine's address."),
     "E302": (

@@ -16,7 +16,7 @@ from runner.records.contents import ContentStore
 from runner.records.store.connect import Store
 from runner.records.store.queries import submissions
 from runner.submissions.bundle import IMAGE, MAX_IMAGE, Bundle, read_bundle, read_registered, store_runs
-from runner.submissions.origins import check_size, kept_as, origins, resolve_expected
+from runner.submissions.origins import check_platform, check_size, kept_as, origins, resolve_expected
 from schemas.files import scratch_folder
 
 
@@ -117,7 +117,7 @@ def take_in_all(
     """Copy bundles into the data directory and their images into the engine, all or none; no event knows of them yet.
 
     Run files go to ``contents``, where the runs that are made of them find them again. Raises E216 for an image that is
-    larger than its task allows, and as :func:`runner.submissions.register.register`.
+    larger than its task allows, E217 for one that was built for other machines, and as :func:`runner.submissions.register.register`.
     """
     done: list[Path] = []
     try:
@@ -142,6 +142,7 @@ def _take_in(
                 check_size((copied.folder / IMAGE).stat().st_size, task, name)
             image = _image(config, engine, copied, packed_here(config, bundle.folder))
             check_size(image.size, task, name)
+            check_platform(image, engine, name)
             engine.keep(image, kept_as(bundle.data["task"], bundle.data["team"], bundle.submission_id))
         store_runs(copied, contents)
         if target.exists():  # left by a process that was killed before it recorded the registration

@@ -62,6 +62,27 @@ def check_size(size: int, task: Task, name: str) -> None:
         )
 
 
+def check_platform(image: ImageRef, engine: Engine, name: str) -> None:
+    """Raise E217 when the image of the software ``name`` was built for other machines than that of ``engine``.
+
+    Versions of one family of processors (``arm64/v8``) are not told apart, and 32-bit x86 programs run on amd64.
+    """
+    ours, theirs = _family(engine.info().platform), _family(image.platform)
+    if theirs == ours or (theirs, ours) == ("linux/386", "linux/amd64"):
+        return
+    raise RunnerError(
+        "E217",
+        f"the image of {name} does not run here",
+        why=f"It was built for {schemas.show(theirs, 60)}, and this engine has {ours}.",
+        fix=f"build it with docker build --platform {ours}, on base images for {ours}, and pack it again",
+    )
+
+
+def _family(platform: str) -> str:
+    """Operating system and architecture without its version."""
+    return "/".join(platform.split("/")[:2])
+
+
 @dataclass(frozen=True)
 class Origins:
     """What the images of one team may come from, on this machine.

@@ -77,7 +77,7 @@ def register(
     Raises:
         RunnerError: E205 for a bundle that does not match its hashes, E208 for names that may not be, E213 for a
             bundle of another team, E215 when the name is nearly that of another team or software, E216 for an image larger than
-            the task allows, E204 for a missing
+            the task allows, E217 for one that was built for other machines, E204 for a missing
             image, E212 for one that is not the team's, E206 when the quota is used up, E102 or E207 when it fits no
             task, E210 before the task opens and after its deadline.
     """

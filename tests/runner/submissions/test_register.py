@@ -308,6 +308,18 @@ def test_an_image_that_is_too_large_is_refused_for_no_quota(world: World, archiv
     assert _register(world, bundle).quota.left == 0
 
 
+@pytest.mark.parametrize("archive", [False, True])
+def test_an_image_for_other_processors_is_refused_for_no_quota(world: World, archive: bool) -> None:
+    world.project.write_task(quota={"submissions": 1})
+    bundle = _bundle(world, "alpha", "one", archive=archive)
+    for theirs in ("linux/arm64/v8", "windows/amd64", "linux/\x1b[2J"):
+        world.engine.platforms["alpha/one"] = theirs
+        told = _refused(world, bundle, "E217")
+        assert "linux/amd64" in told.why and "--platform linux/amd64" in told.fix and "\x1b" not in told.why
+    world.engine.platforms["alpha/one"] = "linux/amd64/v3"
+    assert _register(world, bundle).quota.left == 0
+
+
 def test_an_archive_that_is_too_large_is_not_loaded(world: World) -> None:
     world.project.write_task(limits={"image": 1})
     bundle = _bundle(world, "alpha", "large", archive=True)

@@ -29,6 +29,7 @@ READERS = {
             "extend",
             "name",
             "publish",
+            "unpublish",
             "release",
         ),
         *("round", "round freeze", "labels", "labels export", "labels import", "labels agreement"),

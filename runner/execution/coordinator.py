@@ -28,12 +28,14 @@ from runner.execution.replies import replies_of
 from runner.execution.schedule import needs_of
 from runner.execution.stage import Stages, why_no_runs
 from runner.execution.workspace import Workspace
+from runner.model.clock import Clock, SystemClock
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.run import Run
 from runner.model.task import Dataset, Task
 from runner.records.commit import commit, commit_orphans
 from runner.records.commit import coordinator as only_coordinator
+from runner.records.deadlines import publish_due
 from runner.records.store.connect import Store, open_store
 from runner.records.store.run_detail import RunDetail, detail
 from runner.submissions.bundle import Bundle, registration
@@ -113,6 +115,7 @@ def coordinating(
     machine: Machine | None = None,
     tasks: Mapping[str, Task] | None = None,
     url: str | None = None,
+    clock: Clock | None = None,
 ) -> Iterator[Coordinator]:
     """The open store with its coordinator.
 
@@ -121,6 +124,7 @@ def coordinating(
         machine: the engine and images; by default those of ``config``.
         tasks: the tasks, where the caller has loaded them; by default all of the project.
         url: another database than that of ``config``.
+        clock: says which scores are due to be published; by default this machine's.
 
     Raises:
         RunnerError: E306 when another process is the coordinator of this data directory.
@@ -128,7 +132,9 @@ def coordinating(
     machine = machine or Machine(config, listener.say)
     with open_store(config, url=url) as store, nullcontext() if dry_run else only_coordinator(config):
         adopted = 0 if dry_run else commit_orphans(store)
-        yield Coordinator(config, store, machine, listener, tasks, adopted=adopted, dry_run=dry_run)
+        yield Coordinator(
+            config, store, machine, listener, tasks, adopted=adopted, dry_run=dry_run, clock=clock
+        )
 
 
 class Coordinator:
@@ -147,7 +153,9 @@ class Coordinator:
         *,
         adopted: int = 0,
         dry_run: bool = False,
+        clock: Clock | None = None,
     ) -> None:
+        self.clock = clock or SystemClock()
         self.config, self.store, self.machine, self.listener = config, store, machine, listener
         self.adopted, self.dry_run = adopted, dry_run
         self._given = tasks
@@ -175,7 +183,8 @@ class Coordinator:
         return Workspace(self.store, self.tasks, bundles, machine.own_profile(), sidecars, for_)
 
     def plan(self, request: EvaluationRequest) -> Plan:
-        """What has to be done; stages that are due are made first. Raises E102 for names that nothing has."""
+        """What has to be done; scores that are due are published and stages made first. Raises E102 for names that nothing has."""
+        self._publish_due()
         wanted = named(self.workspace, request.selection)
         if request.only_evaluate:
             return plan_evaluations(self.workspace, wanted)
@@ -190,6 +199,7 @@ class Coordinator:
         Raises KeyboardInterrupt after every container was removed; what was sealed by then is committed.
         """
         result = self._work(todo, request.jobs, control or Control.of(self.config))
+        self._publish_due()
         if request.stages and not request.only_evaluate and result.done:
             self._make_stages(request.selection.task)
         return result
@@ -228,6 +238,12 @@ class Coordinator:
         if attempt.record()["verdict"]["name"] == "ok":
             commit(self.store, evaluate(attempt, evaluator, dataset, scenario, engine, archive))
         return job, detail(self.store, job.run_id, [task])
+
+    def _publish_due(self) -> None:
+        """Publish the scores whose date has come."""
+        if not self.dry_run:
+            for task, dataset, date in publish_due(self.store, self.tasks.values(), self.clock):
+                self.listener.say(f"{task.id}/{dataset}: scores are published, due {date.own}")
 
     def _images(self, tasks: Iterable[Task]) -> dict[str, str]:
         """The identities of our images that work on these tasks needs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import schemas
@@ -31,13 +32,22 @@ class Round:
 
 @dataclass(frozen=True)
 class Calendar:
-    """The dates of a task. ``extensions`` are those of task.yaml; later ones are events."""
+    """The dates of a task. ``extensions`` are those of task.yaml; later ones are events. ``publish``: by dataset."""
 
     opens: ZonedTime | None = None
     closes: ZonedTime | None = None
     rounds: Mapping[str, Round] = field(default_factory=dict)
     extensions: Mapping[str, ZonedTime] = field(default_factory=dict)
     rule: str = "latest-per-software"
+    publish: Mapping[str, ZonedTime] = field(default_factory=dict)
+
+    def scores_due(self, dataset: str, decided: datetime | None, now: datetime) -> bool:
+        """Whether the date from which the scores on ``dataset`` are to be open has come, and nobody decided since then.
+
+        ``decided`` is when they were published or closed last; who does so at that date or later goes before the date.
+        """
+        date = self.publish.get(dataset)
+        return date is not None and date.began(now) and (decided is None or decided < date.at)
 
     def deadline(self, team: str, granted: Mapping[str, ZonedTime] | None = None) -> ZonedTime | None:
         """Until when ``team`` may hand in: never earlier than the closing date; ``granted`` by events comes first."""
@@ -71,6 +81,9 @@ def calendar(task: Task) -> Calendar:
             rounds={round_.id: round_ for round_ in rounds},
             extensions={team: parse(text) for team, text in data.get("extensions", {}).items()},
             rule=data.get("round_rule", Calendar.rule),
+            publish={
+                row["id"]: parse(row["publish_at"]) for row in data.get("datasets", ()) if "publish_at" in row
+            },
         )
     except DateError as error:
         raise RunnerError(
@@ -82,6 +95,11 @@ def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
     """Note what is wrong with the dates of a definition, as :func:`schemas.usable` gives it."""
     texts: dict[Pointer, str] = {(key,): data[key] for key in ("opens", "closes") if key in data}
     texts |= {("rounds", i, "at"): row["at"] for i, row in rows(data, "rounds") if "at" in row}
+    texts |= {
+        ("datasets", i, "publish_at"): row["publish_at"]
+        for i, row in rows(data, "datasets")
+        if "publish_at" in row
+    }
     texts |= {("extensions", team): text for team, text in data.get("extensions", {}).items()}
     found: dict[Pointer, ZonedTime] = {}
     for pointer, text in texts.items():

@@ -1,15 +1,18 @@
-"""Deadlines with the extensions that events granted."""
+"""Dates of tasks with what events say of them: deadlines that were extended, scores that are due to be open."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from runner.model.calendar import Round, calendar
 from runner.model.dates import ZonedTime, parse
 from runner.model.errors import RunnerError
+from runner.records.commit import COORDINATOR
 
 if TYPE_CHECKING:
+    from runner.model.clock import Clock
     from runner.model.task import Task
     from runner.records.store.connect import Store
 
@@ -50,6 +53,36 @@ def granted(store: Store, task_id: str) -> dict[str, ZonedTime]:
     from runner.records.store.queries import deadlines
 
     return {team: parse(until) for team, until in deadlines(store, task_id).items()}
+
+
+def publish_due(store: Store, tasks: Iterable[Task], clock: Clock) -> list[tuple[Task, str, ZonedTime]]:
+    """Publish the scores that are due by ``publish_at``. No view looks at a clock: before this event they are closed.
+
+    Args:
+        store: The open store; the caller holds the coordinator's lock.
+        tasks: The tasks whose dates count.
+        clock: Says what is due. Whoever published or closed scores at their date or later is not overruled.
+
+    Returns:
+        What was published by this call: task, dataset, date.
+    """
+    from runner.records.store.queries import publications_in
+
+    found = []
+    for task in tasks:
+        dates = calendar(task)
+        if not dates.publish:
+            continue
+        with store.read() as connection:
+            decided = publications_in(connection, task.id)
+        for name, date in dates.publish.items():
+            last = decided.get(name)
+            since = None if last is None else datetime.fromisoformat(last.since)
+            if (last is None or not last.open) and dates.scores_due(name, since, clock.now()):
+                data = {"task": task.id, "dataset": name, "publish_at": date.own}
+                store.commit("dataset-published", data, actor=COORDINATOR)
+                found.append((task, name, date))
+    return found
 
 
 def ends(task: Task, round_: Round, store: Store) -> ZonedTime:

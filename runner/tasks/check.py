@@ -44,9 +44,27 @@ def check_definition(config: Config, folder: Path, problems: Problems) -> None:
     _check_references(data, problems)
     check_tables(data, problems)
     check_dates(data, problems)
+    _check_scores(data, problems)
     check_services(folder, data, problems)
     for i, row in rows(data, "models"):
         check_inside(folder, ("models", i, "path"), row.get("path"), problems)
+
+
+def _check_scores(data: Raw, problems: Problems) -> None:
+    """Nothing about scores that are open anyway is said to be closed until later."""
+    for i, row in rows(data, "datasets"):
+        public = row.get("visibility") == "public"
+        why = "the dataset is public" if public else "scores: public opens them at once"
+        if "publish_at" in row and (public or row.get("scores") == "public"):
+            problems.add(
+                ("datasets", i, "publish_at"),
+                f"there is nothing to publish later: {why}",
+                "remove one of them",
+            )
+        if public and row.get("scores") == "team":
+            problems.add(
+                ("datasets", i, "scores"), "scores on a public dataset cannot be closed", "remove it"
+            )
 
 
 def _once(problems: Problems, where: str, named: Iterable[tuple[Pointer, str]], fix: str) -> None:

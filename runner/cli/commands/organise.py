@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -23,6 +24,35 @@ def publish(task: options.TaskArgument, dataset: options.DatasetArgument) -> Non
             return
         store.commit("dataset-published", {"task": loaded.id, "dataset": chosen.id}, actor="organiser")
     output.say(f"the scores on {task}/{dataset} are public")
+
+
+@app.command(epilog="Examples:  runner unpublish vaswani test --reason 'wrong judgments'")
+def unpublish(
+    task: options.TaskArgument, dataset: options.DatasetArgument, reason: options.ReasonOption = ""
+) -> None:
+    """Close the mean scores on a blinded dataset again, until the next publishing. What was seen was seen."""
+    import schemas
+    from runner.model.calendar import calendar
+    from runner.records.store.queries import published
+    from runner.views.audience import scores_open
+
+    where, loaded, chosen = context.dataset(task, dataset)
+    if scores_open(chosen, published=False):
+        why = "Its data are public." if chosen.visibility == "public" else "task.yaml says scores: public."
+        fix = "nothing to do" if chosen.visibility == "public" else "write scores: organiser (or team) there"
+        raise RunnerError("E101", f"the scores on {task}/{dataset} are always open", why=why, fix=fix)
+    with context.store(where) as store:
+        if chosen.id not in published(store, loaded.id):
+            output.say(f"the scores on {task}/{dataset} are not published")
+            return
+        data = {"task": loaded.id, "dataset": chosen.id, "reason": schemas.show(reason, 500)}
+        event = store.commit("dataset-unpublished", data, actor="organiser")
+    date = calendar(loaded).publish.get(chosen.id)
+    again = date is not None and datetime.fromisoformat(event.time) < date.at
+    until = (
+        f"{date.says()} (publish_at)" if date is not None and again else f"runner publish {task} {dataset}"
+    )
+    output.say(f"the scores on {task}/{dataset} are closed until {until}")
 
 
 @app.command(

@@ -13,7 +13,8 @@ deadline-extended        task, team, until (a date with its zone)
 attempt-committed        task, run, attempt, manifest (SHA-256 of manifest.json)
 evaluation-committed     task, run, attempt, evaluation, manifest
 run-cancelled            task, run, submission, dataset, scenario
-dataset-published        task, dataset
+dataset-published        task, dataset, and publish_at where it was due by this date
+dataset-unpublished      task, dataset, reason: the scores are closed again
 run-released             task, run, attempt, reason: its team may see the words and figures of this attempt
 run-closed               task, run, attempt: not any more
 run-verified             task, run, attempt, same, identical, ended, topics (how many differ), moved (by measure): what executing it
@@ -127,9 +128,23 @@ def _deadline(connection: Connection, event: Event, _: RunArchive) -> None:
 
 
 def _published(connection: Connection, event: Event, _: RunArchive) -> None:
+    _take_down(connection, event)
+    _insert(connection, t.publications, event, "task", "dataset", since=event.time, open=True)
+
+
+def _unpublished(connection: Connection, event: Event, _: RunArchive) -> None:
+    if not _take_down(connection, event):
+        raise _contradiction(event, "it closes scores that were not open")
+    _insert(connection, t.publications, event, "task", "dataset", since=event.time, open=False)
+
+
+def _take_down(connection: Connection, event: Event) -> bool:
+    """Remove what was decided about the scores of a dataset before; returns whether they were open."""
     c, d = t.publications.c, event.data
-    connection.execute(t.publications.delete().where(c.task == d["task"], c.dataset == d["dataset"]))
-    _insert(connection, t.publications, event, "task", "dataset", published=event.time)
+    here = (c.task == d["task"], c.dataset == d["dataset"])
+    was_open = connection.execute(select(c.open).where(*here)).scalar() is True
+    connection.execute(t.publications.delete().where(*here))
+    return was_open
 
 
 def _cancelled(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -254,6 +269,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "evaluation-committed": _evaluation,
     "run-cancelled": _cancelled,
     "dataset-published": _published,
+    "dataset-unpublished": _unpublished,
     "run-released": _released,
     "run-closed": _closed,
     "run-verified": _verified,

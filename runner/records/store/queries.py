@@ -265,8 +265,22 @@ def published(store: Store, task: str) -> frozenset[str]:
 
 def published_in(connection: Connection, task: str) -> frozenset[str]:
     """As :func:`published`, in the caller's transaction."""
-    query = select(t.publications.c.dataset).where(t.publications.c.task == task)
-    return frozenset(connection.execute(query).scalars())
+    return frozenset(name for name, decided in publications_in(connection, task).items() if decided.open)
+
+
+@dataclass(frozen=True)
+class Publication:
+    """Whether the scores on a dataset are ``open`` to everybody, by the last event about it, and its time."""
+
+    open: bool
+    since: str
+
+
+def publications_in(connection: Connection, task: str) -> dict[str, Publication]:
+    """What was decided last about the scores of a task's datasets, where anything was."""
+    c = t.publications.c
+    rows = connection.execute(select(c.dataset, c.open, c.since).where(c.task == task))
+    return {row.dataset: Publication(row.open, row.since) for row in rows}
 
 
 @dataclass(frozen=True)

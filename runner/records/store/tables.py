@@ -122,8 +122,14 @@ findings = sa.Table(
     "findings", metadata, *_of_evaluation(), *_keys("code"), *_texts("severity", "title"), *_numbers("count")
 )
 
+# Whether the scores of a dataset are ``open`` to everybody, and the time of the event that decided it last.
 publications = sa.Table(
-    "publications", metadata, *_keys("task", "dataset"), *_texts("published"), *_numbers("seq")
+    "publications",
+    metadata,
+    *_keys("task", "dataset"),
+    *_texts("since"),
+    *_columns(sa.Boolean, "open", nullable=False),
+    *_numbers("seq"),
 )
 
 releases = sa.Table(

@@ -79,6 +79,7 @@ class Overview:
             },
             "datasets": [
                 {name: getattr(one, name) for name in ("id", "visibility", "scores", "description")}
+                | {"publish_at": _date(dates.publish.get(one.id))}
                 for one in task.datasets.values()
             ],
             "scenarios": list(task.scenarios),

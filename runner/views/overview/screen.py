@@ -63,7 +63,9 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     if task.verify_before == "final":
         again = "a row is final once its software was executed again with the same scores"
         yield from _section("verify", [again])
-    datasets = [f"{one.id} ({_seen(one)}): {one.description}".rstrip(": ") for one in task.datasets.values()]
+    datasets = [
+        f"{one.id} ({_seen(of, one)}): {one.description}".rstrip(": ") for one in task.datasets.values()
+    ]
     yield from _section("datasets", datasets, most=None if of_example > 1 else 1)
     if len(task.scenarios) > 1:
         yield from _section("scenarios", [", ".join(task.scenarios)])
@@ -139,13 +141,14 @@ def _quota(of: Overview) -> str:
     return f"{used.left:,} of {plural(used.limit, 'submission')} left for {standing.team} ({used.used:,} used{waiting})"
 
 
-_CLOSED = {"team": "each team sees its own scores", "organiser": "scores are closed until published"}
-
-
-def _seen(dataset: Dataset) -> str:
+def _seen(of: Overview, dataset: Dataset) -> str:
     """Who sees a dataset, and its scores where not everybody does."""
-    says = _CLOSED.get(dataset.scores, "") if dataset.visibility == "blinded" else ""
-    return f"{dataset.visibility}; {says}" if says else dataset.visibility
+    if dataset.visibility == "public" or dataset.scores == "public":
+        return dataset.visibility
+    date = of.dates.publish.get(dataset.id)
+    until = "the organiser publishes them" if date is None else _date(date)
+    own = "each team sees those of its own runs, " if dataset.scores == "team" else ""
+    return f"{dataset.visibility}; scores: {own}closed until {until}"
 
 
 def _dates(of: Overview, most: int | None) -> list[str]:

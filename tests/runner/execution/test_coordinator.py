@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 
@@ -16,7 +17,9 @@ from runner.execution.coordinator import Coordinator, EvaluationRequest, coordin
 from runner.execution.machine import Machine
 from runner.execution.plan import Plan, Selection
 from runner.execution.pool import RunProgress
+from runner.model.clock import Clock, FixedClock
 from runner.model.errors import RunnerError
+from runner.records.store.queries import published
 from tests.runner.execution.test_pool import EVALUATOR, World
 from tests.worlds.mini import Project
 
@@ -46,10 +49,12 @@ def world(project: Project) -> Iterator[World]:
     made.close()
 
 
-def opened(world: World, notes: Notes, *, dry_run: bool = False) -> AbstractContextManager[Coordinator]:
+def opened(
+    world: World, notes: Notes, *, dry_run: bool = False, clock: Clock | None = None
+) -> AbstractContextManager[Coordinator]:
     config = world.project.config
     machine = Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
-    return coordinating(config, notes, dry_run=dry_run, machine=machine)
+    return coordinating(config, notes, dry_run=dry_run, machine=machine, clock=clock)
 
 
 def test_what_is_missing_is_run_evaluated_and_posted_once(world: World) -> None:
@@ -100,6 +105,34 @@ def test_what_a_killed_process_sealed_is_adopted(world: World) -> None:
     with opened(world, notes) as coordinator:
         assert coordinator.adopted == 1
         assert [p.step for p in coordinator.plan(request).work] == ["evaluate"]
+
+
+def test_scores_are_published_when_they_are_due(world: World, project: Project) -> None:
+    blinded = {"id": "test", "visibility": "blinded", "publish_at": "2031-02-01 12:00 UTC"}
+    project.write_task(datasets=[{"id": "dev", "visibility": "public"}, blinded])
+    clock = FixedClock(datetime(2031, 2, 1, 11, 59, 59, tzinfo=UTC))
+    for at, dry_run, is_open in ((59, False, False), (60, True, False), (60, False, True)):
+        clock.at = datetime(2031, 2, 1, 11, 59, tzinfo=UTC) + timedelta(seconds=at)
+        notes = Notes()
+        with opened(world, notes, dry_run=dry_run, clock=clock) as coordinator:
+            coordinator.plan(EvaluationRequest())
+            assert (published(coordinator.store, "mini") == {"test"}) is is_open
+        assert any("mini/test: scores are published" in line for line in notes.lines) is is_open
+
+
+def test_scores_that_become_due_during_the_work_are_published_after_it(
+    world: World, project: Project
+) -> None:
+    world.hand_in("alpha")
+    blinded = {"id": "test", "visibility": "blinded", "publish_at": "2031-02-01 12:00 UTC"}
+    project.write_task(datasets=[{"id": "dev", "visibility": "public"}, blinded])
+    clock = FixedClock(datetime(2031, 2, 1, 11, 59, 59, tzinfo=UTC))
+    with opened(world, Notes(), clock=clock) as coordinator:
+        todo = coordinator.plan(EvaluationRequest())
+        assert published(coordinator.store, "mini") == frozenset()
+        clock.at = datetime(2031, 2, 1, 12, tzinfo=UTC)
+        coordinator.run(todo, EvaluationRequest())
+        assert published(coordinator.store, "mini") == {"test"}
 
 
 def test_only_looking_needs_no_lock_and_working_does(world: World) -> None:

@@ -54,6 +54,8 @@ def busy(world: World) -> None:
     )
     world.commit("quota-extended", task=TASK, team="beta", submissions=2)
     world.commit("dataset-published", task=TASK, dataset="test")
+    world.commit("dataset-unpublished", task=TASK, dataset="test", reason="wrong judgments")
+    world.commit("dataset-published", task=TASK, dataset="test")
     world.commit("deadline-extended", task=TASK, team="beta", until="2026-02-01 23:59 AoE")
     world.commit(
         "labels-imported", task=TASK, dataset="test", file="labels/labels.jsonl", sha256="0" * 64, count=7

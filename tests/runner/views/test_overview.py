@@ -60,7 +60,7 @@ def test_what_is_shown(project: Project, runner_cli: Callable[..., Said]) -> Non
         "quota      50 submissions a team, 10 attempts a run",
         "dates      closes 2031-05-17 23:59 AoE (2031-05-18 11:59 UTC)",
         "datasets   dev (public)",
-        "           test (blinded; scores are closed until published)",
+        "           test (blinded; scores: closed until the organiser publishes them)",
         "inputs     in $inputDataset; the examples are from dev",
         "  documents.jsonl.gz: docno, text",
         '    {"docno": "doc-01", "text": "x"}',
@@ -164,24 +164,30 @@ def test_without_public_data(project: Project, runner_cli: Callable[..., Said]) 
     assert "hidden" not in told
 
 
+AT = "2031-05-17 23:59 AoE"
+
+
 @pytest.mark.parametrize(
     ("scores", "says"),
     [
-        ("public", "test (blinded)"),
-        ("team", "test (blinded; each team sees its own scores)"),
-        ("organiser", "test (blinded; scores are closed until published)"),
+        ({"scores": "public"}, "test (blinded)"),
+        (
+            {"scores": "team"},
+            "test (blinded; scores: each team sees those of its own runs, closed until the organiser publishes them)",
+        ),
+        ({}, "test (blinded; scores: closed until the organiser publishes them)"),
+        ({"publish_at": AT}, f"test (blinded; scores: closed until {AT} (2031-05-18 11:59 UTC))"),
     ],
 )
 def test_who_sees_scores_is_said(
-    project: Project, runner_cli: Callable[..., Said], scores: str, says: str
+    project: Project, runner_cli: Callable[..., Said], scores: dict[str, str], says: str
 ) -> None:
-    datasets = [
-        {"id": "dev", "visibility": "public"},
-        {"id": "test", "visibility": "blinded", "scores": scores},
-    ]
-    project.write_task(datasets=datasets)
-    lines = [line.strip() for line in runner_cli("task", "show", "mini").out.split("\n")]
-    assert "datasets   dev (public)" in lines and says in lines
+    blinded = {"id": "test", "visibility": "blinded", **scores}
+    project.write_task(datasets=[{"id": "dev", "visibility": "public"}, blinded])
+    assert f"datasets dev (public) {says} inputs" in " ".join(runner_cli("task", "show", "mini").out.split())
+    facts = runner_cli("task", "show", "mini", "--json").json["datasets"][1]
+    assert facts["scores"] == scores.get("scores", "organiser")
+    assert (facts["publish_at"] is not None) is ("publish_at" in scores)
 
 
 def test_a_readme_follows_its_task(project: Project) -> None:

@@ -347,6 +347,10 @@ def test_a_frozen_round_has_an_audience_too(tmp_path: Path) -> None:
     table = board(world.store, one, "first", None, PUBLIC)
     assert table.audience == "public" and len(table.rows) == 1
     assert "a word of the software" not in snapshot_path(world.config.home, TASK, "first").read_text()
+    world.commit("dataset-unpublished", task=TASK, dataset="test", reason="")
+    with pytest.raises(RunnerError) as closed:
+        board(world.store, one, "first", None, PUBLIC)
+    assert closed.value.code == "E103"
 
 
 def test_a_changed_snapshot_is_found(tmp_path: Path) -> None:

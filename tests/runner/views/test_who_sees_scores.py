@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,12 @@ from runner.api import Home
 from runner.cli.app import app
 from runner.cli.main import load_commands
 from runner.model.errors import RunnerError
+from runner.records.deadlines import publish_due
+from runner.records.store.connect import Store
+from runner.tasks.load import load_task
 from runner.views.audience import ORGANISER, Audience
 from tests.worlds import records
+from tests.worlds.definitions import project, write_task
 from tests.worlds.records import World
 
 ALPHA, BETA, PUBLIC = "team:alpha", "team:beta", "public"
@@ -26,9 +33,13 @@ BOUNDS = ("0.3242", "0.5242", "0.6373", "0.8373")
 class Views:
     """A project whose blinded dataset has ``scores``, with a scored run of each team, and everything that can be looked at."""
 
-    def __init__(self, root: Path, scores: str) -> None:
+    def __init__(self, root: Path, scores: str, **dataset: str) -> None:
         load_commands()
         records.write_project(root, scores=scores)
+        path = root / "tasks" / records.TASK / "task.yaml"
+        data = json.loads(path.read_text())
+        data["datasets"][1] |= dataset
+        path.write_text(json.dumps(data))
         self.world, self.root = World.make(root), root
         self.runs = [
             f"{self.world.scored(team, 'x', scores={'1': mean - 0.1, '2': mean + 0.1})}.test"
@@ -43,6 +54,26 @@ class Views:
         assert error is None or isinstance(error, RunnerError | SystemExit), error
         told = f"{error.code} {error.what} {error.why} {error.fix}" if isinstance(error, RunnerError) else ""
         return result.output + told
+
+    def publish_due(self, at: str) -> list[str]:
+        """What the coordinator publishes when its clock says ``at``: the datasets."""
+        self.world.clock.at = datetime.fromisoformat(at)
+        with self.home() as store:
+            task = load_task(self.world.config, records.TASK)
+            return [name for _, name, _ in publish_due(store, [task], self.world.clock)]
+
+    @contextmanager
+    def home(self) -> Iterator[Store]:
+        """The store with the world's clock, up to date with what commands wrote."""
+        self.world.store.catch_up()
+        yield self.world.store
+
+    def open(self) -> bool:
+        """Whether other teams and the public see scores."""
+        board = ("leaderboard", records.TASK, "--as")
+        seen = {OF_ALPHA in self.command(*board, audience) for audience in (BETA, PUBLIC)}
+        assert len(seen) == 1
+        return seen.pop()
 
     def boards(self, audience: str) -> str:
         """The leaderboard in every format."""
@@ -105,3 +136,84 @@ def test_published_scores_are_everybodys(tmp_path: Path) -> None:
     for audience in EVERYBODY:
         boards = views.boards(audience)
         assert OF_ALPHA in boards and OF_BETA in boards
+
+
+DUE = "2026-02-01 12:00 UTC"
+UNPUBLISHED = {"task": "toy", "dataset": "test", "reason": ""}
+BEFORE, AT, AFTER = "2026-02-01T11:59:59+00:00", "2026-02-01T12:00:00+00:00", "2026-03-01T00:00:00+00:00"
+
+
+def test_what_is_due_is_closed_until_the_coordinator_has_written_it(tmp_path: Path) -> None:
+    views = Views(tmp_path, "organiser", publish_at=DUE)
+    # This machine's clock is beyond the date.
+    assert not any(figure in views.all(audience) for audience in EVERYBODY for figure in (OF_ALPHA, OF_BETA))
+    assert views.publish_due(BEFORE) == [] and not views.open()
+    assert views.publish_due(AT) == ["test"] and views.open()
+    assert views.publish_due(AT) == []  # once
+    assert (
+        views.publish_due("2020-01-01T00:00:00+00:00") == [] and views.open()
+    )  # a clock that goes wrong closes nothing
+    events = [json.loads(line) for line in views.world.config.events.read_text().splitlines()]
+    (published,) = [event for event in events if event["type"] == "dataset-published"]
+    assert published["time"] == "2026-02-01T12:00:00Z" and published["actor"] == "runner"
+    assert published["data"] == {"task": "toy", "dataset": "test", "publish_at": DUE}
+
+
+def test_scores_that_were_closed_at_their_date_or_later_stay_closed(tmp_path: Path) -> None:
+    views = Views(tmp_path, "organiser", publish_at=DUE)
+    assert views.publish_due(AT) == ["test"]
+    views.world.store.commit("dataset-unpublished", UNPUBLISHED, actor="organiser")
+    assert not views.open()
+    assert views.publish_due(AFTER) == [] and not views.open()
+    views.command("publish", "toy", "test")
+    assert views.open()
+
+
+def test_scores_that_were_published_early_and_closed_wait_for_their_date(tmp_path: Path) -> None:
+    views = Views(tmp_path, "organiser", publish_at=DUE)
+    views.world.clock.at = datetime.fromisoformat(BEFORE)
+    views.world.store.commit("dataset-published", {"task": "toy", "dataset": "test"}, actor="organiser")
+    views.world.store.commit("dataset-unpublished", UNPUBLISHED, actor="organiser")
+    assert views.publish_due(BEFORE) == [] and not views.open()
+    assert views.publish_due(AFTER) == ["test"] and views.open()
+
+
+def test_a_store_that_is_made_anew_knows_what_was_closed(tmp_path: Path) -> None:
+    views = Views(tmp_path, "organiser")
+    views.command("publish", "toy", "test")
+    assert "closed until runner publish toy test" in views.command(
+        "unpublish", "toy", "test", "--reason", "wrong"
+    )
+    assert "are not published" in views.command("unpublish", "toy", "test")
+    views.command("store", "rebuild")
+    assert not views.open()
+    assert "E307" not in views.command("store", "verify")
+
+
+def test_what_is_always_open_cannot_be_closed(tmp_path: Path) -> None:
+    views = Views(tmp_path, "public")
+    assert "write scores: organiser" in views.command("unpublish", "toy", "test")
+    assert "E101" in views.command("unpublish", "toy", "dev")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "says"),
+    [
+        ({"visibility": "public", "publish_at": DUE}, "the dataset is public"),
+        (
+            {"visibility": "blinded", "scores": "public", "publish_at": DUE},
+            "scores: public opens them at once",
+        ),
+        ({"visibility": "blinded", "publish_at": "2026-02-01 12:00"}, "zone is missing"),
+        ({"visibility": "public", "scores": "team"}, "scores on a public dataset cannot be closed"),
+    ],
+)
+def test_rules_that_contradict_each_other_are_refused(
+    tmp_path: Path, dataset: dict[str, str], says: str
+) -> None:
+    config = project(tmp_path)
+    write_task(config, datasets=[{"id": "dev", "visibility": "public"}, {"id": "test", **dataset}])
+    with pytest.raises(RunnerError) as refused:
+        load_task(config, "toy")
+    assert refused.value.code == "E401"
+    assert says in "".join(problem.what for problem in refused.value.problems)

@@ -71,11 +71,11 @@ class Bundle:
 
 
 def bundle_digest(data: Mapping[str, Any]) -> str:
-    """SHA-256 of what was submitted: bundle.json without how and when it was packed and the local check's result.
+    """SHA-256 of what was submitted: bundle.json without how, when and from which commit it was packed, and the local check's result.
 
     The same software is the same submission, whether its image travels in the bundle or not.
     """
-    kept = {k: v for k, v in data.items() if k not in ("packed", "check")}
+    kept = {k: v for k, v in data.items() if k not in ("packed", "check", "source")}
     if kept["image"]:
         kept["image"] = {k: v for k, v in kept["image"].items() if k != "archive"}
     return schemas.digest(kept)
@@ -294,7 +294,7 @@ def registration(bundle: Bundle) -> dict[str, Any]:
         "submission": bundle.submission_id,
         "digest": bundle.digest,
         **{key: data[key] for key in copied},
-        **{key: data[key] for key in DISPLAYED if key in data},
+        **{key: data[key] for key in (*DISPLAYED, "source") if key in data},
         "image": data["image"]["id"] if data["image"] else None,
         "workflow": "upload" if data["runs"] else data.get("workflow", "batch"),
         "cells": None if cells is None else [list(cell) for cell in cells],

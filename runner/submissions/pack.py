@@ -19,6 +19,7 @@ from runner.submissions.bundle import IMAGE, Bundle, describe, write_bundle
 from runner.submissions.definition import Build, SubmissionFile
 from runner.submissions.hints import of_build
 from runner.submissions.origins import origins
+from runner.submissions.source import source_of
 
 BUILD_SECONDS = 1800.0
 BUILD_MEMORY = 4 * GIB
@@ -136,6 +137,8 @@ def write(
     runs = run_entries(submission)
     data = describe(submission, image, [entry for entry, _ in runs])
     data["check"] = dict(check) if check else None
+    if (source := source_of(submission.folder)) is not None:
+        data["source"] = source
     files: dict[str, Path] = {f"runs/{entry['file']}": path for entry, path in runs}
     files["submission.yaml"] = submission.folder / "submission.yaml"
     with tempfile.TemporaryDirectory(prefix="pack-") as scratch:

@@ -5,7 +5,7 @@ What an event's ``data`` holds:
 =======================  ================================================================================
 submission-registered    submission, task, team, software, scenarios, tag, description, method, image, workflow,
                          cells (pairs of dataset and scenario; none: all), display_name and team_display_name where
-                         the software and the team have one
+                         the software and the team have one; source (remote, commit, dirty) where git knew its folder
 display-name-set         team, software (empty: the team itself), display_name (empty: none any more)
 submission-withdrawn     submission, reason, and uncharged (true) where its place in the quota was given back
 quota-extended           task, team, submissions (how many more)

@@ -175,7 +175,11 @@ def receipt_json(receipt: Receipt) -> dict[str, Any]:
     state = "registered" if receipt.new else "was registered already"
     if receipt.put_back:
         state += "; its image had vanished and is back"
-    output.say(f"{receipt.submission} {state}; quota left: {use.left} of {use.limit}")
+    output.say(f"{receipt.submission} {state}; quota left: {use.left_in_all} of {use.limit}")
+    for name, one in {"": use, **receipt.quotas}.items():
+        if name or use.left != use.left_in_all:
+            soon = f"; the next may come {one.next_free}" if one.next_free else ""
+            output.say(f"quota{name and f' of {name}'}: {one.left} may be handed in now ({one.says}){soon}")
     output.say(f"receipt: event {receipt.head.seq}, head {receipt.head.hash}")
     return {
         "submission": receipt.submission,
@@ -185,5 +189,6 @@ def receipt_json(receipt: Receipt) -> dict[str, Any]:
         "image": receipt.image,
         "head": {"event": receipt.head.seq, "hash": receipt.head.hash},
         "put_back": receipt.put_back,
-        "quota": {"limit": use.limit, "used": use.used, "open": use.open, "left": use.left},
+        "quota": use.as_dict(),
+        "quotas": {name: one.as_dict() for name, one in receipt.quotas.items()},
     }

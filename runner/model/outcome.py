@@ -70,6 +70,9 @@ class Outcome:
     blame: Blame = "none"
     ranked: bool = False
     costs_quota: bool = False
+    own_failure: bool = (
+        False  # it failed, or is invalid, by the team's own fault; of a withdrawn one: had done so
+    )
     listed: bool = False
     todo: Todo = "nothing"
     attempt: int | None = None
@@ -180,7 +183,12 @@ def _settled(attempt: AttemptFacts) -> Outcome:
     if attempt.verdict != "ok":
         costs = row.blame == "participant"
         reason = f"{attempt.verdict}: {attempt.why}" if attempt.why else attempt.verdict
-        more: dict[str, Any] = {"blame": row.blame, "costs_quota": costs, "with_log": row.with_log}
+        more: dict[str, Any] = {
+            "blame": row.blame,
+            "costs_quota": costs,
+            "own_failure": costs,
+            "with_log": row.with_log,
+        }
         return _of("failed", row.says, reason, row.next, attempt, listed=True, **more)
     if not attempt.evaluations:
         says = "The run has been executed and waits for its evaluation."
@@ -219,6 +227,7 @@ def _judged(attempt: AttemptFacts, evaluation: EvaluationFacts) -> Outcome:
         evaluation=number,
         blame="participant",
         costs_quota=True,
+        own_failure=True,
         listed=True,
     )
 

@@ -119,20 +119,6 @@ class FindingCount:
     title: str
 
 
-@dataclass(frozen=True)
-class QuotaUse:
-    """A team's quota for one task: ``used`` for good, ``open`` for submissions that may still cost, ``left``."""
-
-    limit: int
-    used: int
-    open: int
-
-    @property
-    def left(self) -> int:
-        """How many more may be handed in."""
-        return max(0, self.limit - self.used - self.open)
-
-
 def submission_id(team: str, software: str, digest: str) -> str:
     """The id of a submission: the names of team and software as parts of ids, and the beginning of its ``digest``.
 

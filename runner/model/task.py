@@ -52,6 +52,22 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Quota:
+    """How much one team may register for a task or a dataset; ``attempts`` caps executions of one run.
+
+    ``per_day`` (of UTC) and ``at_once`` (waiting or running) are None where there is no such bound; so many ``failures`` of
+    the team's own cost nothing.
+    """
+
+    submissions: int = 50
+    attempts: int = 10
+    teams: Mapping[str, int] = field(default_factory=dict)  # per-team extension: total submissions
+    per_day: int | None = None
+    at_once: int | None = None
+    failures: int = 0
+
+
+@dataclass(frozen=True)
 class Dataset:
     """One split of a task: inputs shown to software, truths shown only to the evaluator.
 
@@ -71,6 +87,7 @@ class Dataset:
     sources: tuple[Source, ...] = ()
     views: Path | None = None  # where files whose fields are taken out are kept (RUNNER_HOME/views)
     stage: Stage | None = None  # made from runs; ``inputs`` is its latest version (RUNNER_HOME/stages)
+    quota: Quota | None = None  # beside the task's
 
 
 @dataclass(frozen=True)
@@ -132,15 +149,6 @@ class Table:
     unit: Literal["software", "team"] = "software"  # what a row is
     pick: Literal["latest", "best"] = "latest"  # which valid submission counts in each cell
     part_of: str | None = None  # made for one cell of that table
-
-
-@dataclass(frozen=True)
-class Quota:
-    """How much one team may register for this task; ``attempts`` caps executions of one run."""
-
-    submissions: int = 50
-    attempts: int = 10
-    teams: Mapping[str, int] = field(default_factory=dict)  # per-team extension: total submissions
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
 from runner.model.names import BASELINES, check_apart, check_display, check_name
-from runner.model.run import QuotaUse
+from runner.model.quota import QuotaUse
 from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
 from runner.records.deadlines import check_open
 from runner.records.events import Position
 from runner.records.store.connect import Store
-from runner.records.store.queries import quota, submission, submissions
+from runner.records.store.queries import quotas, submission, submissions
 from runner.submissions.bundle import Bundle, read_bundle, registration
 from runner.submissions.kept import packed_here, put_back, take_in_all
 from runner.tasks.files import how_to_get, missing_sources
@@ -43,6 +43,7 @@ class Receipt:
     image: str | None
     head: Position
     put_back: bool = False
+    quotas: Mapping[str, QuotaUse] = field(default_factory=dict)  # of datasets that have one of their own
 
 
 def register(
@@ -123,17 +124,19 @@ def register_all(
         for bundle in new.values():
             event = {**registration(bundle), "received": stamp(received)}
             store.commit("submission-registered", event, actor=actor)
-    return [_receipt(store, tasks, bundle, new, bundle.submission_id in back) for bundle in bundles]
+    return [_receipt(store, tasks, bundle, new, bundle.submission_id in back, received) for bundle in bundles]
 
 
 def _receipt(
-    store: Store, tasks: Mapping[str, Task], bundle: Bundle, new: Container[str], back: bool
+    store: Store, tasks: Mapping[str, Task], bundle: Bundle, new: Container[str], back: bool, now: datetime
 ) -> Receipt:
     identity, data = bundle.submission_id, bundle.data
-    left = quota(store, tasks[data["task"]], data["team"])
+    task = tasks[data["task"]]
+    left = quotas(store, task, data["team"], now)
+    own = {name: left[name] for name in datasets_of(bundle, task) if name in left}
     image = data["image"]["id"] if data["image"] else None
     who = data["team"], data["software"]
-    return Receipt(identity, *who, identity in new, left, image, store.head(), back)
+    return Receipt(identity, *who, identity in new, left[""], image, store.head(), back, own)
 
 
 def refusals(
@@ -155,7 +158,7 @@ def refusals(
     for entry in there:
         names.setdefault(entry.team, set()).add(entry.software)
     teams = {entry.team: entry.team_display_name for entry in there}
-    before: Counter[tuple[str, str]] = Counter()
+    before: Counter[tuple[str, str, str]] = Counter()
     found: list[RunnerError | None] = []
     for bundle in bundles:
         whose = (bundle.data["task"], bundle.data["team"])
@@ -166,8 +169,10 @@ def refusals(
                 _check_apart(names, bundle)
                 _check_displayed(teams, bundle)
                 check_open(task, whose[1], received, store)
-                _check_quota(store, task, whose[1], before[whose])
-                before[whose] += 1
+                scopes = ("", *datasets_of(bundle, task))
+                counts = {scope: before[*whose, scope] for scope in scopes}
+                _check_quota(store, task, whose[1], counts, received)
+                before.update((*whose, scope) for scope in scopes)
                 _check_evaluable(bundle, task)
                 names.setdefault(whose[1], set()).add(bundle.data["software"])
                 teams[whose[1]] = bundle.data.get("team_display_name") or teams.get(whose[1], "")
@@ -177,15 +182,28 @@ def refusals(
     return found
 
 
-def _check_quota(store: Store, task: Task, team: str, before: int) -> None:
-    """Raise E206 when nothing is left of a team's quota after ``before`` more submissions."""
-    use = quota(store, task, team)
-    if use.left - before < 1:
-        what = f"team {team} has used its {use.limit} submissions for {task.id}"
+def datasets_of(bundle: Bundle, task: Task) -> tuple[str, ...]:
+    """The datasets that a bundle which fits ``task`` is for."""
+    wanted = counted(task) if bundle.cells is None else [Cell(*cell) for cell in bundle.cells]
+    return tuple(dict.fromkeys(cell.dataset for cell in wanted))
+
+
+def _check_quota(store: Store, task: Task, team: str, before: Mapping[str, int], now: datetime) -> None:
+    """Raise E206 when nothing is left of a team's quota for the task or a dataset, after so many more submissions ``before``."""
+    for name, use in quotas(store, task, team, now).items():
+        if name not in before or use.after(before[name]).left:
+            continue
+        of = f"{task.id}/{name}" if name else task.id
+        what = f"team {team} may hand in no more for {of} now" if use.left_in_all else ""
+        what = what or f"team {team} has used its {use.limit} submissions for {of}"
         why = f"{use.used} are settled and {use.open} are still to be run."
-        if before:
-            what = f"team {team} may hand in {use.left} more submissions for {task.id}, and this is one more"
+        if use.after(before[name]).left_in_all:
+            why = f"The quota: {use.says}."
+        if before[name] and use.left:
+            what = f"team {team} may hand in {use.left} more submissions for {of}, and this is one more"
         fix = "withdraw one that has not run yet, or ask the organiser for an extension"
+        if soon := use.after(before[name]).next_free:
+            fix = f"hand it in again {soon}"
         raise RunnerError("E206", what, why=why, fix=fix)
 
 
@@ -207,8 +225,7 @@ def _check_displayed(teams: Mapping[str, str], bundle: Bundle) -> None:
 
 def _check_evaluable(bundle: Bundle, task: Task) -> None:
     """Raise E402 when files of the organiser's are missing in every dataset that the bundle is for: nothing could be scored."""
-    wanted = counted(task) if bundle.cells is None else [Cell(*cell) for cell in bundle.cells]
-    datasets = [task.datasets[name] for name in dict.fromkeys(cell.dataset for cell in wanted)]
+    datasets = [task.datasets[name] for name in datasets_of(bundle, task)]
     software = not bundle.data["runs"]
     missing = [(d, found) for d in datasets if (found := missing_sources(d, optional=software))]
     if not datasets or len(missing) < len(datasets):

@@ -151,9 +151,16 @@ def _dataset(config: Config, folder: Path, data: Mapping[str, Any], row: Mapping
         truths=truths,
         sources=[_source(inputs, truths, source) for source in row.get("sources", ())],
         views=config.home / "views",
+        quota=_dataset_quota(data.get("quota", {}), row["quota"]) if "quota" in row else None,
         stage=stage
         and from_mapping(Stage, stage | stage.get("sample", {}), name=stage.get("as", Stage.name)),
     )
+
+
+def _dataset_quota(task: Mapping[str, Any], own: Mapping[str, Any]) -> Quota:
+    """A dataset's quota: without a number of its own that of the task, single teams' too."""
+    shared = {} if "submissions" in own else {k: task[k] for k in ("submissions", "teams") if k in task}
+    return from_mapping(Quota, {**shared, **own})
 
 
 def _source(inputs: Path, truths: Path, row: Mapping[str, Any]) -> Source:

@@ -76,12 +76,12 @@ def _standing(where: Config, task: Task, team: str) -> Standing:
     """What a team has left of quota and time."""
     from runner.model.calendar import calendar
     from runner.records.deadlines import granted
-    from runner.records.store.queries import quota
+    from runner.records.store.queries import quotas
     from runner.views.overview.facts import Standing
 
     with context.store(where) as store:
         return Standing(
-            team, quota(store, task, team), calendar(task).deadline(team, granted(store, task.id))
+            team, quotas(store, task, team), calendar(task).deadline(team, granted(store, task.id))
         )
 
 

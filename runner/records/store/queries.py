@@ -7,14 +7,17 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
+from runner.model.clock import SystemClock
 from runner.model.errors import RunnerError, no_such
 from runner.model.outcome import AGAIN_FAILED, AttemptFacts, EvaluationFacts, derive
 from runner.model.pins import Changes, Pins, changes
-from runner.model.run import QuotaUse, Run, Submission, cells, run_id
+from runner.model.quota import Charge, QuotaUse, use
+from runner.model.run import Run, Submission, cells, run_id
 from runner.model.task import Cell, Task
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
@@ -307,21 +310,40 @@ def deadlines(store: Store, task: str) -> dict[str, str]:
         return {row.team: row.until for row in rows}
 
 
-def quota(store: Store, task: Task, team: str) -> QuotaUse:
-    """How much of its quota a team has used for a task.
+def quota(store: Store, task: Task, team: str, now: datetime | None = None) -> QuotaUse:
+    """How much of its quota for the whole of a task a team has used; as :func:`quotas`."""
+    return quotas(store, task, team, now)[""]
 
-    A submission costs once one of its runs has an outcome that costs. One that is still pending or running
-    is counted as open, so that nobody can hand in more than the quota by being quick. Runs that ended on the
-    platform's side (held), and cancelled ones, cost nothing; nor does a submission that was withdrawn uncharged.
+
+def quotas(store: Store, task: Task, team: str, now: datetime | None = None) -> dict[str, QuotaUse]:
+    """How much of its quotas a team has used ``now`` (None: at this moment): of the task (no name), and by dataset.
+
+    Runs that ended on the platform's side (held), and cancelled ones, cost nothing; nor does a submission that was withdrawn
+    uncharged. Submissions given by events count for the task and for each of its datasets.
     """
+    now, c = now or SystemClock().now(), t.extensions.c
     with store.read() as connection:
         found = _runs(connection, [task], task=task.id, team=team)
-        extra = connection.execute(
-            select(t.extensions.c.submissions).where(
-                t.extensions.c.task == task.id, t.extensions.c.team == team
-            )
-        ).scalars()
-        limit = task.quota.teams.get(team, task.quota.submissions) + sum(extra)
-        used = {r.submission.id for r in found if r.outcome.costs_quota}
-        open_ = {r.submission.id for r in found if r.outcome.name in ("pending", "running")} - used
-        return QuotaUse(limit, len(used), len(open_))
+        extra = select(c.submissions).where(c.task == task.id, c.team == team)
+        more = sum(connection.execute(extra).scalars())
+    rules = {"": task.quota} | {d.id: d.quota for d in task.datasets.values() if d.quota is not None}
+    return {
+        name: use(rule, team, more, _charges(r for r in found if name in ("", r.dataset)), now)
+        for name, rule in rules.items()
+    }
+
+
+def _charges(runs: Iterable[Run]) -> list[Charge]:
+    """The submissions of runs as a quota sees them, in their order."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.submission.id, []).append(run)
+    return [
+        Charge(
+            datetime.fromisoformat(group[0].submission.registered),
+            any(r.outcome.costs_quota and not r.outcome.own_failure for r in group),
+            any(r.outcome.costs_quota and r.outcome.own_failure for r in group),
+            any(r.outcome.name in ("pending", "running") for r in group),
+        )
+        for group in groups.values()
+    ]

@@ -13,16 +13,16 @@ from schemas.measures import meaning
 
 if TYPE_CHECKING:
     from runner.model.dates import ZonedTime
-    from runner.model.run import QuotaUse
-    from runner.model.task import Dataset, Task
+    from runner.model.quota import QuotaUse
+    from runner.model.task import Dataset, Quota, Task
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What one team has left: how its quota is used, and until when it may hand in (None: always)."""
+    """What one team has left: how its quotas are used (that of the task has no name), and until when it may hand in (None: always)."""
 
     team: str
-    quota: QuotaUse
+    quotas: Mapping[str, QuotaUse]
     deadline: ZonedTime | None
 
 
@@ -68,7 +68,7 @@ class Overview:
             "takes": ["software"] * task.takes_software + ["run files"] * task.takes_uploads,
             "limits": {**asdict(task.limits), "image": task.image_limit},
             "interaction": None if task.interaction is None else asdict(task.interaction),
-            "quota": {"submissions": task.quota.submissions, "attempts": task.quota.attempts},
+            "quota": {**_quota(task.quota), "attempts": task.quota.attempts},
             "team": None if self.standing is None else _standing(self.standing),
             "dates": {
                 **{name: _date(getattr(dates, name)) for name in ("opens", "closes")},
@@ -80,6 +80,7 @@ class Overview:
             "datasets": [
                 {name: getattr(one, name) for name in ("id", "visibility", "scores", "description")}
                 | {"publish_at": _date(dates.publish.get(one.id))}
+                | {"quota": None if one.quota is None else _quota(one.quota)}
                 for one in task.datasets.values()
             ],
             "scenarios": list(task.scenarios),
@@ -133,12 +134,15 @@ def _output(task: Task, public: Dataset | None) -> OutputFile:
     return OutputFile(task.output, said.get("says", ""), example)
 
 
+def _quota(quota: Quota) -> dict[str, Any]:
+    return {name: getattr(quota, name) for name in ("submissions", "per_day", "at_once", "failures")}
+
+
 def _standing(standing: Standing) -> dict[str, Any]:
-    used = standing.quota
     return {
         "team": standing.team,
-        **asdict(used),
-        "left": used.left,
+        **standing.quotas[""].as_dict(),
+        "datasets": {name: one.as_dict() for name, one in standing.quotas.items() if name},
         "deadline": _date(standing.deadline),
     }
 

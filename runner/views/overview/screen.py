@@ -14,7 +14,7 @@ from schemas.measures import base
 if TYPE_CHECKING:
     from runner.model.dates import ZonedTime
     from runner.model.service import Interaction
-    from runner.model.task import Dataset, Task
+    from runner.model.task import Dataset, Quota, Task
 
 WIDTH = 80
 _LABEL = 11
@@ -58,7 +58,7 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     task = of.task
     yield from _section("takes", _takes(task))
     yield from _section("limits", [_limits(task)])
-    yield from _section("quota", [_quota(of)])
+    yield from _section("quota", _quotas(of))
     yield from _section("dates", _dates(of, most))
     if task.verify_before == "final":
         again = "a row is final once its software was executed again with the same scores"
@@ -132,13 +132,29 @@ def _limits(task: Task) -> str:
     return ", ".join(parts)
 
 
-def _quota(of: Overview) -> str:
-    quota, standing = of.task.quota, of.standing
-    if standing is None:
-        return f"{plural(quota.submissions, 'submission')} a team, {plural(quota.attempts, 'attempt')} a run"
-    used = standing.quota
-    waiting = f", {used.open:,} still open" if used.open else ""
-    return f"{used.left:,} of {plural(used.limit, 'submission')} left for {standing.team} ({used.used:,} used{waiting})"
+def _quotas(of: Overview) -> Iterator[str]:
+    """The quota of the task, then those of datasets; of a team what is left, and when the next submission may come."""
+    task, standing = of.task, of.standing
+    rules = {"": task.quota} | {one.id: one.quota for one in task.datasets.values() if one.quota is not None}
+    for name, quota in rules.items():
+        where = f"{name}: " if name else ""
+        if standing is None:
+            runs = [] if name else [f"{plural(quota.attempts, 'attempt')} a run"]
+            bounds = [f"{plural(quota.submissions, 'submission')} a team", *_bounds(quota), *runs]
+            yield where + ", ".join(bounds)
+            continue
+        use = standing.quotas[name]
+        soon = f"; the next may come {use.next_free}" if use.next_free else ""
+        left = f"{use.left_in_all:,} of {plural(use.limit, 'submission')} left"
+        yield f"{where}{left} for {standing.team} ({use.says}){soon}"
+
+
+def _bounds(quota: Quota) -> list[str]:
+    return [
+        *([f"{quota.per_day:,} a day (UTC)"] if quota.per_day is not None else []),
+        *([f"{quota.at_once:,} waiting or running at a time"] if quota.at_once is not None else []),
+        *([f"{plural(quota.failures, 'failure')} of its own free"] if quota.failures else []),
+    ]
 
 
 def _seen(of: Overview, dataset: Dataset) -> str:

@@ -15,7 +15,6 @@ import sqlalchemy as sa
 
 from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
-from runner.model.run import QuotaUse
 from runner.model.task import Cell, Quota, Task
 from runner.records.store import connect, queries, results, run_detail, tables
 from runner.views.audience import ORGANISER
@@ -359,11 +358,13 @@ def test_detail_gives_the_attempt_that_decides_or_the_one_asked_for(tmp_path: Pa
 def test_quota_counts_what_costs_and_what_still_may(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     task = records.task(quota=Quota(submissions=5, teams={"beta": 9}))
-    assert queries.quota(world.store, task, "alpha") == QuotaUse(5, 0, 0)
+    use = queries.quota(world.store, task, "alpha")
+    assert (use.limit, use.used, use.open) == (5, 0, 0)
     world.scored("alpha", "x", version=1)
     world.attempt(world.register("alpha", "x", version=2), verdict="time-limit")
     held = world.register("alpha", "x", version=3)
-    assert queries.quota(world.store, task, "alpha") == QuotaUse(5, 2, 1)
+    use = queries.quota(world.store, task, "alpha")
+    assert (use.limit, use.used, use.open) == (5, 2, 1)
     for _ in range(3):
         world.attempt(held, verdict="platform-error")
     use = queries.quota(world.store, task, "alpha")

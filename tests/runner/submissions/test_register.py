@@ -8,12 +8,15 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runner.model.clock import FixedClock
 from runner.model.errors import PlatformError, RunnerError
+from runner.model.task import Quota
 from runner.records.store.queries import submissions
 from runner.submissions.bundle import Bundle, read_bundle
 from runner.submissions.kept import home_of, registered
@@ -113,6 +116,36 @@ def test_a_place_is_given_back_to_one_that_ran_only_when_the_organiser_says_so(w
     rebuild(world.project.config)
     assert submissions(world.store) == before and [s.uncharged for s in before] == [True, False]
     assert quota(world.store, world.tasks["mini"], "small") == use
+
+
+def test_a_dataset_has_a_quota_of_its_own(world: World) -> None:
+    """One a day on ``test``: the second is refused at the edge, with when the next one is free; the day after, taken."""
+    now = datetime(2026, 5, 1, 23, 59, 59, tzinfo=UTC)
+
+    def at(bundle: Bundle) -> Receipt:
+        where = world.project.config, world.store, world.engine, world.tasks
+        return register(*where, bundle.folder, clock=FixedClock(now))
+
+    files = {
+        "topics": "queries.jsonl",
+        "corpus": "documents.jsonl.gz",
+        "quota": {"per_day": 1, "failures": 1},
+    }
+    datasets = [
+        {"id": "dev", "visibility": "public"} | files,
+        {"id": "test", "visibility": "blinded"} | files,
+    ]
+    world.project.write_task(quota={"submissions": 9}, datasets=datasets)
+    assert world.tasks["mini"].datasets["test"].quota == Quota(submissions=9, per_day=1, failures=1)
+    first = at(_bundle(world, "alpha", "one"))
+    assert first.quota.left == 8 and first.quotas["test"].left == 0
+    second = _bundle(world, "alpha", "two")
+    with pytest.raises(RunnerError) as caught:
+        at(second)
+    assert caught.value.code == "E206" and "mini/test" in caught.value.what
+    assert caught.value.fix == "hand it in again at 2026-05-02 00:00 UTC"
+    now += timedelta(seconds=1)
+    assert at(second).new
 
 
 def test_two_at_once_do_not_both_get_the_last_place(world: World) -> None:

@@ -82,6 +82,7 @@ CheckOption = Annotated[bool, typer.Option(help="Run it on the public dataset fi
 TaskArgument = Annotated[str, typer.Argument(help="A task.", autocompletion=_tasks)]
 OnlyTaskArgument = Annotated[str | None, typer.Argument(help="Only this task.", autocompletion=_tasks)]
 TeamArgument = Annotated[str, typer.Argument(help="A team.", autocompletion=_teams)]
+OnlyDatasetArgument = Annotated[str | None, typer.Argument(help="Only this dataset.")]
 DatasetArgument = Annotated[str, typer.Argument(help="A dataset of the task.")]
 SubmissionArgument = Annotated[str, typer.Argument(help="A submission id.", autocompletion=_submissions)]
 RunArgument = Annotated[

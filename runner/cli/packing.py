@@ -176,6 +176,12 @@ def receipt_json(receipt: Receipt) -> dict[str, Any]:
     if receipt.put_back:
         state += "; its image had vanished and is back"
     output.say(f"{receipt.submission} {state}; quota left: {use.left_in_all} of {use.limit}")
+    if receipt.left_out:
+        names = ", ".join(receipt.left_out)
+        fix = f"datasets: [{names}]"
+        output.say(
+            f"not for {names}, which took nothing then; once they are open, hand it in with {fix} in submission.yaml"
+        )
     for name, one in {"": use, **receipt.quotas}.items():
         if name or use.left != use.left_in_all:
             soon = f"; the next may come {one.next_free}" if one.next_free else ""
@@ -190,5 +196,6 @@ def receipt_json(receipt: Receipt) -> dict[str, Any]:
         "head": {"event": receipt.head.seq, "hash": receipt.head.hash},
         "put_back": receipt.put_back,
         "quota": use.as_dict(),
+        "left_out": list(receipt.left_out),
         "quotas": {name: one.as_dict() for name, one in receipt.quotas.items()},
     }

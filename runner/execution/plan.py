@@ -287,6 +287,15 @@ def _without_inputs(case: _Case) -> Skipped | None:
     return None
 
 
+def _paused(case: _Case) -> Skipped | None:
+    """A run of a dataset, or of a task, that the organiser has paused. One that is forced is begun all the same."""
+    place = case.workspace.paused_at(case.task.id, case.dataset.id)
+    if place is None or case.force or not (case.to_execute or case.run.outcome.todo == "evaluate"):
+        return None
+    why = f"paused; runner task resume {place} takes it up again"
+    return Skipped(case.run, why, blocked=True)
+
+
 def _used_up(case: _Case) -> Skipped | None:
     """A run that would be executed once more than the task allows."""
     quota = case.task.quota.attempts
@@ -346,6 +355,7 @@ _RULES: tuple[Callable[[_Case], Planned | Skipped | None], ...] = (
     _without_data,
     _not_ours,
     _without_inputs,
+    _paused,
     _used_up,
     _to_execute,
     _to_evaluate,

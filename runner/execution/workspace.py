@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import schemas
 from runner.execution.evaluator import Evaluator
@@ -18,7 +18,7 @@ from runner.model.names import BASELINES
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Task
 from runner.records.store.connect import Store
-from runner.records.store.queries import runs, submissions
+from runner.records.store.queries import pauses, runs, submissions
 from runner.records.store.results import Evaluated, measured
 from runner.submissions.bundle import Bundle
 from runner.tasks.data_files import file_digest
@@ -37,6 +37,8 @@ LOCKED = (
     "scenarios",
     "datasets",
 )
+# Who may hand in for a dataset, and when.
+RULES_OF_DATASETS = ("opens", "closes", "grace", "quota")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,16 @@ class Workspace:
     def runs(self) -> tuple[Run, ...]:
         """Every run, in the order of registration, as it stood when this was asked first."""
         return tuple(self.runs_now())
+
+    @cached_property
+    def _pauses(self) -> Mapping[tuple[str, str], str]:
+        return pauses(self.store)
+
+    def paused_at(self, task: str, dataset: str) -> str | None:
+        """What is paused of a dataset, as the command line names it: the task, or the task and the dataset; None for nothing."""
+        if (task, "") in self._pauses:
+            return task
+        return f"{task} {dataset}" if (task, dataset) in self._pauses else None
 
     @cached_property
     def _measured(self) -> Mapping[Evaluated, frozenset[str]]:
@@ -147,7 +159,8 @@ class Workspace:
         if path.is_file() and self._definitions.get(task.id) != (digest := file_digest(path)):
             now = schemas.load_yaml(path).data
             keys = now if isinstance(now, dict) else {}
-            changed = [f"{key} in task.yaml" for key in LOCKED if keys.get(key) != task.definition.get(key)]
+            before = task.definition
+            changed = [f"{key} in task.yaml" for key in LOCKED if _locked(keys, key) != _locked(before, key)]
             if not changed:
                 self._definitions[task.id] = digest
         pinned = job.lock["digests"]
@@ -169,6 +182,17 @@ class Workspace:
             what = f"the input run {source} has not succeeded"
             raise RunnerError("E207", what, fix=f"runner show {source}")
         return InputRun.of(name, good[-1])
+
+
+def _locked(definition: Mapping[str, Any], key: str) -> Any:
+    """What a definition says under ``key``, without the rules of datasets that change no run."""
+    value = definition.get(key)
+    if key != "datasets" or not isinstance(value, list):
+        return value
+    return [
+        {k: v for k, v in row.items() if k not in RULES_OF_DATASETS} if isinstance(row, dict) else row
+        for row in value
+    ]
 
 
 def owner_of(source: str, team: str) -> tuple[str, str]:

@@ -1,15 +1,16 @@
-"""The dates of a task: when it opens and closes, its rounds, and who has longer."""
+"""The dates of a task: when it and its datasets open and close, its rounds, and who has longer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.dates import DateError, ZonedTime, parse
 from runner.model.errors import RunnerError, no_such
+from runner.model.limits import parse_duration
 from runner.model.mapping import from_mapping, rows
 from runner.model.problems import Problems
 
@@ -31,8 +32,18 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Phase:
+    """When a dataset takes submissions, where that is not as for the whole task. ``grace``: so many seconds after the closing
+    date what is late is still taken."""
+
+    opens: ZonedTime | None = None
+    closes: ZonedTime | None = None
+    grace: float = 0.0
+
+
+@dataclass(frozen=True)
 class Calendar:
-    """The dates of a task. ``extensions`` are those of task.yaml; later ones are events. ``publish``: by dataset."""
+    """The dates of a task. ``extensions`` are those of task.yaml; later ones are events. ``publish`` and ``phases``: by dataset."""
 
     opens: ZonedTime | None = None
     closes: ZonedTime | None = None
@@ -40,6 +51,7 @@ class Calendar:
     extensions: Mapping[str, ZonedTime] = field(default_factory=dict)
     rule: str = "latest-per-software"
     publish: Mapping[str, ZonedTime] = field(default_factory=dict)
+    phases: Mapping[str, Phase] = field(default_factory=dict)
 
     def scores_due(self, dataset: str, decided: datetime | None, now: datetime) -> bool:
         """Whether the date from which the scores on ``dataset`` are to be open has come, and nobody decided since then.
@@ -48,6 +60,35 @@ class Calendar:
         """
         date = self.publish.get(dataset)
         return date is not None and date.began(now) and (decided is None or decided < date.at)
+
+    def opening(self, dataset: str) -> ZonedTime | None:
+        """From when a dataset takes submissions: its own date, else the task's."""
+        own = self.phases.get(dataset, Phase()).opens
+        return self.opens if own is None else own
+
+    def closing(
+        self,
+        dataset: str,
+        team: str,
+        granted: Mapping[str, ZonedTime] | None = None,
+        own_granted: Mapping[str, ZonedTime] | None = None,
+    ) -> ZonedTime | None:
+        """Until when ``team`` may hand in for a dataset: by its own date, else as for the task.
+
+        ``granted`` are extensions for the task, which do not move a dataset with a date of its own; ``own_granted`` those for
+        the dataset.
+        """
+        closes = self.phases.get(dataset, Phase()).closes or self.deadline(team, granted)
+        own = (own_granted or {}).get(team)
+        return closes if closes is None or own is None else max(closes, own, key=lambda moment: moment.end)
+
+    def admits(self, dataset: str, closes: ZonedTime | None, now: datetime) -> bool:
+        """Whether what is received ``now`` keeps the closing date of a dataset, or comes within its grace."""
+        return closes is None or closes.admits(now - timedelta(seconds=self.grace(dataset)))
+
+    def grace(self, dataset: str) -> float:
+        """Seconds after its closing date in which a dataset still takes what is late."""
+        return self.phases.get(dataset, Phase()).grace
 
     def deadline(self, team: str, granted: Mapping[str, ZonedTime] | None = None) -> ZonedTime | None:
         """Until when ``team`` may hand in: never earlier than the closing date; ``granted`` by events comes first."""
@@ -67,6 +108,14 @@ class Calendar:
         return max(round_.at, own, key=lambda moment: moment.end)
 
 
+_DATES = ("opens", "closes")
+
+
+def _phase(row: Mapping[str, Any]) -> Phase:
+    dates = {key: parse(row[key]) for key in _DATES if key in row}
+    return Phase(**dates, grace=parse_duration(row["grace"]) if "grace" in row else 0.0)
+
+
 def calendar(task: Task) -> Calendar:
     """The calendar of a task that was loaded. Raises E401 when a date in it is none."""
     data = task.definition
@@ -77,12 +126,15 @@ def calendar(task: Task) -> Calendar:
             for row in data.get("rounds", ())
         ]
         return Calendar(
-            **{key: parse(data[key]) for key in ("opens", "closes") if key in data},
+            **{key: parse(data[key]) for key in _DATES if key in data},
             rounds={round_.id: round_ for round_ in rounds},
             extensions={team: parse(text) for team, text in data.get("extensions", {}).items()},
             rule=data.get("round_rule", Calendar.rule),
             publish={
                 row["id"]: parse(row["publish_at"]) for row in data.get("datasets", ()) if "publish_at" in row
+            },
+            phases={
+                row["id"]: _phase(row) for row in data.get("datasets", ()) if {*_DATES, "grace"} & {*row}
             },
         )
     except DateError as error:
@@ -93,7 +145,9 @@ def calendar(task: Task) -> Calendar:
 
 def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
     """Note what is wrong with the dates of a definition, as :func:`schemas.usable` gives it."""
-    texts: dict[Pointer, str] = {(key,): data[key] for key in ("opens", "closes") if key in data}
+    texts: dict[Pointer, str] = {(key,): data[key] for key in _DATES if key in data}
+    datasets = rows(data, "datasets")
+    texts |= {("datasets", i, key): row[key] for i, row in datasets for key in _DATES if key in row}
     texts |= {("rounds", i, "at"): row["at"] for i, row in rows(data, "rounds") if "at" in row}
     texts |= {
         ("datasets", i, "publish_at"): row["publish_at"]
@@ -108,8 +162,7 @@ def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
         except DateError as error:
             problems.add(pointer, f'"{schemas.show(text, 60)}": {error.what}', error.fix)
     opens, closes = found.get(("opens",)), found.get(("closes",))
-    if opens is not None and closes is not None and opens.at >= closes.end:
-        problems.add(("closes",), "the task closes before it opens", "exchange the dates")
+    _check_phases(data, found, problems)
     for pointer, moment in found.items():
         if pointer[0] == "extensions" and closes is None:
             if "closes" not in problems.doc.data:
@@ -120,18 +173,33 @@ def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
             problems.add(pointer, "the round is over before the task opens", "write a later date")
 
 
-def later(task: Task, text: str) -> ZonedTime:
-    """The date to which a deadline of ``task`` may be extended. Raises E101 when it is none or not later."""
+def _check_phases(data: Mapping[str, Any], found: Mapping[Pointer, ZonedTime], problems: Problems) -> None:
+    """Note what closes before it opens, of the task and of its datasets, and a grace without a date."""
+    datasets = [(("datasets", i), row) for i, row in rows(data, "datasets")]
+    scopes: list[tuple[Pointer, str]] = [((), "the task"), *((at, "the dataset") for at, _ in datasets)]
+    for at, what in scopes:
+        first, last = (found.get((*at, key), found.get((key,))) for key in _DATES)
+        written = [(*at, key) for key in reversed(_DATES) if (*at, key) in found]
+        if written and first is not None and last is not None and first.at >= last.end:
+            problems.add(written[0], f"{what} closes before it opens", "exchange the dates")
+    for at, row in datasets:
+        if "grace" in row and "closes" not in row:
+            problems.add((*at, "grace"), "there is no closing date to be late for", "add closes:")
+
+
+def later(task: Task, text: str, dataset: str = "") -> ZonedTime:
+    """The date to which a deadline of ``task``, or of a ``dataset`` of it, may be extended. Raises E101 when it is none or not
+    later."""
     try:
         moment = parse(text)
     except DateError as error:
         raise RunnerError("E101", f"{schemas.show(text, 60)}: {error.what}", fix=error.fix) from error
-    closes = calendar(task).closes
+    closes, of = calendar(task).closing(dataset, ""), f"{task.id}/{dataset}" if dataset else task.id
     if closes is None:
-        what, why = f"{task.id} has no deadline", "Its task.yaml has no closes."
+        what, why = f"{of} has no deadline", "Its task.yaml has no closes."
         raise RunnerError("E101", what, why=why, fix="add it first")
     if moment.end <= closes.end:
-        why = f"{task.id} closes at {closes.says()}."
+        why = f"{of} closes at {closes.says()}."
         raise RunnerError("E101", "that is no extension", why=why, fix="name a later date")
     return moment
 

@@ -72,7 +72,7 @@ _TEXTS = {
     ),
     "E210": (
         "the task takes no submissions now",
-        "The task has not opened yet, or its deadline is over. The organiser can extend the deadline for a team.",
+        "The task or dataset has not opened yet, is paused, or its deadline is over. The organiser can extend the deadline for a team.",
     ),
     "E211": (
         "the round cannot be frozen",

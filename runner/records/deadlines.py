@@ -1,8 +1,8 @@
-"""Dates of tasks with what events say of them: deadlines that were extended, scores that are due to be open."""
+"""Dates of tasks with what events say of them: when datasets take submissions, pauses, scores that are due to be open."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -17,30 +17,65 @@ if TYPE_CHECKING:
     from runner.records.store.connect import Store
 
 
-def check_open(task: Task, team: str, received: datetime, store: Store) -> None:
-    """Raise E210 when the task takes nothing from ``team`` at ``received``: not opened yet, or closed.
+def check_open(
+    task: Task, team: str, received: datetime, store: Store, datasets: Sequence[str], *, named: bool
+) -> tuple[str, ...]:
+    """Those of ``datasets`` that take something from ``team`` at ``received``.
 
     A bundled demonstration shows the calendar of a task that is long over; its dates keep nobody out.
+
+    Args:
+        named: whether the team named the datasets: then all must be open, otherwise those that are not are left out.
+
+    Raises:
+        RunnerError: E210, when none is open, or one that was named is not: paused, not opened yet, or closed.
     """
+    refused = {name: _closed(task, name, team, received, store) for name in datasets}
+    taken = tuple(name for name, error in refused.items() if error is None)
+    for error in refused.values():
+        if error is not None and (named or not taken):
+            raise error
+    return taken
+
+
+def _closed(task: Task, dataset: str, team: str, received: datetime, store: Store) -> RunnerError | None:
+    """Why a dataset takes nothing from ``team`` at ``received``; None when it does."""
+    from runner.records.store.queries import pauses
+
+    paused = pauses(store)
+    for place, of in (((task.id, ""), task.id), ((task.id, dataset), f"{task.id}/{dataset}")):
+        if place in paused:
+            why = f"The organiser says: {paused[place]}" if paused[place] else ""
+            return RunnerError("E210", f"{of} is paused", why=why, fix="hand it in again once it is resumed")
     if task.demo:
-        return
+        return None
     dates = calendar(task)
-    if dates.opens is not None and not dates.opens.began(received):
-        raise RunnerError(
+    of = f"{task.id}/{dataset}" if dataset in dates.phases else task.id
+    others = "" if dataset not in dates.phases else ", or name other datasets in submission.yaml"
+    opens = dates.opening(dataset)
+    if opens is not None and not opens.began(received):
+        return RunnerError(
             "E210",
-            f"{task.id} does not take submissions yet",
-            why=f"It opens at {dates.opens.says()}; this was received at {in_utc(received)}.",
-            fix="hand it in again then",
+            f"{of} does not take submissions yet",
+            why=f"It opens at {opens.says()}; this was received at {in_utc(received)}.",
+            fix=f"hand it in again then{others}",
         )
-    deadline = dates.deadline(team, granted(store, task.id))
-    if deadline is not None and not deadline.admits(received):
-        whose = "" if deadline == dates.closes else f" (extended for {team})"
-        raise RunnerError(
+    deadline = closing(task, dataset, team, store)
+    if deadline is not None and not dates.admits(dataset, deadline, received):
+        whose = "" if deadline == dates.closing(dataset, "") else f" (extended for {team})"
+        return RunnerError(
             "E210",
-            f"the deadline of {task.id} is over",
+            f"the deadline of {of} is over",
             why=f"It was {deadline.says()}{whose}; this was received at {in_utc(received)}.",
-            fix="ask the organiser for an extension",
+            fix=f"ask the organiser for an extension{others}",
         )
+    return None
+
+
+def closing(task: Task, dataset: str, team: str, store: Store) -> ZonedTime | None:
+    """Until when ``team`` may hand in for a dataset, without grace; None where there is no end."""
+    dates = calendar(task)
+    return dates.closing(dataset, team, granted(store, task.id), granted(store, task.id, dataset))
 
 
 def in_utc(received: datetime) -> str:
@@ -48,11 +83,11 @@ def in_utc(received: datetime) -> str:
     return f"{received:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def granted(store: Store, task_id: str) -> dict[str, ZonedTime]:
-    """The extensions of deadlines that were granted by events, by team; the last one counts."""
+def granted(store: Store, task_id: str, dataset: str = "") -> dict[str, ZonedTime]:
+    """The extensions of deadlines that were granted by events for the task or a dataset, by team; the last one counts."""
     from runner.records.store.queries import deadlines
 
-    return {team: parse(until) for team, until in deadlines(store, task_id).items()}
+    return {team: parse(until) for team, until in deadlines(store, task_id, dataset).items()}
 
 
 def publish_due(store: Store, tasks: Iterable[Task], clock: Clock) -> list[tuple[Task, str, ZonedTime]]:

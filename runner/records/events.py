@@ -31,6 +31,8 @@ TYPES: Mapping[str, str] = {
     "display-name-set": "a team, or one of its softwares, was given another display name (empty: none)",
     "quota-extended": "a team was given more submissions",
     "deadline-extended": "a team was given a later deadline",
+    "dataset-paused": "a dataset, or a whole task, takes no submissions for now, and none of its runs is begun",
+    "dataset-resumed": "it does again",
     "attempt-committed": "an execution was sealed in the archive",
     "evaluation-committed": "an evaluation was sealed in the archive",
     "run-cancelled": "a person stopped a run",

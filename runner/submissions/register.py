@@ -44,6 +44,7 @@ class Receipt:
     head: Position
     put_back: bool = False
     quotas: Mapping[str, QuotaUse] = field(default_factory=dict)  # of datasets that have one of their own
+    left_out: tuple[str, ...] = ()  # datasets of the task that did not take it
 
 
 def register(
@@ -122,7 +123,11 @@ def register_all(
         new = {b.submission_id: b for b in bundles if b.submission_id not in known}
         take_in_all(config, engine, tasks, list(new.values()), store.archive.contents)
         for bundle in new.values():
+            task = tasks[bundle.data["task"]]
+            taken = _taken(bundle, task, received, store)
             event = {**registration(bundle), "received": stamp(received)}
+            if taken != datasets_of(bundle, task):
+                event["cells"] = _cells_on(bundle, task, taken)
             store.commit("submission-registered", event, actor=actor)
     return [_receipt(store, tasks, bundle, new, bundle.submission_id in back, received) for bundle in bundles]
 
@@ -133,10 +138,13 @@ def _receipt(
     identity, data = bundle.submission_id, bundle.data
     task = tasks[data["task"]]
     left = quotas(store, task, data["team"], now)
-    own = {name: left[name] for name in datasets_of(bundle, task) if name in left}
+    cells = submission(store, identity).cells_of(task)
+    on = tuple(dict.fromkeys(cell.dataset for cell in cells))
+    closed = tuple(name for name in datasets_of(bundle, task) if name not in on)
+    own = {name: left[name] for name in on if name in left}
     image = data["image"]["id"] if data["image"] else None
     who = data["team"], data["software"]
-    return Receipt(identity, *who, identity in new, left[""], image, store.head(), back, own)
+    return Receipt(identity, *who, identity in new, left[""], image, store.head(), back, own, closed)
 
 
 def refusals(
@@ -168,8 +176,7 @@ def refusals(
             if bundle.submission_id not in known:
                 _check_apart(names, bundle)
                 _check_displayed(teams, bundle)
-                check_open(task, whose[1], received, store)
-                scopes = ("", *datasets_of(bundle, task))
+                scopes = ("", *_taken(bundle, task, received, store))
                 counts = {scope: before[*whose, scope] for scope in scopes}
                 _check_quota(store, task, whose[1], counts, received)
                 before.update((*whose, scope) for scope in scopes)
@@ -186,6 +193,19 @@ def datasets_of(bundle: Bundle, task: Task) -> tuple[str, ...]:
     """The datasets that a bundle which fits ``task`` is for."""
     wanted = counted(task) if bundle.cells is None else [Cell(*cell) for cell in bundle.cells]
     return tuple(dict.fromkeys(cell.dataset for cell in wanted))
+
+
+def _taken(bundle: Bundle, task: Task, received: datetime, store: Store) -> tuple[str, ...]:
+    """The datasets that take a bundle: those it names, all of them; of one that names none those that are open. Raises E210."""
+    team, named = bundle.data["team"], bundle.cells is not None
+    return check_open(task, team, received, store, datasets_of(bundle, task), named=named)
+
+
+def _cells_on(bundle: Bundle, task: Task, datasets: Container[str]) -> list[list[str]]:
+    """The cells of a bundle that names no dataset, on these."""
+    scenarios = bundle.data["scenarios"]
+    found = [cell for cell in counted(task) if cell.dataset in datasets and cell.scenario in scenarios]
+    return [[cell.dataset, cell.scenario] for cell in found]
 
 
 def _check_quota(store: Store, task: Task, team: str, before: Mapping[str, int], now: datetime) -> None:

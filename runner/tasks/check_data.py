@@ -12,8 +12,7 @@ from runner.model.config import Config
 from runner.model.errors import Problem, RunnerError
 from runner.model.limits import absurd
 from runner.model.problems import Pointer, Problems
-from runner.model.task import Dataset, Scenario, Source, Task
-from runner.model.view import matches
+from runner.model.task import Dataset, Scenario, Source, Task, matches
 from runner.tasks.check_services import data_problem, input_problem, vector_problems
 from runner.tasks.data_files import contents, folder_files, unpacked, within
 from runner.tasks.files import (

@@ -23,13 +23,13 @@ from runner.model.task import (
     Measure,
     Model,
     Quota,
+    Rule,
     Scenario,
     Source,
     Stage,
     Table,
     Task,
 )
-from runner.model.view import Rule
 from runner.tasks.check import check_definition, inputs_folder, truths_folder, workflows_of
 from runner.tasks.services import parse_interaction, parse_services
 from runner.tasks.tables import expanded

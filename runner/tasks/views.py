@@ -19,7 +19,7 @@ from typing import Any
 
 import schemas
 from runner.model.errors import RunnerError, disk_error
-from runner.model.view import Rule
+from runner.model.task import Rule
 from runner.tasks.data_files import file_digest
 from schemas import jsonl
 from schemas.files import scratch_folder

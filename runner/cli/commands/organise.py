@@ -108,8 +108,16 @@ def extend(
         str | None,
         typer.Option("--until", help='A later deadline with its zone, such as "2026-05-18 23:59 AoE".'),
     ] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="The deadline of this dataset instead of the task's.")
+    ] = None,
+    reason: options.ReasonOption = "",
 ) -> None:
-    """Give one team more submissions for a task than the quota, or a later deadline."""
+    """Give one team more submissions for a task than the quota, or a later deadline.
+
+    A dataset with a closing date of its own is extended with --dataset. More submissions count for the task and each dataset.
+    """
+    import schemas
     from runner.model.names import check_apart, check_name
     from runner.records.store.queries import quota
     from runner.records.store.queries import submissions as registered
@@ -119,17 +127,23 @@ def extend(
     check_name("team", team)
     if submissions is None and until is None:
         raise RunnerError("E101", "nothing to extend was named", fix="add --submissions or --until")
+    if dataset is not None and until is None:
+        raise RunnerError("E101", "--dataset goes with --until", fix="add --until, or leave --dataset away")
     from runner.model.calendar import later
 
-    moment = None if until is None else later(loaded, until)
+    place = "" if dataset is None else context.get_dataset(loaded, dataset).id
+    moment = None if until is None else later(loaded, until, place)
+    why = {"reason": schemas.show(reason, 500)} if reason else {}
     with context.store(where) as store:
         check_apart("team", team, (entry.team for entry in registered(store)))
         if moment is not None:
-            facts = {"task": loaded.id, "team": team, "until": str(until).strip()}
+            facts = {"task": loaded.id, "team": team, "until": str(until).strip(), **why}
+            facts |= {"dataset": place} if place else {}
             store.commit("deadline-extended", facts, actor="organiser")
-            output.say(f"{team} may hand in for {task} until {moment.says()}")
+            where_to = f"{task}/{place}" if place else task
+            output.say(f"{team} may hand in for {where_to} until {moment.says()}")
         if submissions is not None:
-            data = {"task": loaded.id, "team": team, "submissions": submissions}
+            data = {"task": loaded.id, "team": team, "submissions": submissions, **why}
             store.commit("quota-extended", data, actor="organiser")
             use = quota(store, loaded, team)
             output.say(f"{team} may now hand in {use.limit} submissions for {task}; left: {use.left}")

@@ -75,14 +75,57 @@ def show(
 def _standing(where: Config, task: Task, team: str) -> Standing:
     """What a team has left of quota and time."""
     from runner.model.calendar import calendar
-    from runner.records.deadlines import granted
-    from runner.records.store.queries import quotas
+    from runner.records.deadlines import closing, granted
+    from runner.records.store.queries import pauses, quotas
     from runner.views.overview.facts import Standing
 
     with context.store(where) as store:
+        own = {name: closing(task, name, team, store) for name in task.datasets}
         return Standing(
-            team, quotas(store, task, team), calendar(task).deadline(team, granted(store, task.id))
+            team,
+            quotas(store, task, team),
+            calendar(task).deadline(team, granted(store, task.id)),
+            own,
+            {dataset: why for (of, dataset), why in pauses(store).items() if of == task.id},
         )
+
+
+@tasks.command(epilog="Examples:  runner task pause vaswani test --reason 'a topic is wrong'")
+def pause(
+    task: options.TaskArgument,
+    dataset: options.OnlyDatasetArgument = None,
+    reason: options.ReasonOption = "",
+) -> None:
+    """Take no submissions for a task or a dataset, and begin none of its runs, until it is resumed. Teams are told the reason."""
+    _pause(task, dataset, reason, True)
+
+
+@tasks.command(epilog="Examples:  runner task resume vaswani test")
+def resume(
+    task: options.TaskArgument,
+    dataset: options.OnlyDatasetArgument = None,
+    reason: options.ReasonOption = "",
+) -> None:
+    """Take submissions and begin runs again, where that was paused."""
+    _pause(task, dataset, reason, False)
+
+
+def _pause(name: str, dataset: str | None, reason: str, wanted: bool) -> None:
+    import schemas
+    from runner.records.store.queries import pauses
+
+    where = context.config()
+    task = context.load_task(where, name)
+    place = "" if dataset is None else context.get_dataset(task, dataset).id
+    shown = f"{task.id}/{place}" if place else task.id
+    state = "paused" if wanted else "not paused"
+    with context.store(where) as store:
+        if ((task.id, place) in pauses(store)) is wanted:
+            output.say(f"{shown} was {state} already")
+            return
+        facts = {"task": task.id, "dataset": place, "reason": schemas.show(reason, 500)}
+        store.commit("dataset-paused" if wanted else "dataset-resumed", facts, actor="organiser")
+    output.say(f"{shown} is {state}")
 
 
 @tasks.command(

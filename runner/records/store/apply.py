@@ -9,7 +9,9 @@ submission-registered    submission, task, team, software, scenarios, tag, descr
 display-name-set         team, software (empty: the team itself), display_name (empty: none any more)
 submission-withdrawn     submission, reason, and uncharged (true) where its place in the quota was given back
 quota-extended           task, team, submissions (how many more)
-deadline-extended        task, team, until (a date with its zone)
+deadline-extended        task, team, until (a date with its zone), dataset where it is of one, and reason
+dataset-paused           task, dataset (empty: the whole task), reason: it takes no submissions, and no run is begun
+dataset-resumed          task, dataset, reason
 attempt-committed        task, run, attempt, manifest (SHA-256 of manifest.json)
 evaluation-committed     task, run, attempt, evaluation, manifest
 run-cancelled            task, run, submission, dataset, scenario
@@ -124,7 +126,24 @@ def _deadline(connection: Connection, event: Event, _: RunArchive) -> None:
         parse(event.data["until"])
     except (DateError, AttributeError) as error:
         raise _contradiction(event, f"its date cannot be read: {error}") from error
-    _insert(connection, t.deadlines, event, "task", "team", "until")
+    dataset = str(event.data.get("dataset") or "")
+    _insert(connection, t.deadlines, event, "task", "team", "until", dataset=dataset)
+
+
+def _paused(connection: Connection, event: Event, _: RunArchive) -> None:
+    _unpause(connection, event)
+    _insert(connection, t.pauses, event, "task", "dataset", reason=str(event.data.get("reason") or ""))
+
+
+def _resumed(connection: Connection, event: Event, _: RunArchive) -> None:
+    if not _unpause(connection, event):
+        raise _contradiction(event, "it resumes what was not paused")
+
+
+def _unpause(connection: Connection, event: Event) -> bool:
+    c, d = t.pauses.c, event.data
+    gone = connection.execute(t.pauses.delete().where(c.task == d["task"], c.dataset == d["dataset"]))
+    return gone.rowcount == 1
 
 
 def _published(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -265,6 +284,8 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "display-name-set": _named,
     "quota-extended": _extended,
     "deadline-extended": _deadline,
+    "dataset-paused": _paused,
+    "dataset-resumed": _resumed,
     "attempt-committed": _attempt,
     "evaluation-committed": _evaluation,
     "run-cancelled": _cancelled,

@@ -302,11 +302,19 @@ def frozen_rounds(store: Store, task: str) -> dict[str, FrozenRound]:
         return {row.round: FrozenRound(row.frozen, row.digest) for row in rows}
 
 
-def deadlines(store: Store, task: str) -> dict[str, str]:
-    """The last extension of the deadline of each team, as it was written."""
+def pauses(store: Store) -> dict[tuple[str, str], str]:
+    """What is paused, by task and dataset (empty: the whole task), with the reason."""
+    with store.read() as connection:
+        return {(row.task, row.dataset): row.reason for row in connection.execute(select(t.pauses))}
+
+
+def deadlines(store: Store, task: str, dataset: str = "") -> dict[str, str]:
+    """The last extension of the deadline of each team for the task or a dataset, as it was written."""
     c = t.deadlines.c
     with store.read() as connection:
-        rows = connection.execute(select(c.team, c.until).where(c.task == task).order_by(c.seq))
+        rows = connection.execute(
+            select(c.team, c.until).where(c.task == task, c.dataset == dataset).order_by(c.seq)
+        )
         return {row.team: row.until for row in rows}
 
 

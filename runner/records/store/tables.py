@@ -147,8 +147,11 @@ verifications = sa.Table(
     _of_attempt("attempt"),
 )
 
-# ``until`` is as it was written, with its zone.
-deadlines = sa.Table("deadlines", metadata, *_number_keys("seq"), *_texts("task", "team", "until"))
+# ``until`` is as it was written, with its zone; of the whole task: its dataset is empty.
+deadlines = sa.Table("deadlines", metadata, *_number_keys("seq"), *_texts("task", "dataset", "team", "until"))
+
+# Of the whole task: its dataset is empty.
+pauses = sa.Table("pauses", metadata, *_keys("task", "dataset"), *_texts("reason"), *_numbers("seq"))
 
 # ``digest`` is the SHA-256 of the snapshot.
 rounds = sa.Table("rounds", metadata, *_keys("task", "round"), *_texts("digest", "frozen"), *_numbers("seq"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import schemas
@@ -24,6 +24,8 @@ class Standing:
     team: str
     quotas: Mapping[str, QuotaUse]
     deadline: ZonedTime | None
+    closes: Mapping[str, ZonedTime | None] = field(default_factory=dict)  # by dataset
+    paused: Mapping[str, str] = field(default_factory=dict)  # reasons by dataset; of the whole task: no name
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Overview:
             "datasets": [
                 {name: getattr(one, name) for name in ("id", "visibility", "scores", "description")}
                 | {"publish_at": _date(dates.publish.get(one.id))}
-                | {"quota": None if one.quota is None else _quota(one.quota)}
+                | {"quota": None if one.quota is None else _quota(one.quota), **_phase(dates, one.id)}
                 for one in task.datasets.values()
             ],
             "scenarios": list(task.scenarios),
@@ -134,6 +136,11 @@ def _output(task: Task, public: Dataset | None) -> OutputFile:
     return OutputFile(task.output, said.get("says", ""), example)
 
 
+def _phase(dates: Calendar, dataset: str) -> dict[str, Any]:
+    opens, closes = dates.opening(dataset), dates.closing(dataset, "")
+    return {"opens": _date(opens), "closes": _date(closes), "grace": dates.grace(dataset)}
+
+
 def _quota(quota: Quota) -> dict[str, Any]:
     return {name: getattr(quota, name) for name in ("submissions", "per_day", "at_once", "failures")}
 
@@ -144,6 +151,8 @@ def _standing(standing: Standing) -> dict[str, Any]:
         **standing.quotas[""].as_dict(),
         "datasets": {name: one.as_dict() for name, one in standing.quotas.items() if name},
         "deadline": _date(standing.deadline),
+        "closes": {name: _date(moment) for name, moment in standing.closes.items()},
+        "paused": dict(standing.paused),
     }
 
 

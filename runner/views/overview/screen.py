@@ -177,11 +177,27 @@ def _dates(of: Overview, most: int | None) -> list[str]:
     own = standing.deadline if standing is not None else None
     if standing is not None and own is not None and own != dates.closes:
         texts.append(f"closes {_date(own)} for {standing.team}")
+    texts += [_phase(of, name) for name in dates.phases]
+    for name, why in standing.paused.items() if standing is not None else ():
+        texts.append(f"{name or 'everything'} is paused: {why}".removesuffix(": "))
     rounds = [f"round {one.id}: {_date(one.at)}, {', '.join(one.datasets)}" for one in dates.rounds.values()]
     texts += _first(rounds, most, "round")
     if texts and of.task.demo:
         texts.append("a demonstration: its dates keep nobody out")
     return texts or ["none: it is always open"]
+
+
+def _phase(of: Overview, dataset: str) -> str:
+    """When a dataset with dates of its own takes submissions: of everybody, and of the team that looks."""
+    dates, standing = of.dates, of.standing
+    opens, closes, grace = dates.opening(dataset), dates.closing(dataset, ""), dates.grace(dataset)
+    late = f" (late ones for {duration(grace)} more)" if grace else ""
+    texts = [f"opens {_date(opens)}"] if opens else []
+    texts += [f"closes {_date(closes)}{late}"] if closes else []
+    own = standing.closes.get(dataset) if standing is not None else None
+    if standing is not None and own is not None and own != closes:
+        texts.append(f"closes {_date(own)} for {standing.team}")
+    return f"{dataset}: {', '.join(texts)}"
 
 
 def _date(moment: ZonedTime) -> str:

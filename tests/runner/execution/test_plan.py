@@ -135,6 +135,19 @@ def test_attempts_are_capped_apart_from_quota(world: World, project: Project) ->
     assert "2 attempts" in _skipped(world)[run].why and _skipped(world)[run].blocked
 
 
+def test_nothing_of_a_paused_dataset_is_begun_unless_it_is_forced(world: World) -> None:
+    run = world.hand_in("alpha")
+    place = {"task": "mini", "dataset": "test", "reason": "a topic is wrong"}
+    world.store.commit("dataset-paused", place, actor="organiser")
+    assert _planned(world) == {} and set(_planned(world, force=True)) == {run}
+    assert _skipped(world)[run].blocked and "runner task resume mini test" in _skipped(world)[run].why
+    world.store.commit("dataset-resumed", place, actor="organiser")
+    assert list(_planned(world)) == [run]
+    world.work()
+    world.store.commit("dataset-paused", place | {"dataset": ""}, actor="organiser")
+    assert _skipped(world)[run].why == "scored", "what is settled stays as it is"
+
+
 def test_a_task_or_dataset_that_is_gone(world: World, project: Project) -> None:
     run = world.hand_in("alpha")
     world.work()

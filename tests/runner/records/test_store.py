@@ -56,6 +56,7 @@ def busy(world: World) -> None:
     world.commit("dataset-unpublished", task=TASK, dataset="test", reason="wrong judgments")
     world.commit("dataset-published", task=TASK, dataset="test")
     world.commit("deadline-extended", task=TASK, team="beta", until="2026-02-01 23:59 AoE")
+    world.commit("dataset-paused", task=TASK, dataset="dev", reason="a topic is wrong")
     world.commit(
         "labels-imported", task=TASK, dataset="test", file="labels/labels.jsonl", sha256="0" * 64, count=7
     )

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from runner.model.config import Config
 from runner.model.errors import RunnerError
-from runner.model.task import Scenario, Task
-from runner.model.view import Rule
+from runner.model.task import Rule, Scenario, Task
 from runner.tasks import compose, views
 from runner.tasks import load as tasks
 from runner.tasks.check_data import task_problems

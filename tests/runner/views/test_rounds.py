@@ -20,6 +20,7 @@ from runner.model.errors import RunnerError
 from runner.model.task import Cell, Dataset, Task
 from runner.records.snapshot import snapshot_path, verify
 from runner.records.store import connect
+from runner.records.store.queries import submissions
 from runner.submissions.load import load_submission
 from runner.submissions.pack import write
 from runner.submissions.register import Receipt, register
@@ -96,8 +97,6 @@ def test_what_was_registered_before_may_be_sent_again(desk: Desk) -> None:
 
 
 def test_the_time_of_receipt_is_recorded_not_that_of_the_event(desk: Desk) -> None:
-    from runner.records.store.queries import submissions
-
     hand_in(desk, "alpha", at("2026-05-18 11:59:59"))
     assert submissions(desk.store)[0].registered == "2026-05-18T11:59:59Z"
 
@@ -122,6 +121,92 @@ def test_an_extension_by_event_comes_first(desk: Desk) -> None:
     assert hand_in(desk, "late", at("2026-05-18 11:59:59")).new
     desk.store.replay()
     refused(desk, "beta", at("2026-05-18 12:00:00"))
+
+
+FILES = {"topics": "queries.jsonl", "corpus": "documents.jsonl.gz"}
+PHASES: dict[str, Any] = {
+    "closes": "2026-05-31 23:59 UTC",
+    "tables": [{"id": "main", "cells": [{"dataset": "dev"}, {"dataset": "test"}], "rank_by": "ndcg_10"}],
+    "datasets": [
+        {"id": "dev", "visibility": "public", "closes": "2026-04-30 23:59 UTC", "grace": "10min"} | FILES,
+        {"id": "test", "visibility": "blinded", "opens": "2026-05-10 00:00 UTC"} | FILES,
+    ],
+}
+
+
+def test_a_dataset_has_a_phase_of_its_own(desk: Desk) -> None:
+    """What names no dataset is taken for those that are open when it is received, and nobody but the log has to know the time."""
+    desk.project.write_task(**PHASES)
+    early = hand_in(desk, "alpha", at("2026-04-30 23:59:59"))
+    assert early.left_out == ("test",)
+    # Ten minutes late is taken, to the last second; after that nothing is open until test opens.
+    assert hand_in(desk, "alpha", at("2026-05-01 00:09:59"), "two").left_out == ("test",)
+    error = refused(desk, "alpha", at("2026-05-01 00:10:00"), "three")
+    assert "mini/dev" in error.what and "2026-04-30 23:59 UTC" in error.why
+    refused(desk, "alpha", at("2026-05-09 23:59:59"), "three")
+    assert hand_in(desk, "alpha", at("2026-05-10 00:00:00"), "three").left_out == ("dev",)
+    # test closes with the task.
+    assert hand_in(desk, "alpha", at("2026-05-31 23:59:59"), "four").new
+    refused(desk, "alpha", at("2026-06-01 00:00:00"), "five")
+    cells = {s.software: [c.dataset for c in s.cells or ()] for s in submissions(desk.store)}
+    assert cells == {"one": ["dev"], "two": ["dev"], "three": ["test"], "four": ["test"]}
+    desk.store.replay()
+    assert {s.software: [c.dataset for c in s.cells or ()] for s in submissions(desk.store)} == cells
+
+
+def test_a_dataset_that_is_named_must_be_open(desk: Desk) -> None:
+    desk.project.write_task(**PHASES)
+    desk.engine.script["alpha/one"] = good
+    desk.project.software("one", team="alpha", image="alpha/one", datasets=["dev", "test"])
+    submission = load_submission(desk.project.config, "alpha", "one")
+    to = desk.project.home / "named"
+    bundle = write(
+        submission, desk.engine.resolve("alpha/one"), to, engine=desk.engine, check=None, with_archive=False
+    )
+    where = desk.project.config, desk.store, desk.engine, desk.tasks
+    with pytest.raises(RunnerError) as caught:
+        register(*where, bundle.folder, clock=at("2026-04-01 12:00:00"))
+    assert caught.value.code == "E210" and "mini/test does not take submissions yet" in caught.value.what
+
+
+def test_an_extension_of_a_dataset_is_for_it_and_that_team_only(desk: Desk) -> None:
+    desk.project.write_task(**PHASES)
+    data = {"task": "mini", "team": "alpha", "until": "2026-05-05 12:00 UTC", "reason": "ill"}
+    desk.store.commit("deadline-extended", data | {"dataset": "dev"}, actor="organiser")
+    assert hand_in(desk, "alpha", at("2026-05-05 12:10:59")).left_out == ("test",)  # with the grace
+    error = refused(desk, "alpha", at("2026-05-05 12:11:00"), "two")
+    assert "extended for alpha" in error.why
+    refused(desk, "beta", at("2026-05-05 12:00:00"))
+    # One for the task does not move a dataset with a date of its own.
+    desk.store.commit(
+        "deadline-extended", data | {"team": "beta", "until": "2026-06-09 12:00 UTC"}, actor="organiser"
+    )
+    refused(desk, "beta", at("2026-05-05 12:00:00"))
+    assert hand_in(desk, "beta", at("2026-06-09 12:00:59")).left_out == ("dev",)
+
+
+def test_what_is_paused_takes_nothing_until_it_is_resumed(desk: Desk) -> None:
+    place = {"task": "mini", "dataset": "test"}
+    desk.store.commit("dataset-paused", place | {"reason": "a topic is wrong"}, actor="organiser")
+    desk.store.replay()
+    error = refused(desk, "alpha", at("2026-05-01 12:00:00"))
+    assert "mini/test is paused" in error.what and "a topic is wrong" in error.why
+    desk.store.commit("dataset-resumed", place | {"reason": ""}, actor="organiser")
+    assert hand_in(desk, "alpha", at("2026-05-01 12:00:00")).new
+    desk.store.commit("dataset-paused", place | {"dataset": "", "reason": ""}, actor="organiser")
+    refused(desk, "alpha", at("2026-05-01 12:00:00"), "two")
+
+
+def test_pausing_on_the_command_line(project: Project) -> None:
+    assert "mini/test is paused" in call(project, "task", "pause", "mini", "test", "--reason", "wrong").err
+    assert "paused already" in call(project, "task", "pause", "mini", "test").err
+    shown = call(project, "task", "show", "mini", "--as", "team:alpha").out
+    assert "test is paused: wrong" in shown
+    assert "not paused" in call(project, "task", "resume", "mini", "test").err
+    assert "not paused already" in call(project, "task", "resume", "mini", "test").err
+    assert "E102" in call(project, "task", "pause", "mini", "tset", expect=2).err
+    assert "paused" not in call(project, "task", "show", "mini", "--as", "team:alpha").out
+    call(project, "store", "rebuild")
 
 
 def test_the_dates_of_a_demonstration_keep_nobody_out(project: Project) -> None:
@@ -406,6 +491,13 @@ def test_killed_before_the_event_it_is_frozen_again(tmp_path: Path, monkeypatch:
         ({"opens": "2026-05-17 23:59 UTC", "closes": "2026-05-17 23:58 UTC"}, ("closes",), "before it opens"),
         ({"extensions": {"a": "2026-05-17 23:59 UTC"}}, ("extensions", "a"), "no closing date"),
         (
+            {"closes": "2026-05-17 23:59 UTC", "datasets": [{"id": "test", "opens": "2026-05-18 00:00 UTC"}]},
+            ("datasets", 0, "opens"),
+            "before it opens",
+        ),
+        ({"datasets": [{"id": "test", "closes": "soon"}]}, ("datasets", 0, "closes"), "not a date"),
+        ({"datasets": [{"id": "test", "grace": "1h"}]}, ("datasets", 0, "grace"), "no closing date"),
+        (
             {"closes": "2026-05-17 23:59 UTC", "extensions": {"a": "2026-05-17 12:00 UTC"}},
             ("extensions", "a"),
             "before the closing date",
@@ -468,6 +560,11 @@ def test_extensions_on_the_command_line(project: Project) -> None:
     for text in ("2019-12-31 23:59 AoE", "2020-01-01 23:59 AoE", "tomorrow", "2020-01-05 12:00"):
         assert "E101" in call(project, "extend", "mini", "alpha", "--until", text, expect=2).err
     assert "E101" in call(project, "extend", "mini", "alpha", expect=2).err
+    assert "E101" in call(project, "extend", "mini", "alpha", "--dataset", "test", "-n", "1", expect=2).err
+    more = ("--until", "2020-01-04 12:00 UTC", "--dataset", "test", "--reason", "ill")
+    assert "mini/test until" in call(project, "extend", "mini", "alpha", *more).err
+    told = " ".join(call(project, "task", "show", "mini", "--as", "team:alpha").out.split())
+    assert "closes 2020-01-03 12:00 CEST (2020-01-03 10:00 UTC) for alpha" in told
 
 
 def test_what_counts_in_a_frozen_round_was_decided_then(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ LOCKED = (
     "scenarios",
     "datasets",
 )
-# Who may hand in for a dataset, and when.
-RULES_OF_DATASETS = ("opens", "closes", "grace", "quota")
+# Who may hand in for a dataset and when, and who sees its scores.
+RULES_OF_DATASETS = ("opens", "closes", "grace", "quota", "scores", "publish_at")
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,12 @@ def _data(args: argparse.Namespace) -> int:
     return data(args.request)
 
 
+def _prove(args: argparse.Namespace) -> int:
+    from evaluator.commands.prove import prove
+
+    return prove(args.request)
+
+
 def _codes(args: argparse.Namespace) -> int:
     from evaluator.codes import CODES
 
@@ -97,6 +103,10 @@ _OWN: dict[str, tuple[Callable[[argparse.Namespace], int], str]] = {
         "say everything that is wrong with a run: a TREC run, or of the kind that a request names",
     ),
     "data": (_data, "say everything that is wrong with the data of a dataset, as JSON (runner task check)"),
+    "prove": (
+        _prove,
+        "make outputs from the truths, and say what they score, as JSON (runner task check --run)",
+    ),
     "codes": (_codes, "list everything that can be found wrong"),
 }
 
@@ -120,6 +130,7 @@ def _parser(modules: Iterable[ModuleType]) -> argparse.ArgumentParser:
         own[name].set_defaults(call=call)
     default = Path(os.environ.get("EVALUATOR_REQUEST", "/in/request.json"))
     own["run"].add_argument("--request", type=Path, default=default, metavar="FILE")
+    own["prove"].add_argument("--request", type=Path, default=default, metavar="FILE")
     own["data"].add_argument(
         "--request", type=Path, action="append", required=True, metavar="FILE", help="repeatable"
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from evaluator import registry
 from evaluator.data import DataReport
@@ -68,6 +69,28 @@ class DataChecker(Protocol):
             report: Takes problems and statistics. Of truths it may name ids, and nothing else.
         """
         ...
+
+
+class Order(NamedTuple):
+    """Outputs by name, from the best to the worst in all of ``measures`` (ids in the task); ``best``: values that are known."""
+
+    measures: Sequence[str]
+    outputs: Mapping[str, bytes]
+    best: Mapping[str, float]
+
+
+class Broken(NamedTuple):
+    """An output that the finding ``code`` has to be made of."""
+
+    code: str
+    output: bytes
+
+
+class Proof(NamedTuple):
+    """What ``proof(inputs, truths, request)`` in a kind's module ``proof`` makes of the truths (``evaluator prove``); it may be None."""
+
+    orders: Sequence[Order]
+    broken: Sequence[Broken]
 
 
 def checker(kind: Kind) -> Checker:

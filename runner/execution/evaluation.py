@@ -7,12 +7,13 @@ reads ``request.json`` and writes three files will do (a fourth, ``details.jsonl
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import schemas
 from runner.engines.base import ROOM_IN, ROOM_OUT, ContainerSpec, Engine, Mount, Room, Session
@@ -22,6 +23,7 @@ from runner.execution.evaluator import Evaluator
 from runner.execution.workflows.gateway import GatewayFacts, GatewayRoom, refusal
 from runner.execution.workflows.starting import keep_logs, now
 from runner.model.container import Exit
+from runner.model.errors import RunnerError
 from runner.model.limits import MIB
 from runner.model.task import Dataset, Task
 from runner.tasks.data_files import folder_files
@@ -125,6 +127,39 @@ def evaluate(
     )
 
 
+def proof(
+    evaluator: Evaluator, dataset: Dataset, scenario: str, engine: Engine, *, attempt_id: str
+) -> Mapping[str, Any]:
+    """What outputs that the platform's evaluator makes from the truths of ``dataset`` score there.
+
+    They never leave its container, and nothing is recorded. The keys are those of ``evaluator prove``.
+
+    Raises:
+        RunnerError: E404 when the evaluator fails.
+        PlatformError: the engine fails.
+    """
+    task = evaluator.task
+    with tempfile.TemporaryDirectory(prefix="proof-") as scratch:
+        staging, folder = Path(scratch) / "evaluation", Path(scratch) / "run"
+        (staging / "logs").mkdir(parents=True)
+        folder.mkdir()
+        (folder / task.output).touch()
+        run = RunFiles(folder, task.output)
+        services = {name: str(data_digest(service)) for name, service in with_data(task).items()}
+        work = _Work(
+            evaluator, dataset, scenario, run, services, engine, attempt_id, staging, lambda: False, "prove"
+        )
+        with work.in_a_room(None) as (ended, _):
+            broken = _broken(ended.exit, task)
+        said, why = ((staging / "logs" / f"{name}.log").read_bytes() for name in ("stdout", "stderr"))
+    if broken is not None:
+        text = f"{broken}: {schemas.show(why.decode('utf-8', 'replace'), 300)}"
+        what = f"the evaluator cannot make outputs for {task.id} on {dataset.id}"
+        raise RunnerError("E404", what, why=text, fix="see what it says")
+    answer: Mapping[str, Any] = json.loads(said)
+    return answer
+
+
 class _Ended(NamedTuple):
     """How an evaluator ended and what it left; of its gateway, whether it ended first, and what it did."""
 
@@ -147,6 +182,7 @@ class _Work:
     attempt_id: str
     staging: Path
     cancelled: Callable[[], bool]
+    command: str = "run"  # of the platform's evaluator
 
     @contextmanager
     def in_a_room(self, rooms: Rooms | None) -> Iterator[tuple[_Ended, Room]]:
@@ -171,7 +207,7 @@ class _Work:
             )
             request_file = f"{ROOM_IN}/{REQUEST}"
             done = room.run(
-                ("evaluator", "run", "--request", request_file),
+                ("evaluator", self.command, "--request", request_file),
                 self._files(ROOM_IN, ROOM_OUT),
                 self.staging,
                 env={"EVALUATOR_REQUEST": request_file},

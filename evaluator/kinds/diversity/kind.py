@@ -44,7 +44,7 @@ class Diversity:
     def evaluate(self, run: Path, inputs: Path, truths: Path, request: Request, sink: Sink) -> None:
         """Check and score the predictions; see :class:`evaluator.kinds.base.Kind`."""
         options = checked_options(self.name, request.options)
-        cell = _cell(options, request)
+        cell = cell_of(options, request)
         measures = {m.id: Measure(m.measure) for m in request.measures}
         corpora = {m.truths for m in request.measures} or {"corpus.jsonl"}
         if len(corpora) > 1:
@@ -84,7 +84,7 @@ class Diversity:
         options = checked_options(self.name, request.options)
         cutoffs = _cutoffs(Measure(m.measure) for m in request.measures)
         ids = (
-            read_ids(inputs, _cell(options, request).queries, "query_id"),
+            read_ids(inputs, cell_of(options, request).queries, "query_id"),
             read_ids(inputs, request.corpus or "corpus.jsonl", "argument_id"),
         )
         rules = _rules(*ids, cutoffs, cutoffs[-1], options, request)
@@ -105,7 +105,7 @@ def _cutoffs(measures: Iterable[Measure]) -> list[int]:
     return sorted({k for m in measures for k in m.cutoffs}) or [1]
 
 
-def _cell(options: Mapping[str, Any], request: Request) -> Cell:
+def cell_of(options: Mapping[str, Any], request: Request) -> Cell:
     """What is evaluated for the request's dataset in its scenario. Raises :class:`EvaluatorError`."""
     if request.dataset not in options["split"]:
         raise EvaluatorError(

@@ -25,7 +25,7 @@ def evaluate(
 ) -> None:
     """Check and score ``evaluations.jsonl``."""
     measures = {m.id: (Measure(m.measure), m.truths) for m in request.measures}
-    shape = _shape(inputs, request)
+    shape = shape_of(inputs, request)
     gold = {
         name: read_gold(truths / name, shape, reading=options["reading"])
         for name in dict.fromkeys(name for _, name in measures.values())
@@ -47,13 +47,14 @@ def evaluate(
 
 def check(run: Path, inputs: Path, request: Request, options: Mapping[str, Any], log: Log) -> None:
     """Check ``evaluations.jsonl`` alone."""
-    shape = _shape(inputs, request)
+    shape = shape_of(inputs, request)
     if shape is None:
         raise EvaluatorError("the debates are not in the inputs", f"there is no {request.topics or DEBATES}")
     _read(run, shape, request, options, log)
 
 
-def _shape(inputs: Path, request: Request) -> Shape | None:
+def shape_of(inputs: Path, request: Request) -> Shape | None:
+    """The debates in the inputs; None where they are not there, and nothing names them. Raises EvaluatorError."""
     name = request.topics or DEBATES
     path = next((p for n in (name, f"{name}.gz") if (p := inputs / n).exists()), None)
     if path is None and request.topics:

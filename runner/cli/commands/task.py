@@ -12,6 +12,7 @@ from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.execution.check_measures import Answer
+    from runner.execution.trials.prove import Ordered
     from runner.model.config import Config
     from runner.model.task import Task
     from runner.tasks.check_contents import Contents
@@ -178,13 +179,18 @@ def new(
 def check(
     name: options.TaskArgument,
     run: Annotated[
-        bool, typer.Option("--run", help="Also run its baseline on every dataset, and prove that it scores.")
+        bool,
+        typer.Option(
+            "--run",
+            help="Also run its baseline on every dataset, and prove that it scores; and that outputs made from the truths "
+            "score in the right order, and broken ones are refused.",
+        ),
     ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Check task.yaml, every file it names, topics, corpus, judgments and baselines against one another, and whether the
     evaluator image can compute the measures; say what is there and what each scenario sees. --run proves it with its
-    baseline.
+    baseline, and with outputs that the evaluator makes from the truths (they never leave its container).
     """
     from runner.execution.check_measures import refusal
     from runner.tasks import compose
@@ -208,20 +214,16 @@ def check(
     sights = view_sights(task) if any(scenario.rules for scenario in task.scenarios.values()) else []
     if sights and not as_json:
         _show_sights(sights)
-    results: list[dict[str, Any]] = []
-    if run:
-        from runner.execution.trials.prove import prove
-
-        results = prove(context.machine(where), task, output.say)
-        if not as_json:
-            _show_proof(results)
+    ordered, results = _proofs(where, task, show=not as_json) if run else ([], [])
     good = all(result["good"] for result in results) and all(one.computed is not False for one in measures)
+    good = good and not any(one.wrong for one in ordered)
     if as_json:
         output.as_json(
             {
                 "task": name,
                 "good": good,
                 "runs": results,
+                "order": [one.as_dict() for one in ordered],
                 "views": [sight.as_dict() for sight in sights],
                 "missing": missing,
                 "contents": [one.as_dict() for one in contents],
@@ -233,6 +235,45 @@ def check(
         raise refused
     if not good:
         raise typer.Exit(1)
+
+
+def _proofs(where: Config, task: Task, *, show: bool) -> tuple[list[Ordered], list[dict[str, Any]]]:
+    """What outputs of a known order score, and what the baselines do; both also printed with ``show``."""
+    from runner.execution.trials.prove import prove, prove_order
+
+    machine = context.machine(where)
+    ordered = prove_order(machine, task, output.say)
+    if show:
+        _show_order(ordered)
+    results = prove(machine, task, output.say)
+    if show:
+        _show_proof(results)
+    return ordered, results
+
+
+def _show_order(ordered: list[Ordered]) -> None:
+    """What outputs of a known order showed, in a line for each measure, and what is wrong."""
+    rows = [
+        (one.dataset, one.scenario, measure, " > ".join(_value(value) for value in values.values()))
+        for one in ordered
+        for measure, values in one.values.items()
+    ]
+    if rows:
+        output.table(("dataset", "scenario", "measure", "best > … > worst output"), rows)
+    for one in ordered:
+        where = f"{one.dataset}, {one.scenario}"
+        if one.why:
+            output.say(f"not proven: the order of outputs on {where}: {one.why}")
+        if one.unproven:
+            output.say(f"not proven: the order of outputs on {where} by {', '.join(one.unproven)}")
+        if one.refused:
+            output.say(f"{where}: broken outputs are found: {', '.join(one.refused)}")
+        for what in one.wrong:
+            output.say(f"FAIL: {where}: {output.printable(what)}")
+
+
+def _value(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
 
 
 def _show_proof(results: list[dict[str, Any]]) -> None:

@@ -1,10 +1,14 @@
-"""Prove a task with its baselines: each is run and scored on every dataset, before the task opens."""
+"""Prove a task before it opens: each baseline is run and scored on every dataset, and outputs of a known order are, too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from runner.execution.evaluation import proof
+from runner.execution.evaluator import Evaluator
 from runner.execution.machine import Machine
 from runner.execution.trials.software import check_submission
 from runner.model.errors import RunnerError
@@ -54,3 +58,76 @@ def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict
                     result = {"outcome": outcome.name, "why": outcome.reason, "scores": scores}
                     rows.append({**cell, **result, "good": good})
     return rows
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """What outputs that were made from the truths of one dataset, for one scenario, showed.
+
+    ``values``: for each measure those of the outputs, from the best to the worst. ``wrong`` says what is not as it has to be,
+    ``unproven`` names measures of which nothing is known, ``refused`` the findings that broken outputs were refused with.
+    ``why`` says why no outputs could be made, or is empty.
+    """
+
+    dataset: str
+    scenario: str
+    values: Mapping[str, Mapping[str, float | None]]
+    wrong: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {**vars(self), **{key: list(getattr(self, key)) for key in ("wrong", "unproven", "refused")}}
+
+
+def prove_order(machine: Machine, task: Task, say: Callable[[str], None]) -> list[Ordered]:
+    """Have the evaluator make outputs from the truths of every dataset, in the scenarios that tables rank, and score them.
+
+    The outputs stay in its container, and nothing is recorded. Raises E404 when the evaluator fails, E304 without its image.
+    """
+    cells = dict.fromkeys(
+        (cell.dataset, cell.scenario) for table in task.tables.values() for cell in table.cells
+    )
+    if why := _unmade(task):
+        return [Ordered(*cell, {}, why=why) for cell in cells]
+    engine = machine.engine([task.evaluator_limits])
+    image = machine.evaluator()
+    found = []
+    for dataset, scenario in cells:
+        of = task.datasets[dataset]
+        if missing_sources(of) or why_stage_missing(of):
+            found.append(Ordered(dataset, scenario, {}, why="its files are still to come"))
+            continue
+        say(f"scoring outputs of a known order on {dataset} …")
+        evaluator = Evaluator.of(task, [of], engine, image)
+        name = f"proof.{task.id}.{secrets.token_hex(4)}"
+        found.append(_read(task, dataset, scenario, proof(evaluator, of, scenario, engine, attempt_id=name)))
+    return found
+
+
+def _unmade(task: Task) -> str:
+    if task.evaluator_image is not None:
+        return "its evaluator is an image of its own"
+    return "its evaluator asks models" if task.evaluation_gateway is not None else ""
+
+
+def _read(task: Task, dataset: str, scenario: str, said: Mapping[str, Any]) -> Ordered:
+    """What the evaluator said; that a measure by which a table ranks tells outputs apart is looked at here."""
+    if not said["made"]:
+        why = f"outputs of a known order cannot be made for the kind {task.kind}; only its baseline proves it"
+        return Ordered(dataset, scenario, {}, why=why)
+    wrong = [f"{one['measure']}: {what}" for one in said["orders"] for what in one["wrong"]]
+    wrong += [f"a broken output: {one['wrong']}" for one in said["broken"] if one["wrong"]]
+    ranking = {
+        table.rank_by
+        for table in task.tables.values()
+        if any((cell.dataset, cell.scenario) == (dataset, scenario) for cell in table.cells)
+    }
+    values = {one["measure"]: one["values"] for one in said["orders"]}
+    for name in sorted(ranking & values.keys()):
+        if len(set(values[name].values())) == 1:
+            wrong.append(f"{name}: tells no output from another, and a table ranks by it")
+    refused = tuple(one["code"] for one in said["broken"] if not one["wrong"])
+    return Ordered(dataset, scenario, values, tuple(wrong), tuple(said["unproven"]), refused)

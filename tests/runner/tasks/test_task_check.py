@@ -30,13 +30,18 @@ def test_a_failed_proof_says_why(
         "good": False,
     }
     monkeypatch.setattr(context, "config", lambda: config)
+    wrong = prove.Ordered("dev", "default", {"ap": {"perfect": 0.2, "empty": 0.4}}, ("ap: upside down",))
     monkeypatch.setattr(prove, "prove", lambda *_: [row])
+    monkeypatch.setattr(prove, "prove_order", lambda *_: [wrong])
     for as_json in (False, True):
         with pytest.raises(typer.Exit) as end:
             task.check("mine", run=True, as_json=as_json)
         assert end.value.exit_code == 1
-        out = capsys.readouterr().out
+        out, err = capsys.readouterr()
         assert "exit code 7" in out
         if as_json:
             said = json.loads(out)
             assert (said["task"], said["good"], said["runs"]) == ("mine", False, [row])
+            assert said["order"] == [wrong.as_dict()]
+        else:
+            assert "0.2000 > 0.4000" in out and "FAIL: dev, default: ap: upside down" in err

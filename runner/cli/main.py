@@ -25,6 +25,7 @@ def load_commands() -> None:
         submit,
         system,
         task,
+        task_check,
         verify,
     )
 

@@ -14,6 +14,8 @@ from runner.model.errors import RunnerError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from runner.doctor.checks import Check
+
 SHOWN_PROBLEMS = 50
 
 
@@ -125,3 +127,12 @@ def show_error(error: RunnerError) -> None:
     fix = f"Fix: {error.fix}     " if error.fix else ""
     lines.append(f"      {fix}docs/reference/errors.md#{error.code.lower()}")
     sys.stderr.write(printable("\n".join(lines)) + "\n")
+
+
+def checks(found: Sequence[Check]) -> None:
+    """Print a report, a line each: PASS, CAUTION or FAIL, what was looked at, what was seen; below it what corrects it."""
+    width = max((len(check.name) for check in found), default=0)
+    for check in found:
+        data(f"{check.status:<8}{check.name:<{width + 2}}{printable(check.detail)}")
+        if check.fix:
+            data(f"{'':<8}{'':<{width + 2}}fix: {printable(check.fix)}")

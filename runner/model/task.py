@@ -229,6 +229,7 @@ class Task:
     interaction: Interaction | None = None  # of the workflow interactive
     services: Mapping[str, Service] = field(default_factory=dict)
     evaluator_gateway: bool = False  # whether the evaluator may ask models
+    budget_hours: float | None = None  # of processor time, for all runs; a warning, never a limit
 
     def __post_init__(self) -> None:
         if not self.workflows:

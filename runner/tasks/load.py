@@ -118,6 +118,7 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
         limits=parse_limits(limits),
         **image,
         evaluator_limits=parse_limits(evaluator.get("limits", {}), EVALUATOR_LIMITS),
+        budget_hours=data.get("budget", {}).get("hours"),
         quota=from_mapping(Quota, data.get("quota", {})),
         verify_before=data.get("verify", {}).get("before", Task.verify_before),
         exceptions={name: _exceptions(row) for name, row in data.get("exceptions", {}).items()},

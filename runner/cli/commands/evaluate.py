@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from runner.cli.app import app
 from runner.cli.boards import boards
 from runner.cli.plans import by_reason, changed_choice, planned, result_json
 from runner.model.errors import PLATFORM, RunnerError
+
+if TYPE_CHECKING:
+    from runner.execution.coordinator import Coordinator
 
 
 @app.command(
@@ -54,10 +57,21 @@ def evaluate(
             result_json(coordinator, todo, result.done, unsettled)
         else:
             boards(coordinator, wanted, result.done)
+        _say_budgets(coordinator)
     for line in by_reason((name, f"not settled: {why}") for name, why in sorted(unsettled.items())):
         output.say(line)
     if unsettled:
         raise typer.Exit(PLATFORM)
+
+
+def _say_budgets(coordinator: Coordinator) -> None:
+    """Warn of tasks whose runs have used much of what their organiser planned."""
+    from runner.records.store.queries import spent
+    from runner.views.estimate import HOUR, budget_warning
+
+    for task in coordinator.tasks.values():
+        if task.budget_hours and (said := budget_warning(task, spent(coordinator.store, task.id) / HOUR)):
+            output.say(f"warning: {said}")
 
 
 @app.command(epilog="Examples:  runner cancel mine.dense.1a2b3c4d.test")

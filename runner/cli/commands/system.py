@@ -42,11 +42,7 @@ def doctor(as_json: options.JsonOption = False) -> None:
     if as_json:
         output.as_json([check.as_dict() for check in checks])
     else:
-        width = max(len(check.name) for check in checks)
-        for check in checks:
-            output.data(f"{check.status:<8}{check.name:<{width + 2}}{output.printable(check.detail)}")
-            if check.fix:
-                output.data(f"{'':<8}{'':<{width + 2}}fix: {check.fix}")
+        output.checks(checks)
     if worst(checks) == "FAIL":
         raise typer.Exit(PLATFORM)
 

@@ -1,8 +1,8 @@
-"""Tasks: list, show, new, check."""
+"""Tasks: list, show, new, estimate. How one is checked is in :mod:`runner.cli.commands.task_check`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,12 +11,8 @@ from runner.cli.app import group
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
-    from runner.execution.check_measures import Answer
-    from runner.execution.trials.prove import Ordered
     from runner.model.config import Config
     from runner.model.task import Task
-    from runner.tasks.check_contents import Contents
-    from runner.tasks.views import ViewSummary
     from runner.views.overview.facts import Standing
 
 tasks = group("task", "Tasks of this project: list, start a new one, check one.")
@@ -71,6 +67,20 @@ def show(
         return
     for line in [*head(of), *lines(of)] if full else screen(of):
         output.data(output.printable(line))
+    if audience.kind == "organiser" and task.budget_hours:
+        _say_budget(where, task)
+
+
+def _say_budget(where: Config, task: Task) -> None:
+    """How much of the budget is used, and a warning where it is much."""
+    from runner.records.store.queries import spent
+    from runner.views.estimate import HOUR, budget_warning
+
+    with context.store(where) as store:
+        hours = spent(store, task.id) / HOUR
+    output.data(f"{'budget':<11}{hours:,.1f} of {task.budget_hours:,g} hours of processor time are used")
+    if warning := budget_warning(task, hours):
+        output.say(f"warning: {warning}")
 
 
 def _standing(where: Config, task: Task, team: str) -> Standing:
@@ -175,210 +185,42 @@ def new(
     output.say(f"{folder} is there; next: runner task check {name}, and runner task show {name}")
 
 
-@tasks.command(epilog="Examples:  runner task check vaswani  |  runner task check vaswani --run")
-def check(
+@tasks.command(
+    epilog="Examples:  runner task estimate vaswani --teams 20  |  runner task estimate vaswani --json"
+)
+def estimate(
     name: options.TaskArgument,
-    run: Annotated[
-        bool,
-        typer.Option(
-            "--run",
-            help="Also run its baseline on every dataset, and prove that it scores; and that outputs made from the truths "
-            "score in the right order, and broken ones are refused.",
-        ),
-    ] = False,
+    teams: Annotated[int, typer.Option("--teams", min=1, help="How many teams are expected.")] = 10,
+    submissions: Annotated[
+        int | None, typer.Option("--submissions", min=1, help="Of each team; default: the quota.")
+    ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Check task.yaml, every file it names, topics, corpus, judgments and baselines against one another, and whether the
-    evaluator image can compute the measures; say what is there and what each scenario sees. --run proves it with its
-    baseline, and with outputs that the evaluator makes from the truths (they never leave its container).
+    """Say what a campaign would cost in hours of processor and GPU and in disk, by what the baselines used; and what is used of
+    the budget.
     """
-    from runner.execution.check_measures import refusal
-    from runner.tasks import compose
-    from runner.tasks.check_judges import doubts
-    from runner.tasks.files import view_sights
-    from runner.views.overview import readme
+    from runner.model.limits import in_units
+    from runner.views.estimate import budget_warning
+    from runner.views.estimate import estimate as estimated
 
     where = context.config()
     task = context.load_task(where, name)
-    contents = _contents(where, task)
-    if compose.write(task):
-        output.say(f"tasks/{name}/compose.yaml was written anew from task.yaml")
-    if readme.write(task):
-        output.say(f"the overview in tasks/{name}/README.md was written anew from task.yaml")
-    output.say(f"{name}: task.yaml and its files are fine")
-    _show_contents(contents, statistics=not as_json)
-    for doubt in (doubtful := doubts(task)):
-        output.say(f"warning: {doubt}")
-    missing = _missing(task)
-    measures = _measures(where, task)
-    sights = view_sights(task) if any(scenario.rules for scenario in task.scenarios.values()) else []
-    if sights and not as_json:
-        _show_sights(sights)
-    ordered, results = _proofs(where, task, show=not as_json) if run else ([], [])
-    good = all(result["good"] for result in results) and all(one.computed is not False for one in measures)
-    good = good and not any(one.wrong for one in ordered)
+    with context.store(where) as store:
+        found = estimated(store, task, teams=teams, submissions=submissions)
     if as_json:
-        output.as_json(
-            {
-                "task": name,
-                "good": good,
-                "runs": results,
-                "order": [one.as_dict() for one in ordered],
-                "views": [sight.as_dict() for sight in sights],
-                "missing": missing,
-                "contents": [one.as_dict() for one in contents],
-                "doubts": doubtful,
-                "measures": [answer._asdict() for answer in measures],
-            }
+        output.as_json(found.as_dict())
+    else:
+        rows = [
+            (one.dataset, one.scenario, str(one.runs), output.figure(one.processor), output.figure(one.gpu), in_units(round(one.disk or 0)))
+            for one in found.cells
+        ]  # fmt: skip
+        output.table(("dataset", "scenario", "runs", "processor h", "GPU h", "disk"), rows)
+        output.data(
+            f"{found.teams:,} teams with {found.submissions:,} submissions each: {found.processor:,.1f} hours of processor, "
+            f"{found.gpu:,.1f} of GPU, {in_units(round(found.disk))} of disk"
         )
-    if (refused := refusal(task, measures)) is not None:
-        raise refused
-    if not good:
-        raise typer.Exit(1)
-
-
-def _proofs(where: Config, task: Task, *, show: bool) -> tuple[list[Ordered], list[dict[str, Any]]]:
-    """What outputs of a known order score, and what the baselines do; both also printed with ``show``."""
-    from runner.execution.trials.prove import prove, prove_order
-
-    machine = context.machine(where)
-    ordered = prove_order(machine, task, output.say)
-    if show:
-        _show_order(ordered)
-    results = prove(machine, task, output.say)
-    if show:
-        _show_proof(results)
-    return ordered, results
-
-
-def _show_order(ordered: list[Ordered]) -> None:
-    """What outputs of a known order showed, in a line for each measure, and what is wrong."""
-    rows = [
-        (one.dataset, one.scenario, measure, " > ".join(_value(value) for value in values.values()))
-        for one in ordered
-        for measure, values in one.values.items()
-    ]
-    if rows:
-        output.table(("dataset", "scenario", "measure", "best > … > worst output"), rows)
-    for one in ordered:
-        where = f"{one.dataset}, {one.scenario}"
-        if one.why:
-            output.say(f"not proven: the order of outputs on {where}: {one.why}")
-        if one.unproven:
-            output.say(f"not proven: the order of outputs on {where} by {', '.join(one.unproven)}")
-        if one.refused:
-            output.say(f"{where}: broken outputs are found: {', '.join(one.refused)}")
-        for what in one.wrong:
-            output.say(f"FAIL: {where}: {output.printable(what)}")
-
-
-def _value(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
-
-
-def _show_proof(results: list[dict[str, Any]]) -> None:
-    output.table(
-        ("software", "dataset", "scenario", "outcome", "scores", "why"),
-        [
-            (r["software"], r["dataset"], r["scenario"], r["outcome"], ", ".join(f"{k} {v:.4f}" for k, v in r["scores"].items()), r["why"])
-            for r in results
-        ],
-    )  # fmt: skip
-
-
-def _contents(where: Config, task: Task) -> list[Contents]:
-    """What is in the data of each dataset. Raises one error with all that is wrong with files, data and baselines."""
-    from runner.model.problems import refuse
-    from runner.submissions.check_baselines import baseline_problems
-    from runner.tasks.check_contents import read_contents
-    from runner.tasks.check_data import task_problems
-
-    problems = task_problems(task, where)
-    contents = read_contents(task, where, output.say)
-    problems += [problem for one in contents for problem in one.problems]
-    problems += baseline_problems(task, where)
-    try:
-        refuse(problems, f"the files of the task {task.id} are not right")
-    except RunnerError:
-        _show_contents(contents, statistics=False)
-        raise
-    return contents
-
-
-def _show_contents(contents: list[Contents], *, statistics: bool) -> None:
-    """Warnings, what was not read, and with ``statistics`` how much is there."""
-    import textwrap
-
-    for one in contents:
-        for line in one.lines() if statistics else ():
-            output.data("\n".join(textwrap.wrap(output.printable(line), 80, subsequent_indent="    ")))
-        for warning in one.warnings:
-            output.say(f"warning: {warning}")
-    unchecked: dict[str, list[str]] = {}
-    for one in contents:
-        if one.unchecked:
-            unchecked.setdefault(one.unchecked, []).append(one.dataset)
-    for why, names in unchecked.items():
-        output.say(f"not read against one another: {', '.join(names)} ({why})")
-
-
-def _measures(where: Config, task: Task) -> list[Answer]:
-    """What the evaluator image says of each measure; nothing, and why, where it cannot be asked."""
-    from runner.execution.check_measures import Answer, ask
-    from runner.provision.engine import open_engine
-    from runner.provision.images import images
-
-    try:
-        engine = open_engine(where, output.say)
-        default = images(engine)["evaluator"].id if task.evaluator_image is None else ""
-        answers = ask(engine, task, default)
-    except RunnerError as error:
-        why = f"{error.what} ({error.code})"
-        answers = [Answer(m.id, m.measure, None, why) for m in task.measures.values()]
-    names = ", ".join(output.printable(one.measure) for one in answers if one.computed)
-    if names:
-        output.say(f"the evaluator image computes {names}")
-    unknown: dict[str, list[str]] = {}
-    for one in answers:
-        if one.computed is None:
-            unknown.setdefault(one.why, []).append(output.printable(one.measure))
-    for why, found in unknown.items():
-        output.say(
-            f"not checked: whether the evaluator image computes {', '.join(found)}: {output.printable(why)}"
-        )
-    return answers
-
-
-def _missing(task: Task) -> list[dict[str, Any]]:
-    """Files that still have to be fetched; said, because what is not there was not checked."""
-    from runner.tasks.files import missing_sources
-
-    found = [
-        {"dataset": dataset.id, "path": source.name, "url": source.url, "size": source.size}
-        for dataset in task.datasets.values()
-        for source in missing_sources(dataset)
-    ]
-    for dataset in dict.fromkeys(str(entry["dataset"]) for entry in found):
-        names = ", ".join(str(entry["path"]) for entry in found if entry["dataset"] == dataset)
-        output.say(
-            f"not checked: {dataset}, of which {output.printable(names)} have not been fetched "
-            f"(runner data pull {task.id} --dataset {dataset})"
-        )
-    return found
-
-
-def _show_sights(sights: list[ViewSummary]) -> None:
-    """What each scenario sees, one line a file; datasets where it is the same stand together."""
-    rows: dict[tuple[str, str, str, str], list[str]] = {}
-    for sight in sights:
-        for name, found in sight.files.items():
-            fields, hidden = found or ([], [])
-            seen = ", ".join(fields) if found else "the whole file"
-            rows.setdefault((sight.scenario, name, seen, ", ".join(hidden)), []).append(sight.dataset)
-        for name in sight.unseen:
-            rows.setdefault((sight.scenario, name, "not seen", ""), []).append(sight.dataset)
-    ordered = sorted(rows.items(), key=lambda row: [s.scenario for s in sights].index(row[0][0]))
-    output.table(
-        ("scenario", "datasets", "file", "sees", "hidden"),
-        [(key[0], ", ".join(datasets), *key[1:]) for key, datasets in ordered],
-    )
+        output.data(f"used so far: {found.used:,.1f} hours of processor")
+    if found.unmeasured:
+        output.say(f"not in it, since no baseline is scored there: {', '.join(found.unmeasured)}")
+    if warning := budget_warning(task, found.used):
+        output.say(f"warning: {warning}")

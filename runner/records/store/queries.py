@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, func, select
 
 from runner.model.clock import SystemClock
 from runner.model.errors import RunnerError, no_such
@@ -316,6 +316,15 @@ def deadlines(store: Store, task: str, dataset: str = "") -> dict[str, str]:
             select(c.team, c.until).where(c.task == task, c.dataset == dataset).order_by(c.seq)
         )
         return {row.team: row.until for row in rows}
+
+
+def spent(store: Store, task: str) -> float:
+    """Seconds of processor time of all attempts of a task; of the clock where processor time could not be measured."""
+    c = t.attempts.c
+    query = select(func.sum(func.coalesce(c.cpu_seconds, c.wall_seconds, 0.0)))
+    with store.read() as connection:
+        joined = query.join_from(t.attempts, t.runs, t.runs.c.id == c.run).where(t.runs.c.task == task)
+        return float(connection.execute(joined).scalar() or 0.0)
 
 
 def quota(store: Store, task: Task, team: str, now: datetime | None = None) -> QuotaUse:

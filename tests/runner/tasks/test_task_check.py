@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from runner.cli import context
-from runner.cli.commands import task
+from runner.cli.commands import task_check
 from runner.execution.trials import prove
 from runner.tasks import scaffold
 from tests.worlds.definitions import project
@@ -35,7 +35,7 @@ def test_a_failed_proof_says_why(
     monkeypatch.setattr(prove, "prove_order", lambda *_: [wrong])
     for as_json in (False, True):
         with pytest.raises(typer.Exit) as end:
-            task.check("mine", run=True, as_json=as_json)
+            task_check.check("mine", run=True, as_json=as_json)
         assert end.value.exit_code == 1
         out, err = capsys.readouterr()
         assert "exit code 7" in out

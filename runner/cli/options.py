@@ -77,6 +77,22 @@ NeededDataset = Annotated[str, typer.Option("--dataset", help="A dataset of the 
 SoftwareOption = Annotated[
     str | None, typer.Option("--software", "-s", help="One software; default all of the team.")
 ]
+ProveOption = Annotated[
+    bool,
+    typer.Option(
+        "--run",
+        help="Also run its baseline on every dataset, and prove that it scores; and that outputs made from the truths "
+        "score in the right order, and broken ones are refused.",
+    ),
+]
+ReadyOption = Annotated[
+    bool,
+    typer.Option(
+        "--ready",
+        help="Also go through the list before opening: data, licence, terms, contact, baselines within the limits, "
+        "quota, dates, and what strangers would see of blinded data.",
+    ),
+]
 CheckOption = Annotated[bool, typer.Option(help="Run it on the public dataset first.")]
 
 TaskArgument = Annotated[str, typer.Argument(help="A task.", autocompletion=_tasks)]

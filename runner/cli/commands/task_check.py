@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -25,22 +25,8 @@ if TYPE_CHECKING:
 )
 def check(
     name: options.TaskArgument,
-    run: Annotated[
-        bool,
-        typer.Option(
-            "--run",
-            help="Also run its baseline on every dataset, and prove that it scores; and that outputs made from the truths "
-            "score in the right order, and broken ones are refused.",
-        ),
-    ] = False,
-    ready: Annotated[
-        bool,
-        typer.Option(
-            "--ready",
-            help="Also go through the list before opening: data, licence, terms, contact, baselines within the limits, "
-            "quota, dates, and what strangers would see of blinded data.",
-        ),
-    ] = False,
+    run: options.ProveOption = False,
+    ready: options.ReadyOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Check task.yaml, every file it names, topics, corpus, judgments and baselines against one another, and whether the

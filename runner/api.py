@@ -110,7 +110,7 @@ class Home:
             table: one of its tables; default: the first.
             round: one of its rounds, as it was frozen; default: everything up to now.
             unit: what a row is, ``software`` or ``team``; default: as the table says.
-            pick: what counts of it in each cell, its ``latest`` or ``best`` submission; default: as the table says.
+            pick: what counts of it in each cell, its ``latest``, ``best`` or ``chosen`` submission; default: as the table says.
 
         Returns a frame whose ``attrs`` name the task, table, audience and ranking measure, and hold the notes that the
         leaderboard prints below its rows. A measure whose id is the name of another column stands as ``measure_ID``.

@@ -26,6 +26,7 @@ READERS = {
             "verify",
             "cancel",
             "withdraw",
+            "choose",
             "extend",
             "name",
             "publish",

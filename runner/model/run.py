@@ -35,6 +35,9 @@ class Submission:
     withdrawn: str | None = None
     withdrawn_reason: str = ""
     uncharged: bool = False  # withdrawn, and its place in the quota given back though it had run
+    chosen: tuple[
+        tuple[int, str], ...
+    ] = ()  # the events (number, time) by which its team named it as the one that counts
     display_name: str = ""  # of the software; empty: none
     team_display_name: str = ""
 

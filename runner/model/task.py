@@ -177,7 +177,7 @@ class Table:
     title: str = ""
     description: str = ""
     unit: Literal["software", "team"] = "software"  # what a row is
-    pick: Literal["latest", "best"] = "latest"  # which valid submission counts in each cell
+    pick: Literal["latest", "best", "chosen"] = "latest"  # which valid submission counts in each cell
     part_of: str | None = None  # made for one cell of that table
 
 

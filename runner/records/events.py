@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 TYPES: Mapping[str, str] = {
     "submission-registered": "a bundle was registered",
     "submission-withdrawn": "a submission was taken off the leaderboard; `uncharged` is true where its place in the quota was given back",
+    "submission-chosen": "a team named the submission that counts where a table's `pick` is `chosen`",
     "display-name-set": "a team, or one of its softwares, was given another display name (empty: none)",
     "quota-extended": "a team was given more submissions",
     "deadline-extended": "a team was given a later deadline",

@@ -15,6 +15,7 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
 from runner.model.names import BASELINES, check_apart, check_display, check_name
 from runner.model.quota import QuotaUse
+from runner.model.run import Submission
 from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
 from runner.records.deadlines import check_open
@@ -351,3 +352,20 @@ def withdraw(
     given_back = {"uncharged": True} if uncharged else {}
     store.commit("submission-withdrawn", {"submission": entry.id, "reason": shown, **given_back}, actor=actor)
     return True
+
+
+def choose(
+    store: Store, task: Task, submission_id: str, *, clock: Clock | None = None, actor: str = "organiser"
+) -> Submission:
+    """Name a submission as the one that counts for its row, where a table's ``pick`` is ``chosen``; returns it.
+
+    It counts on the datasets that are open then. Raises E102 when there is none or it was withdrawn, and E210 when none of its
+    datasets takes anything from the team: not open yet, paused, or after its deadline.
+    """
+    entry = submission(store, submission_id)
+    if entry.withdrawn is not None:
+        raise RunnerError("E102", f"{entry.id} was withdrawn", why="It cannot count.", fix="name another one")
+    datasets = list(dict.fromkeys(cell.dataset for cell in entry.cells_of(task)))
+    check_open(task, entry.team, (clock or SystemClock()).now(), store, datasets, named=False)
+    store.commit("submission-chosen", {"submission": entry.id}, actor=actor)
+    return entry

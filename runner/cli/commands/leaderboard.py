@@ -41,7 +41,8 @@ def leaderboard(
     pick: Annotated[
         str | None,
         typer.Option(
-            "--pick", help="What counts of a row in each cell: latest or best; default as the table says."
+            "--pick",
+            help="What counts of a row in each cell: latest, best or chosen; default as the table says.",
         ),
     ] = None,
     wide: Annotated[

@@ -168,3 +168,18 @@ def name(
         show_as(where, store, team, software, text)
     whose = team if software is None else f"{team}/{software}"
     output.say(f'{whose} is shown as "{text}"' if text else f"{whose} has no display name")
+
+
+@app.command(epilog="Examples:  runner choose mine.dense.1a2b3c4d")
+def choose(submission: options.SubmissionArgument) -> None:
+    """Name a team's submission that counts, where a table says pick: chosen. The last one named counts, until the deadline."""
+    from runner.records.store.queries import submission as find
+    from runner.submissions.register import choose as name_final
+
+    where = context.config()
+    with context.store(where) as store:
+        task = context.load_task(where, find(store, submission).task)
+        entry = name_final(store, task, submission)
+    tables = [table.id for table in task.tables.values() if table.pick == "chosen"]
+    so = f"in {', '.join(tables)}" if tables else f"in no table: none of {task.id} says pick: chosen"
+    output.say(f"{entry.id} is what {entry.team} chose; it counts {so}")

@@ -8,6 +8,7 @@ submission-registered    submission, task, team, software, scenarios, tag, descr
                          the software and the team have one; source (remote, commit, dirty) where git knew its folder
 display-name-set         team, software (empty: the team itself), display_name (empty: none any more)
 submission-withdrawn     submission, reason, and uncharged (true) where its place in the quota was given back
+submission-chosen        submission: its team names it as the one that counts
 quota-extended           task, team, submissions (how many more)
 deadline-extended        task, team, until (a date with its zone), dataset where it is of one, and reason
 dataset-paused           task, dataset (empty: the whole task), reason: it takes no submissions, and no run is begun
@@ -115,6 +116,13 @@ def _withdrawn(connection: Connection, event: Event, _: RunArchive) -> None:
     )
     if done.rowcount != 1:
         raise _contradiction(event, "it withdraws a submission that was never registered")
+
+
+def _chosen(connection: Connection, event: Event, _: RunArchive) -> None:
+    there = select(t.submissions.c.id).where(t.submissions.c.id == event.data["submission"])
+    if connection.execute(there).first() is None:
+        raise _contradiction(event, "it names a submission that was never registered")
+    _insert(connection, t.choices, event, "submission", at=event.time)
 
 
 def _extended(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -281,6 +289,7 @@ def _contradiction(event: Event, why: str) -> PlatformError:
 _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "submission-registered": _registered,
     "submission-withdrawn": _withdrawn,
+    "submission-chosen": _chosen,
     "display-name-set": _named,
     "quota-extended": _extended,
     "deadline-extended": _deadline,

@@ -53,10 +53,14 @@ def _submissions(connection: Connection, *, withdrawn: bool = True, **equal: str
     if not withdrawn:
         query = query.where(t.submissions.c.withdrawn.is_(None))
     shown = display_names_in(connection)
+    chosen: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    for choice in connection.execute(select(t.choices).order_by(t.choices.c.seq)):
+        chosen[choice.submission].append((choice.seq, choice.at))
     return [
         Submission(
             **{
                 **row,
+                "chosen": tuple(chosen[row["id"]]),
                 "display_name": shown.get((row["team"], row["software"]), ""),
                 "team_display_name": shown.get((row["team"], ""), ""),
                 "scenarios": tuple(json.loads(row["scenarios"])),

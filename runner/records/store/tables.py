@@ -156,6 +156,9 @@ pauses = sa.Table("pauses", metadata, *_keys("task", "dataset"), *_texts("reason
 # ``digest`` is the SHA-256 of the snapshot.
 rounds = sa.Table("rounds", metadata, *_keys("task", "round"), *_texts("digest", "frozen"), *_numbers("seq"))
 
+# A submission was named by its team as the one that counts.
+choices = sa.Table("choices", metadata, *_number_keys("seq"), *_texts("submission", "at"))
+
 # Of a team: its software is empty.
 display_names = sa.Table(
     "display_names", metadata, *_keys("team", "software"), *_texts("display_name"), *_numbers("seq")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from runner.model.names import BASELINES
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Cell, Table, Task
+from runner.records.deadlines import in_time
 from runner.records.store import queries, results
 from runner.records.store.results import measures_of
 from runner.views.audience import escape
@@ -42,6 +44,7 @@ class Group:
     key: tuple[str, str]
     entries: tuple[Entry, ...]
     chosen: tuple[Run | None, ...]
+    named: tuple[str | None, ...]  # the submission that its team named last in each cell, valid or not
 
     @property
     def complete(self) -> bool:
@@ -97,26 +100,67 @@ def groups_of(
             withdrawn += 1
             continue
         by_key.setdefault(_key(table, s), []).append(Entry(s, own_runs))
-    better = _better(store, task, table, runs.values())
+    better = _better(store, task, table, runs.values(), part)
     groups = []
     for key, entries in sorted(by_key.items()):
         entries.sort(key=lambda e: e.age)
         latest_first = [[e.runs[n] for e in reversed(entries)] for n in range(len(table.cells))]
         ranked = [[run for run in cell if run is not None and run.outcome.ranked] for cell in latest_first]
-        groups.append(
-            Group(key, tuple(entries), tuple(max(cell, key=better) if cell else None for cell in ranked))
-        )
+        counts = tuple(max(cell, key=better) if cell else None for cell in ranked)
+        named = tuple(_named_last(table, cell, better) for cell in latest_first)
+        groups.append(Group(key, tuple(entries), counts, named))
     return groups, withdrawn
 
 
-def _better(store: Store, task: Task, table: Table, runs: Iterable[Run]) -> Callable[[Run], float]:
+def _better(
+    store: Store, task: Task, table: Table, runs: Iterable[Run], part: Part | None
+) -> Callable[[Run], float]:
     """What is greatest for the run that counts in a cell; of equal ones the first of a list counts."""
     if table.pick == "latest":
         return lambda _: 0.0
+    if table.pick == "chosen":
+        return lambda run: _chosen(store, task, run, part)
     sign = 1.0 if task.measures[table.rank_by].direction == "higher" else -1.0
     values = measures_of(store, task.id, (run for run in runs if run.outcome.ranked))
     means = {run: sign * cell[table.rank_by].value for run, cell in values.items() if table.rank_by in cell}
     return lambda run: means.get(run.id, -math.inf)
+
+
+def _named_last(table: Table, cell: Iterable[Run | None], better: Callable[[Run], float]) -> str | None:
+    """The submission that was named last among the runs of a cell; None where none was, or nobody is asked."""
+    named = [run for run in cell if run is not None and better(run) > 0] if table.pick == "chosen" else []
+    return max(named, key=better).submission.id if named else None
+
+
+def _chosen(store: Store, task: Task, run: Run, part: Part | None) -> int:
+    """The number of the last event by which its team named the submission of ``run`` in time for the dataset, and in a round
+    for that; 0 without one."""
+    s = run.submission
+    return max(
+        (
+            number
+            for number, at in s.chosen
+            if in_time(task, run.dataset, s.team, datetime.fromisoformat(at), store)
+            and (part is None or part.admits(s.team, at))
+        ),
+        default=0,
+    )
+
+
+def not_chosen(groups: Sequence[Group]) -> list[str]:
+    """A note where something else counts than what was named, because that has no valid run there."""
+    names = [
+        named
+        for group in groups
+        for named, run in zip(group.named, group.runs, strict=True)
+        if named not in (None, run.submission.id)
+    ]
+    why = "has no valid run in some cell; what was named before it counts there, else the latest valid one."
+    return (
+        [f"What a team named ({listed(list(dict.fromkeys(map(str, names))), MOST_NAMES)}) {why}"]
+        if names
+        else []
+    )
 
 
 def _key(table: Table, s: Submission) -> tuple[str, str]:

@@ -86,7 +86,7 @@ AFTER_MEASURES = (
         frozen="When the round was frozen (ISO 8601), or `no`; empty without a round.",
         aggregate="How the means of several cells become one; empty with one cell.",
         unit="What a row is: `software` or `team`.",
-        pick="What counts of it in each cell: its `latest` or its `best` valid submission.",
+        pick="What counts of it in each cell: its `latest`, its `best` or the `chosen` valid submission.",
         filter="What the rows were filtered by, such as `method=manual`.",
         judge="Who judged the runs of the row; several with bars between.",
         judge_model="The judge's model.",

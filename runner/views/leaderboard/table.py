@@ -1,6 +1,6 @@
 """One leaderboard: which submissions rank where, with their uncertainty, and which do not rank and why.
 
-In each cell the latest (or, as the table's ``pick`` says, the best) submission that is scored there counts, for every
+In each cell the latest (or, as the table's ``pick`` says, the best, or the one that its team named) submission that is scored there counts, for every
 software or for every team (the table's ``unit``); a newer one that failed does not displace it and is listed below. Only who is scored on
 every cell of the table ranks. Scores are compared at full precision; equal ones share a rank, and the ranks
 behind are left out (1, 2, 2, 4).
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 METHODS = ("automatic", "manual")
 HOWS = ("executed", "uploaded")
-CHOICES = {"unit": ("software", "team"), "pick": ("latest", "best")}
+CHOICES = {"unit": ("software", "team"), "pick": ("latest", "best", "chosen")}
 MIXED = "mixed"
 MAX_DESCRIPTION = 4000  # characters, as submission.yaml allows
 
@@ -71,7 +71,7 @@ def build(
         running: The runs that are being executed now.
         part: A round: only what belongs to it is in the table.
         unit: What a row is, ``software`` or ``team``; None: as the table says.
-        pick: What counts of it in each cell, its ``latest`` or its ``best`` submission; None: as the table says.
+        pick: What counts of it in each cell, its ``latest``, its ``best`` or the ``chosen`` submission; None: as the table says.
 
     Raises:
         RunnerError: E101 for another ``unit`` or ``pick``, E102 when there is no such table, E103 when its scores are not
@@ -389,4 +389,4 @@ def _mixed(groups: list[Group], pick: str) -> list[str]:
         )
     if any(len({r.submission.id for r in g.runs}) > 1 for g in groups):
         notes.append(f"Some rows combine several submissions: in each cell the {pick} valid one counts.")
-    return notes
+    return notes + choosing.not_chosen(groups)

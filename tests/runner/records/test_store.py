@@ -51,6 +51,7 @@ def busy(world: World) -> None:
         dataset="test",
         scenario="default",
     )
+    world.commit("submission-chosen", submission=cancelled)
     world.commit("quota-extended", task=TASK, team="beta", submissions=2)
     world.commit("dataset-published", task=TASK, dataset="test")
     world.commit("dataset-unpublished", task=TASK, dataset="test", reason="wrong judgments")

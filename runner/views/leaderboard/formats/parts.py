@@ -95,8 +95,10 @@ def rules(table: LeaderboardTable) -> list[str]:
         lines.append(
             f"A row is a team: in each cell its {table.pick} valid submission counts. Baselines rank apart."
         )
-    elif table.pick == "best":
-        lines.append("In each cell the best valid submission of a software counts.")
+    elif table.pick != "latest":
+        lines.append(f"In each cell the {table.pick} valid submission of a software counts.")
+    if table.pick == "chosen":
+        lines.append("Chosen is the one that its team named last; where it named none, the latest.")
     if table.filters:
         words = " and ".join(f"{name} {word}" for name, word in table.filters.items())
         lines.append(f"Filter: {words}; ranks are among these.")

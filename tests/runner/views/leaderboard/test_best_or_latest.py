@@ -7,16 +7,23 @@ import io
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import schemas
 from runner.cli import output
+from runner.cli.app import app
+from runner.cli.main import load_commands
+from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
 from runner.model.task import Cell
-from runner.views.audience import ORGANISER
+from runner.submissions.register import choose
+from runner.views.audience import ORGANISER, PUBLIC
 from runner.views.leaderboard.export import export, from_dict, print_table
+from runner.views.leaderboard.rounds import board
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
 from tests.worlds import records
@@ -70,6 +77,111 @@ def test_the_best_is_the_lowest_where_lower_is_better_and_the_latest_of_equal_on
     again = world.scored("a", "x", version=3, scores=flat(0.2))
     made = build(world.store, records.task(baseline=None, direction="lower"), "main", ORGANISER, pick="best")
     assert [row.submission for row in made.rows] == [again]
+
+
+def named(world: World, submission: str) -> None:
+    world.commit("submission-chosen", submission=submission)
+
+
+def test_the_one_that_a_team_named_last_and_else_the_latest(world: World) -> None:
+    first, second, third = (
+        world.scored("a", "x", version=n + 1, scores=flat(value)) for n, value in enumerate((0.1, 0.9, 0.5))
+    )
+    other = world.scored("a", "y", scores=flat(0.3))
+    world.scored("b", "z", version=1, scores=flat(0.8))
+    world.scored("b", "z", version=2, scores=flat(0.2))
+    named(world, first)
+    assert rows(world, pick="chosen") == [("a", "y", 0.3), ("b", "z", 0.2), ("a", "x", 0.1)]
+    assert rows(world, unit="team", pick="chosen") == [("b", "z", 0.2), ("a", "x", 0.1)]
+    named(world, third)
+    assert rows(world, pick="chosen")[0] == ("a", "x", 0.5)
+    named(world, other)
+    assert rows(world, unit="team", pick="chosen") == [("a", "y", 0.3), ("b", "z", 0.2)]
+    assert rows(world)[0] == ("a", "x", 0.5) and rows(world, pick="best")[0] == ("a", "x", 0.9)
+    named(world, first)
+    world.commit("submission-withdrawn", submission=first, reason="")
+    assert rows(world, unit="team", pick="chosen") == [
+        ("a", "y", 0.3),
+        ("b", "z", 0.2),
+    ]  # what was named before it
+    assert second != third
+
+
+def test_what_was_named_and_has_no_valid_run_is_said(world: World) -> None:
+    failed = world.register("a", "x", version=1)
+    world.attempt(failed, verdict="run-error")
+    world.scored("a", "x", version=2, scores=flat(0.4))
+    named(world, failed)
+    made = build(world.store, records.task(baseline=None), "main", PUBLIC, pick="chosen")
+    assert [(row.team, row.values["ndcg"].mean) for row in made.rows] == [("a", 0.4)]
+    assert any(f"What a team named ({failed}) has no valid run in some cell" in note for note in made.notes)
+    assert not any(
+        "named" in note for note in build(world.store, records.task(baseline=None), "main", PUBLIC).notes
+    )
+    text = export(made, "markdown")
+    assert "In each cell the chosen valid submission of a software counts." in text
+    assert "where it named none, the latest." in text
+
+
+def test_a_submission_is_named_until_the_deadline(world: World) -> None:
+    one, two = (world.scored("a", "x", version=n, scores=flat(n / 10)) for n in (1, 2))
+    task = replace(records.task(baseline=None), definition={"closes": "2026-02-01 12:00 UTC"})
+    late = FixedClock(datetime(2026, 2, 1, 12, 1, tzinfo=UTC))
+    with pytest.raises(RunnerError) as over:
+        choose(world.store, task, one, clock=late)
+    assert over.value.code == "E210" and rows(world, pick="chosen")[0][2] == 0.2
+    assert choose(world.store, task, one, clock=FixedClock(late.at - timedelta(seconds=1))).id == one
+    assert rows(world, pick="chosen")[0][2] == 0.1
+    world.commit("submission-withdrawn", submission=two, reason="")
+    for wrong in (two, "nobody.x.12345678"):
+        with pytest.raises(RunnerError) as refused:
+            choose(world.store, task, wrong, clock=world.clock)
+        assert refused.value.code == "E102"
+
+
+def test_in_a_round_what_was_named_in_time_counts(world: World) -> None:
+    one, two = (world.scored("a", "x", version=n, scores=flat(n / 10)) for n in (1, 2))
+    plain = records.task(baseline=None)
+    for at, mean in (("2026-02-01 12:00 UTC", 0.2), ("2026-02-01 12:01 UTC", 0.1)):
+        task = replace(plain, definition={"rounds": [{"id": "r", "at": at}]})
+        if mean == 0.2:
+            world.clock.at = datetime(2026, 2, 1, 11, 1, tzinfo=UTC)  # each event is an hour later
+            named(world, one)
+        else:
+            named(world, two)  # too late for both, and so is naming the first again
+            named(world, one)
+        (row,) = board(world.store, task, "r", None, ORGANISER, pick="chosen").rows
+        assert row.values["ndcg"].mean == mean
+
+
+def test_what_is_named_counts_on_the_datasets_that_are_open_then(world: World) -> None:
+    cells = (Cell("dev"), Cell("test"))
+    one, _ = (
+        world.scored("a", "x", version=n, scores=flat(n / 10), datasets=("dev", "test")) for n in (1, 2)
+    )
+    plain = records.task(baseline=None, cells=cells)
+    datasets = [{"id": "dev", "closes": "2026-01-31 23:59 UTC"}, {"id": "test"}]
+    task = replace(plain, definition={"closes": "2026-02-01 12:00 UTC", "datasets": datasets})
+    world.clock.at = datetime(2026, 2, 1, 10, tzinfo=UTC)
+    choose(world.store, task, one, clock=world.clock)
+    (row,) = build(world.store, task, "main", ORGANISER, pick="chosen").rows
+    assert [(cell.dataset, cell.value) for cell in row.cells] == [("dev", 0.2), ("test", 0.1)]
+
+
+def test_a_team_names_its_run_on_the_command_line(tmp_path: Path) -> None:
+    records.write_project(tmp_path)
+    world = World.make(tmp_path)
+    one, _ = (world.scored("a", "x", version=n, scores=flat(n / 10)) for n in (1, 2))
+    load_commands()
+    where = {"RUNNER_ROOT": str(tmp_path), "RUNNER_HOME": str(world.config.home), "COLUMNS": "80"}
+    said = CliRunner().invoke(app, ["choose", one], env=where)
+    assert said.exit_code == 0 and "it counts in no table: none of toy says pick: chosen" in " ".join(
+        said.output.split()
+    )
+    shown = CliRunner().invoke(app, ["leaderboard", "toy", "--pick", "chosen", "--format", "json"], env=where)
+    made = json.loads(shown.output)
+    assert schemas.validate(made, "leaderboard") == []
+    assert made["pick"] == "chosen" and [row["submission"] for row in made["rows"]] == [one]
 
 
 def test_the_best_of_each_cell_and_what_failed_later(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runner.kinds.debate.importer import import_judging
+from runner.kinds.meta.skeleton import files
 from runner.model.kinds import KindSpec
 
-SPEC = KindSpec(importer=import_judging, annotation="inputs")
+SPEC = KindSpec(importer=import_judging, skeleton=files, annotation="inputs")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from runner.engines.docker.engine import DockerEngine
 from runner.execution.machine import Machine
 from runner.execution.trials.prove import prove_order
@@ -13,6 +15,7 @@ from runner.tasks.scaffold import new_task
 from tests.worlds.definitions import project
 
 
+@pytest.mark.engine
 def test_the_order_of_outputs_is_proven_and_nothing_is_recorded(
     tmp_path: Path, engine: DockerEngine, evaluator_image: ImageRef
 ) -> None:
@@ -29,6 +32,7 @@ def test_the_order_of_outputs_is_proven_and_nothing_is_recorded(
     assert not config.home.exists() or not list(config.home.rglob("archive/*"))
 
 
+@pytest.mark.engine
 def test_a_table_that_ranks_upside_down_is_found(
     tmp_path: Path, engine: DockerEngine, evaluator_image: ImageRef
 ) -> None:

@@ -282,8 +282,9 @@ class Coordinator:
         """The evaluator of a task whose files and limits are fit for the planned steps. Raises RunnerError otherwise."""
         used = sorted({p.run.dataset for p in steps})
         check_task(task, self.config, used, optional=False)  # the plan has no software where they are missing
-        bundles = self.workspace.bundles
-        self.machine.engine([needs_of(task, bundles.get(p.run.submission.id), p.step) for p in steps])
+        bundles, whose = self.workspace.bundles, [(p.run.submission, p.step) for p in steps]
+        limits = [needs_of(self.workspace.task_for(one), bundles.get(one.id), step) for one, step in whose]
+        self.machine.engine(limits)
         replies = replies_of(self.config.home, task.id)
         return self._evaluator(task, [task.datasets[name] for name in used], images, replies)
 

@@ -144,7 +144,8 @@ class Pool:
         return self.workspace.tasks[planned.run.submission.task]
 
     def _lane(self, planned: Planned) -> Lane:
-        task, submission = self._task(planned), planned.run.submission
+        submission = planned.run.submission
+        task = self.workspace.task_for(submission)
         limits = needs_of(task, self.workspace.bundles.get(submission.id), planned.step)
         return Lane(task.datasets[planned.run.dataset].visibility, planned.step, submission.team, limits)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from runner.model.names import BASELINES
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Task
 from runner.records.store.connect import Store
-from runner.records.store.queries import pauses, runs, submissions
+from runner.records.store.queries import pauses, runs, submissions, team_limits
 from runner.records.store.results import Evaluated, measured
 from runner.submissions.bundle import Bundle
 from runner.tasks.data_files import file_digest
@@ -69,6 +69,16 @@ class Workspace:
     @cached_property
     def _pauses(self) -> Mapping[tuple[str, str], str]:
         return pauses(self.store)
+
+    @cached_property
+    def _limits(self) -> Mapping[tuple[str, str], Mapping[str, Any]]:
+        return team_limits(self.store)
+
+    def task_for(self, submission: Submission) -> Task:
+        """The task of a submission, with the limits that hold for its team."""
+        task = self.tasks[submission.task]
+        own = self._limits.get((task.id, submission.team))
+        return task if own is None else replace(task, limits=replace(task.limits, **own))
 
     def paused_at(self, task: str, dataset: str) -> str | None:
         """What is paused of a dataset, as the command line names it: the task, or the task and the dataset; None for nothing."""
@@ -135,7 +145,7 @@ class Workspace:
 
         Inputs are looked up as they stand now: they may have been made since the plan.
         """
-        task, bundle = self.tasks[run.submission.task], self.bundles[run.submission.id]
+        task, bundle = self.task_for(run.submission), self.bundles[run.submission.id]
         sources = self.input_ids(run, now=True)
         return make_job(
             bundle,

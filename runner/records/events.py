@@ -32,6 +32,7 @@ TYPES: Mapping[str, str] = {
     "display-name-set": "a team, or one of its softwares, was given another display name (empty: none)",
     "quota-extended": "a team was given more submissions",
     "deadline-extended": "a team was given a later deadline",
+    "limits-extended": "the softwares of a team were given other limits of time or memory than the task's",
     "dataset-paused": "a dataset, or a whole task, takes no submissions for now, and none of its runs is begun",
     "dataset-resumed": "it does again",
     "attempt-committed": "an execution was sealed in the archive",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
 from runner.model.errors import RunnerError
+
+if TYPE_CHECKING:
+    from runner.model.task import Task
 
 
 @app.command(epilog="Examples:  runner publish vaswani test")
@@ -111,11 +115,18 @@ def extend(
     dataset: Annotated[
         str | None, typer.Option("--dataset", help="The deadline of this dataset instead of the task's.")
     ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", help="How long each of its runs may take, such as 2h.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="How much memory each of its runs may use, such as 8GiB.")
+    ] = None,
     reason: options.ReasonOption = "",
 ) -> None:
-    """Give one team more submissions for a task than the quota, or a later deadline.
+    """Give one team more submissions for a task than the quota, a later deadline, or other limits of time and memory.
 
     A dataset with a closing date of its own is extended with --dataset. More submissions count for the task and each dataset.
+    Limits hold for what is executed from then on; of settled runs the next evaluate says that they have changed.
     """
     import schemas
     from runner.model.names import check_apart, check_name
@@ -125,8 +136,10 @@ def extend(
     where = context.config()
     loaded = context.load_task(where, task)
     check_name("team", team)
-    if submissions is None and until is None:
-        raise RunnerError("E101", "nothing to extend was named", fix="add --submissions or --until")
+    limits = _own_limits(loaded, time, memory)
+    if submissions is None and until is None and not limits:
+        fix = "add --submissions, --until, --time or --memory"
+        raise RunnerError("E101", "nothing to extend was named", fix=fix)
     if dataset is not None and until is None:
         raise RunnerError("E101", "--dataset goes with --until", fix="add --until, or leave --dataset away")
     from runner.model.calendar import later
@@ -142,11 +155,34 @@ def extend(
             store.commit("deadline-extended", facts, actor="organiser")
             where_to = f"{task}/{place}" if place else task
             output.say(f"{team} may hand in for {where_to} until {moment.says()}")
+        if limits:
+            store.commit(
+                "limits-extended", {"task": loaded.id, "team": team, **limits, **why}, actor="organiser"
+            )
+            output.say(
+                f"{team} has other limits for {task}: {', '.join(f'{k} {v:g}' for k, v in limits.items())}"
+            )
         if submissions is not None:
             data = {"task": loaded.id, "team": team, "submissions": submissions, **why}
             store.commit("quota-extended", data, actor="organiser")
             use = quota(store, loaded, team)
             output.say(f"{team} may now hand in {use.limit} submissions for {task}; left: {use.left}")
+
+
+def _own_limits(task: Task, time: str | None, memory: str | None) -> dict[str, float]:
+    """The limits that a team is given, in seconds and bytes. Raises E101 for what is no limit that a software can work under."""
+    from runner.model.limits import absurd, parse_duration, parse_size
+
+    try:
+        found: dict[str, float] = {} if time is None else {"wall_clock": parse_duration(time)}
+        found |= {} if memory is None else {"memory": parse_size(memory)}
+        wrong = absurd(replace(task.limits, **found))  # type: ignore[arg-type]
+    except (ValueError, OverflowError) as error:
+        what = "that is no limit of time or memory"
+        raise RunnerError("E101", what, why=f"{error}.", fix="write --time 2h, --memory 8GiB") from error
+    for key, what, fix in wrong if found else ():
+        raise RunnerError("E101", f"{key}: {what}", fix=fix)
+    return found
 
 
 @app.command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -87,7 +88,7 @@ def _standing(where: Config, task: Task, team: str) -> Standing:
     """What a team has left of quota and time."""
     from runner.model.calendar import calendar
     from runner.records.deadlines import closing, granted
-    from runner.records.store.queries import pauses, quotas
+    from runner.records.store.queries import pauses, quotas, team_limits
     from runner.views.overview.facts import Standing
 
     with context.store(where) as store:
@@ -97,6 +98,7 @@ def _standing(where: Config, task: Task, team: str) -> Standing:
             quotas(store, task, team),
             calendar(task).deadline(team, granted(store, task.id)),
             own,
+            replace(task.limits, **team_limits(store).get((task.id, team), {})),
             {dataset: why for (of, dataset), why in pauses(store).items() if of == task.id},
         )
 

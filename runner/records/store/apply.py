@@ -11,6 +11,7 @@ submission-withdrawn     submission, reason, and uncharged (true) where its plac
 submission-chosen        submission: its team names it as the one that counts
 quota-extended           task, team, submissions (how many more)
 deadline-extended        task, team, until (a date with its zone), dataset where it is of one, and reason
+limits-extended          task, team, wall_clock (seconds) or memory (bytes) or both, reason; the last one of each counts
 dataset-paused           task, dataset (empty: the whole task), reason: it takes no submissions, and no run is begun
 dataset-resumed          task, dataset, reason
 attempt-committed        task, run, attempt, manifest (SHA-256 of manifest.json)
@@ -136,6 +137,15 @@ def _deadline(connection: Connection, event: Event, _: RunArchive) -> None:
         raise _contradiction(event, f"its date cannot be read: {error}") from error
     dataset = str(event.data.get("dataset") or "")
     _insert(connection, t.deadlines, event, "task", "team", "until", dataset=dataset)
+
+
+def _limits(connection: Connection, event: Event, _: RunArchive) -> None:
+    d = event.data
+    if not d.keys() & {"wall_clock", "memory"}:
+        raise KeyError("wall_clock or memory")
+    granted = {"wall_clock": float(d["wall_clock"])} if "wall_clock" in d else {}
+    granted |= {"memory": int(d["memory"])} if "memory" in d else {}
+    _insert(connection, t.team_limits, event, "task", "team", **granted)
 
 
 def _paused(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -293,6 +303,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "display-name-set": _named,
     "quota-extended": _extended,
     "deadline-extended": _deadline,
+    "limits-extended": _limits,
     "dataset-paused": _paused,
     "dataset-resumed": _resumed,
     "attempt-committed": _attempt,

@@ -312,6 +312,17 @@ def pauses(store: Store) -> dict[tuple[str, str], str]:
         return {(row.task, row.dataset): row.reason for row in connection.execute(select(t.pauses))}
 
 
+def team_limits(store: Store) -> dict[tuple[str, str], dict[str, Any]]:
+    """The limits that events gave single teams, by task and team: those that differ from the task's, seconds and bytes."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    with store.read() as connection:
+        for row in connection.execute(select(t.team_limits).order_by(t.team_limits.c.seq)):
+            granted = {"wall_clock": row.wall_clock, "memory": row.memory}
+            own = found.setdefault((row.task, row.team), {})
+            own |= {name: value for name, value in granted.items() if value is not None}
+    return found
+
+
 def deadlines(store: Store, task: str, dataset: str = "") -> dict[str, str]:
     """The last extension of the deadline of each team for the task or a dataset, as it was written."""
     c = t.deadlines.c

@@ -150,6 +150,16 @@ verifications = sa.Table(
 # ``until`` is as it was written, with its zone; of the whole task: its dataset is empty.
 deadlines = sa.Table("deadlines", metadata, *_number_keys("seq"), *_texts("task", "dataset", "team", "until"))
 
+# What a single team's softwares may use instead of the task's limits; none: as the task. Seconds and bytes.
+team_limits = sa.Table(
+    "team_limits",
+    metadata,
+    *_number_keys("seq"),
+    *_texts("task", "team"),
+    sa.Column("wall_clock", sa.Float),
+    sa.Column("memory", sa.BigInteger),
+)
+
 # Of the whole task: its dataset is empty.
 pauses = sa.Table("pauses", metadata, *_keys("task", "dataset"), *_texts("reason"), *_numbers("seq"))
 

@@ -13,6 +13,7 @@ from schemas.measures import meaning
 
 if TYPE_CHECKING:
     from runner.model.dates import ZonedTime
+    from runner.model.limits import Limits
     from runner.model.quota import QuotaUse
     from runner.model.task import Dataset, Quota, Task
 
@@ -25,6 +26,7 @@ class Standing:
     quotas: Mapping[str, QuotaUse]
     deadline: ZonedTime | None
     closes: Mapping[str, ZonedTime | None] = field(default_factory=dict)  # by dataset
+    limits: Limits | None = None  # what its runs may use; None: as the task says
     paused: Mapping[str, str] = field(default_factory=dict)  # reasons by dataset; of the whole task: no name
 
 
@@ -64,11 +66,12 @@ class Overview:
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``; dates in UTC, sizes in bytes, times in seconds."""
         task, dates = self.task, self.dates
+        limits = (self.standing and self.standing.limits) or task.limits
         return {
             **{name: getattr(task, name) for name in ("id", "title", "description", "kind", "demo")},
             "workflows": list(task.workflows),
             "takes": ["software"] * task.takes_software + ["run files"] * task.takes_uploads,
-            "limits": {**asdict(task.limits), "image": task.image_limit},
+            "limits": {**asdict(limits), "image": task.image_limit},
             "interaction": None if task.interaction is None else asdict(task.interaction),
             "quota": {**_quota(task.quota), "attempts": task.quota.attempts},
             "team": None if self.standing is None else _standing(self.standing),

@@ -57,7 +57,7 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     """
     task = of.task
     yield from _section("takes", _takes(task))
-    yield from _section("limits", [_limits(task)])
+    yield from _section("limits", [_limits(of)])
     yield from _section("quota", _quotas(of))
     yield from _section("dates", _dates(of, most))
     if task.verify_before == "final":
@@ -117,8 +117,9 @@ def _takes(task: Task) -> list[str]:
     return ["; ".join(found)]
 
 
-def _limits(task: Task) -> str:
-    limits = task.limits
+def _limits(of: Overview) -> str:
+    task, standing = of.task, of.standing
+    limits = (standing and standing.limits) or task.limits
     parts = [
         duration(limits.wall_clock),
         *([f"{duration(limits.cpu_time)} of processor time"] if limits.cpu_time else []),
@@ -129,7 +130,9 @@ def _limits(task: Task) -> str:
         *([f"{in_units(task.image_limit)} of image"] if "image" in task.definition.get("limits", {}) else []),
         "no network",
     ]
-    return ", ".join(parts)
+    return ", ".join(parts) + (
+        f" (given to {standing.team})" if standing is not None and limits != task.limits else ""
+    )
 
 
 def _quotas(of: Overview) -> Iterator[str]:

@@ -135,6 +135,28 @@ def test_attempts_are_capped_apart_from_quota(world: World, project: Project) ->
     assert "2 attempts" in _skipped(world)[run].why and _skipped(world)[run].blocked
 
 
+def test_a_team_may_have_limits_of_its_own(world: World) -> None:
+    """They are in the lock of what it executes from then on, and change nobody else's; the last ones count."""
+    alpha, beta = world.hand_in("alpha"), world.hand_in("beta")
+    before = world.desk().job(world.desk().runs[1])
+    given = {"task": "mini", "team": "alpha", "wall_clock": 7200.0, "reason": "a slow machine"}
+    world.store.commit("limits-extended", given, actor="organiser")
+    world.store.commit(
+        "limits-extended", {"task": "mini", "team": "alpha", "memory": 2**30}, actor="organiser"
+    )
+    world.store.replay()
+    jobs = {run.id: world.desk().job(run) for run in world.desk().runs}
+    assert (jobs[alpha].limits.wall_clock, jobs[alpha].limits.memory) == (7200.0, 2**30)
+    assert jobs[alpha].lock["limits"]["memory"] == 2**30
+    assert jobs[beta].lock == before.lock
+    world.work()
+    assert _planned(world) == {}
+    world.store.commit("limits-extended", given | {"wall_clock": 60.0}, actor="organiser")
+    assert _planned(world)[alpha].changed == "limits.wall_clock", (
+        "a person decides whether it is executed again"
+    )
+
+
 def test_nothing_of_a_paused_dataset_is_begun_unless_it_is_forced(world: World) -> None:
     run = world.hand_in("alpha")
     place = {"task": "mini", "dataset": "test", "reason": "a topic is wrong"}

@@ -57,6 +57,9 @@ def busy(world: World) -> None:
     world.commit("dataset-unpublished", task=TASK, dataset="test", reason="wrong judgments")
     world.commit("dataset-published", task=TASK, dataset="test")
     world.commit("deadline-extended", task=TASK, team="beta", until="2026-02-01 23:59 AoE")
+    world.commit(
+        "limits-extended", task=TASK, team="beta", wall_clock=7200.0, memory=8 * 1024**3, reason="ill"
+    )
     world.commit("dataset-paused", task=TASK, dataset="dev", reason="a topic is wrong")
     world.commit(
         "labels-imported", task=TASK, dataset="test", file="labels/labels.jsonl", sha256="0" * 64, count=7

@@ -567,6 +567,20 @@ def test_extensions_on_the_command_line(project: Project) -> None:
     assert "closes 2020-01-03 12:00 CEST (2020-01-03 10:00 UTC) for alpha" in told
 
 
+def test_limits_of_a_team_on_the_command_line(project: Project) -> None:
+    more = ("--time", "2h", "--memory", "8GiB", "--reason", "a slow machine")
+    assert "other limits" in call(project, "extend", "mini", "alpha", *more).err
+    told = " ".join(call(project, "task", "show", "mini", "--as", "team:alpha").out.split())
+    assert "limits 2 h, 8 GiB of memory" in told and "(given to alpha)" in told
+    assert "given to" not in call(project, "task", "show", "mini", "--as", "team:beta").out
+    for wrong in (("--time", "soon"), ("--memory", "1KiB"), ("--time", "0s"), ("--memory", "9")):
+        assert "E101" in call(project, "extend", "mini", "alpha", *wrong, expect=2).err
+    call(project, "store", "rebuild")
+    assert "8 GiB of memory" in " ".join(
+        call(project, "task", "show", "mini", "--as", "team:alpha").out.split()
+    )
+
+
 def test_what_counts_in_a_frozen_round_was_decided_then(tmp_path: Path) -> None:
     """A table that takes the best freezes it so; before that anybody may look at it the other way, afterwards nobody."""
     world, one = World.make(tmp_path), task()

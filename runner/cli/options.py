@@ -62,6 +62,22 @@ AsOption = Annotated[
     str, typer.Option("--as", envvar="RUNNER_AS", help="Who looks: organiser, team:NAME or public.")
 ]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Kept in the event log.")]
+MoreOption = Annotated[
+    int | None, typer.Option("--submissions", "-n", min=1, max=1000, help="How many more.")
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option("--until", help='A later deadline with its zone, such as "2026-05-18 23:59 AoE".'),
+]
+DeadlineOfOption = Annotated[
+    str | None, typer.Option("--dataset", help="The deadline of this dataset instead of the task's.")
+]
+TimeOption = Annotated[
+    str | None, typer.Option("--time", help="How long each of its runs may take, such as 2h.")
+]
+MemoryOption = Annotated[
+    str | None, typer.Option("--memory", help="How much memory each of its runs may use, such as 8GiB.")
+]
 DebateOption = Annotated[
     str | None,
     typer.Option("--debate", help="These debates in full: 3, 2-5, 1,4 or all. Default: the first."),

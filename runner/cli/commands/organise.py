@@ -105,22 +105,11 @@ def release(
 def extend(
     task: options.TaskArgument,
     team: options.TeamArgument,
-    submissions: Annotated[
-        int | None, typer.Option("--submissions", "-n", min=1, max=1000, help="How many more.")
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option("--until", help='A later deadline with its zone, such as "2026-05-18 23:59 AoE".'),
-    ] = None,
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", help="The deadline of this dataset instead of the task's.")
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option("--time", help="How long each of its runs may take, such as 2h.")
-    ] = None,
-    memory: Annotated[
-        str | None, typer.Option("--memory", help="How much memory each of its runs may use, such as 8GiB.")
-    ] = None,
+    submissions: options.MoreOption = None,
+    until: options.UntilOption = None,
+    dataset: options.DeadlineOfOption = None,
+    time: options.TimeOption = None,
+    memory: options.MemoryOption = None,
     reason: options.ReasonOption = "",
 ) -> None:
     """Give one team more submissions for a task than the quota, a later deadline, or other limits of time and memory.

@@ -257,6 +257,8 @@ FORGED = {
     "a withdrawal": ("UPDATE submissions SET withdrawn = NULL WHERE withdrawn IS NOT NULL", "submissions beta"),
     "a run taken out": ("DELETE FROM topic_scores WHERE run LIKE 'alpha.x.%'", "is not in the database"),
     "a publication": ("DELETE FROM publications", "publications toy"),
+    "scores closed": ("UPDATE publications SET open = 0", "publications toy"),
+    "a choice": ("DELETE FROM choices", "choices"),
     "quota": ("UPDATE extensions SET submissions = 50", "extensions"),
     "a place given back": ("UPDATE submissions SET uncharged = 1", "uncharged is True instead of False"),
     "a deadline": ("UPDATE deadlines SET until = '2027-01-01 23:59 UTC'", "deadlines"),

@@ -30,6 +30,14 @@ def check_paths(folder: Path, data: Raw, problems: Problems, of: str = "submissi
 
 
 def _check_build(folder: Path, build: Raw, problems: Problems) -> None:
+    if "git" in build or "commit" in build:
+        for key, other in (("git", "commit"), ("commit", "git")):
+            if other not in build:
+                problems.add(("build", key), f"build has {key} and no {other}", f"add {other}")
+        if "shared" in build:
+            what = "shared files do not go with build.git"
+            problems.add(("build", "shared"), what, "commit them to the repository")
+        return  # its files are not here yet
     context = build.get("context", ".")
     at, what = ("build", "context"), f'the build context "{schemas.show(context)}" is not'
     base = inside(folder, context)

@@ -14,7 +14,8 @@ from runner.model.task import Workflow
 class Build:
     """How to build the image: folder and Dockerfile inside the submission's folder.
 
-    ``shared`` are files of other softwares of the team; the build finds copies of them in the context.
+    ``shared`` are files of other softwares of the team; the build finds copies of them in the context. With ``git`` (an
+    address, or a folder relative to the submission's) folder and Dockerfile lie in that repository, at ``commit``.
     """
 
     context: Path
@@ -22,6 +23,8 @@ class Build:
     network: bool = False
     args: Mapping[str, str] = field(default_factory=dict)
     shared: tuple[Path, ...] = ()
+    git: str = ""
+    commit: str = ""
 
 
 @dataclass(frozen=True)

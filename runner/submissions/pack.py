@@ -7,19 +7,23 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import schemas
 from runner.engines.base import BuildSpec, Engine
 from runner.model.config import Config
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB
+from runner.model.problems import Problems
 from runner.submissions.bundle import IMAGE, Bundle, describe, write_bundle
+from runner.submissions.check import check_paths
 from runner.submissions.definition import Build, SubmissionFile
 from runner.submissions.hints import of_build
-from runner.submissions.origins import origins
-from runner.submissions.source import source_of
+from runner.submissions.origins import origins, refused
+from runner.submissions.source import check_out, public_address, source_of
 
 BUILD_SECONDS = 1800.0
 BUILD_MEMORY = 4 * GIB
@@ -44,20 +48,32 @@ def image_of(
     if submission.image is not None:
         with _helping(network=False, carried=False):
             return allowed.image(submission.image)
-    from runner.provision.base import base_image, carries_wheels
+    from runner.provision.base import base_image
 
-    build = submission.build
-    assert build is not None
-    dockerfile = str(build.dockerfile)
     base = base_image(config, engine)  # first: it settles whether packages must be carried into the build
-    arguments = {"BASE_IMAGE": base, **build.args}
-    allowed.dockerfile(
-        build.context / dockerfile, arguments, str((build.context / dockerfile).relative_to(config.root))
-    )
+    with _checked_out(submission, strict=allowed.strict) as build:
+        dockerfile = str(build.dockerfile)
+        arguments = {"BASE_IMAGE": base, **build.args}
+        path = build.context / dockerfile
+        shown = f"{dockerfile} of {build.git}" if build.git else str(path.relative_to(config.root))
+        allowed.dockerfile(path, arguments, shown)
+        return _built(config, engine, build, arguments, on_line)
+
+
+def _built(
+    config: Config,
+    engine: Engine,
+    build: Build,
+    arguments: Mapping[str, str],
+    on_line: Callable[[str], None] | None,
+) -> ImageRef:
+    """The image of a build whose Dockerfile was checked. Raises E203."""
+    from runner.provision.base import carries_wheels
+
     with build_context(config, engine, build) as context:
         spec = BuildSpec(
             context,
-            dockerfile=dockerfile,
+            dockerfile=str(build.dockerfile),
             args=arguments,
             # Where packages are carried in as wheels no build needs the network, whatever it asks for.
             network=build.network and not carries_wheels(config),
@@ -66,6 +82,37 @@ def image_of(
         )
         with _helping(network=build.network, carried=carries_wheels(config)):
             return engine.build(spec, on_line)
+
+
+@contextmanager
+def _checked_out(submission: SubmissionFile, *, strict: bool) -> Iterator[Build]:
+    """How to build a submission, its context on this machine: as it is, or a clean checkout of the commit that it names.
+
+    Raises E203 when the commit is not to be had, E202 when its folder or Dockerfile is not in it, E212 for a folder of this
+    machine where the team is a stranger to it (``strict``).
+    """
+    build = submission.build
+    assert build is not None
+    if not build.git:
+        yield build
+        return
+    if strict and not build.git.startswith("https://"):
+        why = "A repository on this machine may be anybody's."
+        raise refused(
+            "build.git names a folder", why, "name an address of https, or pack on your own machine"
+        )
+    with tempfile.TemporaryDirectory(prefix="checkout-") as scratch:
+        root = Path(scratch) / "files"
+        check_out(build.git, build.commit, submission.folder, root)
+        context = str(submission.definition["build"].get("context", "."))
+        problems = Problems(
+            schemas.load_yaml(submission.folder / "submission.yaml", "submission.yaml"), "E202"
+        )
+        check_paths(
+            root, {"build": {"context": context, "dockerfile": build.dockerfile}}, problems, "repository"
+        )
+        problems.refuse(f"the commit {build.commit[:12]} cannot be built")
+        yield replace(build, context=root / context)
 
 
 @contextmanager
@@ -137,7 +184,10 @@ def write(
     runs = run_entries(submission)
     data = describe(submission, image, [entry for entry, _ in runs])
     data["check"] = dict(check) if check else None
-    if (source := source_of(submission.folder)) is not None:
+    build = submission.build
+    if build is not None and build.git:
+        data["source"] = {"remote": public_address(build.git), "commit": build.commit, "dirty": False}
+    elif (source := source_of(submission.folder)) is not None:
         data["source"] = source
     files: dict[str, Path] = {f"runs/{entry['file']}": path for entry, path in runs}
     files["submission.yaml"] = submission.folder / "submission.yaml"

@@ -11,16 +11,26 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from runner.model.errors import RunnerError
+from schemas import show
+
 SECONDS = 30.0
+FETCH_SECONDS = 900.0
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _URL = re.compile(r"[!-?A-~]{1,400}")  # printable, and no @
 _SCHEME = re.compile(r"(?:https?|ssh|git)://")
 # What the repository's own settings cannot change.
-_SETTINGS = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "safe.directory=*")
+_SETTINGS = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "safe.directory=*",
+    "transfer.fsckObjects=true",
+)
 _NOTHING = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -49,6 +59,47 @@ def source_of(folder: Path) -> dict[str, Any] | None:
         _changed(folder / path, mode, digest, hashing) for mode, digest, path in committed
     )
     return {"remote": _remote(folder), "commit": commit, "dirty": dirty}
+
+
+def check_out(address: str, commit: str, base: Path, target: Path) -> None:
+    """Put the files of one commit into the new folder ``target``, and nothing of the repository.
+
+    ``address`` is one of https, or a folder of this machine (relative to ``base``). Submodules and files of LFS are not fetched.
+    Raises E203 when the commit is not to be had.
+    """
+    local = not address.startswith("https://")
+    place = str((base / address).resolve()) if local else address
+    algorithm = "sha1" if len(commit) == 40 else "sha256"
+    steps = [
+        ["init", "-q", f"--object-format={algorithm}", "--template="],
+        ["fetch", "-q", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", place, commit],
+        ["checkout", "-q", "--detach", f"{commit}^{{commit}}"],
+    ]
+    target.mkdir()
+    allowed = {"GIT_ALLOW_PROTOCOL": "file" if local else "https"}
+    for step in steps:
+        try:
+            done = _run(target, step, FETCH_SECONDS, {**_through(), **allowed})
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise _not_there(address, commit, type(error).__name__) from error
+        if done.returncode != 0:
+            raise _not_there(address, commit, done.stderr.decode("utf-8", "replace"))
+    shutil.rmtree(target / ".git")
+
+
+def _through() -> dict[str, str]:
+    """How this machine reaches the network."""
+    names = ("https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "GIT_SSL_CAINFO")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _not_there(address: str, commit: str, said: str) -> RunnerError:
+    return RunnerError(
+        "E203",
+        f"the commit {commit[:12]} of {show(address, 200)} cannot be had",
+        why=f"git said: {show(' '.join(said.split()), 300)}.",
+        fix="correct build.git and build.commit in submission.yaml; private repositories cannot be read: build from a folder",
+    )
 
 
 def _committed(folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -105,20 +156,24 @@ def public_address(url: str) -> str | None:
 
 def _git(folder: Path, *words: str) -> str:
     """What git says in ``folder``; empty when it fails, takes too long, or is not here."""
-    git = shutil.which("git")
-    if git is None:
-        return ""
-    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     try:
-        done = subprocess.run(
-            [git, *settings, *words],
-            cwd=folder,
-            env={"PATH": os.environ.get("PATH", ""), **_NOTHING},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        done = _run(folder, words, SECONDS, {})
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return os.fsdecode(done.stdout) if done.returncode == 0 else ""
+
+
+def _run(
+    folder: Path, words: Sequence[str], seconds: float, more: Mapping[str, str]
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git without anybody's settings. Raises OSError where there is none, TimeoutExpired after ``seconds``."""
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    return subprocess.run(
+        ["git", *settings, *words],
+        cwd=folder,
+        env={"PATH": os.environ.get("PATH", ""), **_NOTHING, **more},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=seconds,
+        check=False,
+    )

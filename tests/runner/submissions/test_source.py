@@ -6,19 +6,24 @@ import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
 import schemas
-from runner.model.container import ImageRef
+from runner.engines.fake import FakeEngine
+from runner.model.container import Exit, ImageRef
+from runner.model.errors import RunnerError
+from runner.provision.base import LOCAL_IMAGE
 from runner.provision.engine import can_install, install
 from runner.submissions.bundle import bundle_digest, registration
 from runner.submissions.load import load_submission
-from runner.submissions.pack import write
+from runner.submissions.pack import image_of, write
 from runner.submissions.source import public_address, source_of
 from tests.worlds.definitions import project, write_submission, write_task
+from tests.worlds.machines import without_engine
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 
@@ -180,3 +185,78 @@ def test_the_source_stands_in_the_bundle_and_in_its_registration_and_makes_no_ot
     commit = git(folder, "rev-parse", "HEAD")
     assert after["source"] == {"remote": "code.example:mine/first", "commit": commit, "dirty": False}
     assert after["submission"] == before["submission"] and after["digest"] == before["digest"]
+
+
+def built(tmp_path: Path, git_keys: str, *, handing_in: bool = False) -> tuple[set[str], dict[str, object]]:
+    """What the build of a submission that names a commit was given, and the source in its bundle."""
+    config = replace(project(tmp_path / "root"), handing_in=handing_in, base_image="local")
+    write_task(config)
+    write_submission(config, f"task: toy\nbuild: {{{git_keys}}}\n", "mine", "first")
+    submission = load_submission(config, "mine", "first")
+    engine = FakeEngine({"mine": Exit(code=0), LOCAL_IMAGE: Exit(code=0)})
+    engine.labels[LOCAL_IMAGE] = {"proctor.base": "python3,python3-pip,python3-venv,ca-certificates,socat"}
+    try:
+        image = image_of(config, engine, submission)
+        bundle = write(submission, image, tmp_path / "b", engine=None, check=None, with_archive=False)
+        return engine.built[-1][1], bundle.data["source"]
+    finally:
+        engine.close()
+
+
+@pytest.fixture
+def commit(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """A commit with a Dockerfile, and a working tree that is otherwise by now."""
+    without_engine(monkeypatch, tmp_path)
+    (folder / "Dockerfile").write_text("# fake: mine\nFROM scratch\n")
+    (folder / "outside").symlink_to("/etc")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "two")
+    made = git(folder, "rev-parse", "HEAD")
+    (folder / "Dockerfile").write_text("# fake: another\nFROM scratch\n")
+    (folder / "later.py").write_text("")
+    return made
+
+
+def test_a_commit_is_built_as_it_was_committed(folder: Path, commit: str, tmp_path: Path) -> None:
+    files, source = built(tmp_path, f"git: '{folder.parent}', commit: '{commit}', context: software")
+    assert "main.py" in files and "Dockerfile" in files and "later.py" not in files and "cache" not in files
+    assert not any(".git/" in name for name in files)
+    assert source == {"remote": None, "commit": commit, "dirty": False}
+
+
+@pytest.mark.parametrize(
+    ("keys", "code"),
+    [
+        ("git: 'GIT', commit: 'COMMIT', context: ../..", "E202"),
+        ("git: 'GIT', commit: 'COMMIT', context: software/outside, dockerfile: passwd", "E202"),
+        ("git: 'GIT', commit: 'COMMIT', context: /etc, dockerfile: passwd", "E202"),
+        ("git: 'GIT', commit: 'COMMIT'", "E202"),
+        ("git: 'GIT', commit: '0000000000000000000000000000000000000000', context: software", "E203"),
+        ("git: nowhere, commit: 'COMMIT'", "E203"),
+        ("git: 'GIT', commit: HEAD", "E201"),
+        ("git: 'GIT'", "E201"),
+        ("commit: 'COMMIT'", "E201"),
+        ("git: 'GIT', commit: 'COMMIT', shared: [other/x]", "E201"),
+        ("git: '--upload-pack=touch ran', commit: 'COMMIT'", "E201"),
+        ("git: 'ext::sh -c true', commit: 'COMMIT'", "E201"),
+        ("git: 'http://code.example/a', commit: 'COMMIT'", "E201"),
+        ("git: 'https://u:secret@code.example/a', commit: 'COMMIT'", "E201"),
+        ("git: 'file:///etc', commit: 'COMMIT'", "E201"),
+    ],
+)
+def test_what_cannot_be_built_from_is_refused(
+    folder: Path, commit: str, tmp_path: Path, keys: str, code: str
+) -> None:
+    keys = keys.replace("GIT", str(folder.parent)).replace("COMMIT", commit)
+    with pytest.raises(RunnerError) as refused:
+        built(tmp_path, keys)
+    assert refused.value.code == code, refused.value
+    assert "secret" not in str(refused.value) + refused.value.why
+
+
+def test_strangers_name_no_folder_of_the_machine_that_takes_them_in(
+    folder: Path, commit: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RunnerError) as refused:
+        built(tmp_path, f"git: '{folder.parent}', commit: '{commit}', context: software", handing_in=True)
+    assert refused.value.code == "E212" and "https" in refused.value.fix

@@ -25,6 +25,7 @@ BASELINES = Path(__file__).resolve().parents[3] / "submissions" / "baselines"
 # The baseline of each skeleton, and the folders that it takes files from.
 OF = {
     "adhoc": ("dirichlet", ()),
+    "diversity": ("perspective-bm25", ()),
     "meta": ("rad-judge-heuristic-batch", ("rad-judge-heuristic", "rad-judge-1")),
     "report": ("report-extractive", ()),
 }
@@ -48,10 +49,11 @@ def test_a_new_task_has_no_fault_and_no_warning(kind: str, tmp_path: Path) -> No
 def with_baseline(config: Config, kind: str) -> None:
     """Copy the baseline, as the README of a new task says, and name it in the tables."""
     name, others = OF[kind]
+    more = {"scenarios": ["baseline"]} if kind == "diversity" else {}
     for one in (name, *others):
         shutil.copytree(BASELINES / one, config.submissions / "baselines" / one)
     file = config.submissions / "baselines" / name / "submission.yaml"
-    file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "task": "mine"}))
+    file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "task": "mine", **more}))
     definition = config.tasks / "mine" / "task.yaml"
     data = yaml.safe_load(definition.read_text())
     for table in data["tables"]:

@@ -72,7 +72,7 @@ def test_the_commands_say_it(tmp_path: Path) -> None:
     world.scored("baselines", "bm25")
     file = tmp_path / "tasks" / "toy" / "task.yaml"
     file.write_text(json.dumps({**json.loads(file.read_text()), "budget": {"hours": 0.0001}}))
-    project = Project(tmp_path, world.config.home, "")
+    project = Project(tmp_path, world.config.home, tmp_path / "truths")
 
     shown = call(project, "task", "show", "toy")
     assert "budget     0.0 of 0.0001 hours" in shown.out and "the budget of toy is used up" in shown.err
@@ -82,3 +82,4 @@ def test_the_commands_say_it(tmp_path: Path) -> None:
     assert "3 teams with 2 submissions each" in said.out and "the budget of toy is used up" in said.err
     told = call(project, "task", "estimate", "toy", "--json").json
     assert told["teams"] == 10 and told["budget"] == 0.0001 and told["unmeasured"] == []
+    assert "the budget of toy is used up" in call(project, "evaluate", "--all").err

@@ -98,6 +98,7 @@ class Overview:
                     "title": table.title,
                     "cells": [asdict(cell) for cell in table.cells],
                     "rank_by": table.rank_by,
+                    "pick": table.pick,
                     "measures": list(table.measures),
                 }
                 for table in task.tables.values()

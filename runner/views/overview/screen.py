@@ -273,12 +273,19 @@ def _measures(figures: Iterable[Figure]) -> Iterator[str]:
         yield from _wrap(f"{', '.join(names)}{lower}{of}{meaning}", "  ", "      ")
 
 
+_COUNTS = {
+    "best": "; your best valid submission counts",
+    "chosen": "; the submission that you name counts (runner choose), else the latest",
+}
+
+
 def _tables(task: Task, most: int | None) -> list[str]:
     texts = []
     for table in task.tables.values():
         if table.part_of is None:
             datasets = ", ".join(dict.fromkeys(cell.dataset for cell in table.cells))
-            texts.append(f"{table.id}: {datasets}, ranked by {task.measures[table.rank_by].measure}")
+            ranked = f"ranked by {task.measures[table.rank_by].measure}"
+            texts.append(f"{table.id}: {datasets}, {ranked}{_COUNTS.get(table.pick, '')}")
     return _first(texts, most, "table")
 
 

@@ -196,6 +196,23 @@ def test_without_public_data(project: Project, runner_cli: Callable[..., Said]) 
     assert "hidden" not in told
 
 
+@pytest.mark.parametrize(
+    ("pick", "says"),
+    [
+        ("latest", "ranked by nDCG@10"),
+        ("best", "ranked by nDCG@10; your best valid submission counts"),
+        ("chosen", "ranked by nDCG@10; the submission that you name counts (runner choose), else the latest"),
+    ],
+)
+def test_which_submission_counts_is_said(
+    project: Project, runner_cli: Callable[..., Said], pick: str, says: str
+) -> None:
+    (table,) = json.loads((project.root / "tasks" / "mini" / "task.yaml").read_text())["tables"]
+    project.write_task(tables=[{**table, "pick": pick}])
+    assert " ".join(runner_cli("task", "show", "mini").out.split()).endswith(says)
+    assert runner_cli("task", "show", "mini", "--json").json["tables"][0]["pick"] == pick
+
+
 AT = "2031-05-17 23:59 AoE"
 
 

@@ -77,7 +77,7 @@ def verify(
     bundles, _ = registered(machine.config, store)
     workspace = Workspace(store, tasks, bundles, machine.own_profile(), machine.sidecars())
     _check_settled(workspace, run)
-    bundle, task = bundles[run.submission.id], tasks[run.submission.task]
+    bundle, task = bundles[run.submission.id], workspace.task_for(run.submission)
     dataset = task.datasets[run.dataset]
     before = {who: redact_run(found, who, dataset) for who in (ORGANISER, audience)}
     take_image(machine.engine(), bundle)

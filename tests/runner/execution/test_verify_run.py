@@ -85,6 +85,17 @@ def test_a_software_that_gives_the_same_again_is_verified_and_costs_nothing(worl
     assert len(world.store.archive.attempts("mini", run)) == 1
 
 
+def test_a_team_with_limits_of_its_own_is_executed_with_them_again(world: World) -> None:
+    run = world.hand_in("alpha", script=steady)
+    given = {"task": "mini", "team": "alpha", "memory": 48 * 2**20, "reason": "a slow machine"}
+    world.store.commit("limits-extended", given, actor="organiser")
+    world.work()
+    before = len(world.engine.started)
+    assert verified(world, run).same
+    again = [spec for spec in world.engine.started[before:] if spec.role == "software"]
+    assert [spec.limits.memory for spec in again] == [48 * 2**20]
+
+
 def test_luck_has_its_topics_and_how_far_the_scores_moved(world: World) -> None:
     run = world.hand_in("alpha", script=lucky())
     world.work()

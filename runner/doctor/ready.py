@@ -129,17 +129,20 @@ def _quota(task: Task) -> Check:
 
 
 def _dates(task: Task, clock: Clock) -> Iterator[Check]:
+    """The dates of the task, and of datasets that have some of their own."""
     dates, now = calendar(task), clock.now()
-    if dates.closes is None:
-        yield caution("dates", "the task never closes", "write closes into task.yaml")
-    elif dates.closes.end <= now:
-        yield failed(
-            "dates", f"it has closed: {dates.closes.own}", "write a later date for closes into task.yaml"
-        )
-    elif dates.opens is None:
-        yield caution("dates", "it is open from now on", "write opens into task.yaml")
-    else:
-        yield passed("dates", f"opens {dates.opens.own}, closes {dates.closes.own}")
+    spans = {"dates": (dates.opens, dates.closes)} if dates.phases.keys() != task.datasets.keys() else {}
+    for name, phase in dates.phases.items():
+        spans[f"dates: {name}"] = (phase.opens or dates.opens, phase.closes or dates.closes)
+    for name, (opens, closes) in spans.items():
+        if closes is None:
+            yield caution(name, "it never closes", "write closes into task.yaml")
+        elif closes.end <= now:
+            yield failed(name, f"it has closed: {closes.own}", "write a later date for closes into task.yaml")
+        elif opens is None:
+            yield caution(name, "it is open from now on", "write opens into task.yaml")
+        else:
+            yield passed(name, f"opens {opens.own}, closes {closes.own}")
 
 
 def _strangers(config: Config, task: Task, store: Store) -> Iterator[Check]:

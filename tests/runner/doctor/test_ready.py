@@ -78,6 +78,13 @@ def test_the_dates_at_their_edges(look: Any) -> None:
     assert look(closes="2026-02-28 23:59 UTC")[0]["dates"] == "FAIL"
 
 
+def test_the_dates_of_datasets_stand_alone(look: Any, config: Config) -> None:
+    data = json.loads((config.tasks / "toy" / "task.yaml").read_text())
+    data["datasets"][1] |= {"opens": "2026-01-01 00:00 UTC", "closes": "2026-02-28 23:59 UTC"}
+    statuses, _ = look(datasets=data["datasets"])
+    assert (statuses["dates"], statuses["dates: test"]) == ("CAUTION", "FAIL")
+
+
 @pytest.mark.parametrize("where", ["README.md", "notes/old.jsonl", "task.yaml"])
 def test_hidden_text_that_strangers_see_is_an_alarm(look: Any, config: Config, where: str) -> None:
     changes = {}

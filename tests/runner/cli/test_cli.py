@@ -366,6 +366,8 @@ def test_json_of_every_listing_after_a_real_run(live: Project, runner_cli: Calla
     assert runner_cli("pack", "-t", "alpha", "--json").json[0]["check"]["verdict"] == "ok"
     assert runner_cli("evaluate", "--all", "--dry-run", "--json").json["work"][0]["run"] == run
     assert runner_cli("evaluate", "--all", "--json").json["done"][0]["outcome"]["name"] == "scored"
+    again = runner_cli("verify", run, "--json").json
+    assert again["same"] is again["identical"] is True and len(runner_cli("runs", "--json").json) == 1
     for command in (["show", run], ["runs"], ["doctor"], ["gc", "--dry-run"], ["task", "check", "mini"]):
         assert runner_cli(*command, "--json").json is not None
     tried = runner_cli("try", "-t", "alpha", "--json")

@@ -38,7 +38,7 @@ LOCKED = (
     "datasets",
 )
 # Who may hand in for a dataset and when, and who sees its scores.
-RULES_OF_DATASETS = ("opens", "closes", "grace", "quota", "scores", "publish_at")
+RULES_OF_DATASETS = ("opens", "closes", "grace", "quota", "requires", "scores", "publish_at")
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,10 @@ _TEXTS = {
         "the image is for other machines",
         "A software's image has to be built for the operating system and the processors of the engine that runs it; a registration that is refused costs no quota.",
     ),
+    "E218": (
+        "another dataset comes first",
+        "A dataset that requires another one takes a software once the same image was scored there (run files: the same software); a refusal costs no quota.",
+    ),
     # E3xx: platform
     "E301": ("no container engine answers", "Nothing answers at the container engine's address."),
     "E302": (
@@ -176,7 +180,7 @@ _TEXTS = {
     ),
 }
 # A team's file that cannot be used is a wrong use of the command; these say that something was done and failed.
-_FAILED = ("E203", "E206", "E209", "E210", "E211")
+_FAILED = ("E203", "E206", "E209", "E210", "E211", "E218")
 _EXITS = {"E1": USAGE, "E2": USAGE, "E3": PLATFORM, "E4": ORGANISER}
 CODES: dict[str, Code] = {
     code: Code(FAILED if code in _FAILED else _EXITS[code[:2]], *texts) for code, texts in _TEXTS.items()

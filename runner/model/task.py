@@ -88,6 +88,7 @@ class Dataset:
     views: Path | None = None  # where files whose fields are taken out are kept (RUNNER_HOME/views)
     stage: Stage | None = None  # made from runs; ``inputs`` is its latest version (RUNNER_HOME/stages)
     quota: Quota | None = None  # beside the task's
+    requires: str | None = None  # a dataset on which the same image must have been scored first
 
 
 @dataclass(frozen=True)

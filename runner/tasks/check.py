@@ -126,6 +126,7 @@ def _check_references(data: Raw, problems: Problems) -> None:
         for k, rule in rows(scenario, "view"):
             for n, name in enumerate(rule.get("datasets", ())):
                 problems.known(("scenarios", i, "view", k, "datasets", n), "dataset", name, datasets)
+    _check_required(data, problems)
     for i, row in rows(data, "rounds"):
         for k, name in enumerate(row.get("datasets", ())):
             problems.known(("rounds", i, "datasets", k), "dataset", name, datasets)
@@ -138,6 +139,21 @@ def _check_references(data: Raw, problems: Problems) -> None:
             problems.known((*at, "cells", k, "dataset"), "dataset", cell.get("dataset"), datasets)
             scenario = cell.get("scenario", "default")
             problems.known((*at, "cells", k, "scenario"), "scenario", scenario, scenarios)
+
+
+def _check_required(data: Raw, problems: Problems) -> None:
+    """Note datasets that require one which is not defined, or which in the end requires them."""
+    required = {row["id"]: row.get("requires") for _, row in rows(data, "datasets") if "id" in row}
+    for i, row in rows(data, "datasets"):
+        at, name = ("datasets", i, "requires"), row.get("requires")
+        problems.known(at, "dataset", name, list(required))
+        for _ in required:
+            if name is not None and name == row.get("id"):
+                problems.add(
+                    at, f'"{name}" would have to come before itself', "name a dataset that comes first"
+                )
+                break
+            name = required.get(name)
 
 
 def workflows_of(data: Mapping[str, Any]) -> tuple[Workflow, ...]:

@@ -181,6 +181,9 @@ def _dates(of: Overview, most: int | None) -> list[str]:
     if standing is not None and own is not None and own != dates.closes:
         texts.append(f"closes {_date(own)} for {standing.team}")
     texts += [_phase(of, name) for name in dates.phases]
+    for one in of.task.datasets.values():
+        if one.requires is not None:
+            texts.append(f"{one.id}: takes what was scored on {one.requires} (the same image)")
     for name, why in standing.paused.items() if standing is not None else ():
         texts.append(f"{name or 'everything'} is paused: {why}".removesuffix(": "))
     rounds = [f"round {one.id}: {_date(one.at)}, {', '.join(one.datasets)}" for one in dates.rounds.values()]

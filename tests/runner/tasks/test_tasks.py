@@ -78,6 +78,9 @@ def test_everything_given_is_read(config: Config) -> None:
     assert (task.workflow, task.output, task.score_precision) == ("upload", "out.txt", "double")
 
 
+DEV = {"id": "dev", "visibility": "public"}
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -108,6 +111,9 @@ def test_everything_given_is_read(config: Config) -> None:
         ({"exceptions": {"alpha": {}}}, "not team/software"),
         ({"models": [{"path": "../m", "target": "/m", "digest": "sha256:" + "0" * 64}]}, "not inside the task's folder"),
         ({"quota": {"teams": {"Not a name": 3}}}, "not a name"),
+        ({"datasets": [DEV | {"requires": "tset"}]}, '"tset"'),
+        ({"datasets": [DEV | {"requires": "dev"}]}, "before itself"),
+        ({"datasets": [DEV | {"requires": "b"}, DEV | {"id": "b", "requires": "dev"}]}, "before itself"),
         ({"title": None}, 'lacks the key "title"'),
         ({"schema_version": 2}, '"schema_version" must be 1'),
     ],

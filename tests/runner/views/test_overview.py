@@ -112,8 +112,9 @@ def test_quotas_are_said_in_plain_words_and_whose_submissions_are_left(tmp_path:
     world = World.make(tmp_path)
     task = records.task(quota=Quota(failures=3))
     own = replace(task.datasets["test"], quota=Quota(submissions=9, per_day=1, at_once=2))
-    task = replace(task, datasets=task.datasets | {"test": own})
+    task = replace(task, datasets=task.datasets | {"test": replace(own, requires="dev")})
     told = " ".join(" ".join(lines(overview(task))).split())
+    assert "test: takes what was scored on dev (the same image)" in told
     assert "50 submissions a team, 3 failures of its own free, 10 attempts a run" in told
     assert "test: 9 submissions a team, 1 a day (UTC), 2 waiting or running at a time" in told
     world.register("alpha", "x")

@@ -18,10 +18,10 @@ from runner.model.quota import QuotaUse
 from runner.model.run import Submission
 from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
-from runner.records.deadlines import check_open
 from runner.records.events import Position
 from runner.records.store.connect import Store
-from runner.records.store.queries import quotas, runs, submission, submissions
+from runner.records.store.queries import quotas, submission, submissions
+from runner.submissions.admission import cells_on, datasets_of, datasets_taken
 from runner.submissions.bundle import Bundle, read_bundle, registration
 from runner.submissions.kept import packed_here, put_back, take_in_all
 from runner.tasks.files import how_to_get, missing_sources
@@ -125,10 +125,10 @@ def register_all(
         take_in_all(config, engine, tasks, list(new.values()), store.archive.contents)
         for bundle in new.values():
             task = tasks[bundle.data["task"]]
-            taken = _taken(bundle, task, received, store)
+            taken = datasets_taken(bundle, task, received, store)
             event = {**registration(bundle), "received": stamp(received)}
             if taken != datasets_of(bundle, task):
-                event["cells"] = _cells_on(bundle, task, taken)
+                event["cells"] = cells_on(bundle, task, taken)
             store.commit("submission-registered", event, actor=actor)
     return [_receipt(store, tasks, bundle, new, bundle.submission_id in back, received) for bundle in bundles]
 
@@ -177,7 +177,7 @@ def refusals(
             if bundle.submission_id not in known:
                 _check_apart(names, bundle)
                 _check_displayed(teams, bundle)
-                scopes = ("", *_taken(bundle, task, received, store))
+                scopes = ("", *datasets_taken(bundle, task, received, store))
                 counts = {scope: before[*whose, scope] for scope in scopes}
                 _check_quota(store, task, whose[1], counts, received)
                 before.update((*whose, scope) for scope in scopes)
@@ -188,55 +188,6 @@ def refusals(
         except RunnerError as error:
             found.append(error)
     return found
-
-
-def datasets_of(bundle: Bundle, task: Task) -> tuple[str, ...]:
-    """The datasets that a bundle which fits ``task`` is for."""
-    wanted = counted(task) if bundle.cells is None else [Cell(*cell) for cell in bundle.cells]
-    return tuple(dict.fromkeys(cell.dataset for cell in wanted))
-
-
-def _taken(bundle: Bundle, task: Task, received: datetime, store: Store) -> tuple[str, ...]:
-    """The datasets that take a bundle: those it names, all of them; of one that names none those that are open. Raises E210, and
-    E218 where another dataset comes first."""
-    team, named = bundle.data["team"], bundle.cells is not None
-    ready = check_open(task, team, received, store, datasets_of(bundle, task), named=named)
-    early = {name: error for name in ready if (error := _too_early(bundle, task, name, store))}
-    for error in early.values():
-        if named or len(early) == len(ready):
-            raise error
-    return tuple(name for name in ready if name not in early)
-
-
-def _too_early(bundle: Bundle, task: Task, name: str, store: Store) -> RunnerError | None:
-    """Why a dataset that requires another one does not take a bundle yet; None when the same image was scored there (of run
-    files: the same software)."""
-    first, data = task.datasets[name].requires, bundle.data
-    if first is None:
-        return None
-    image, software = data["image"], data["software"]
-    found = [
-        run.outcome
-        for run in runs(store, [task], task=task.id, team=data["team"])
-        if run.dataset == first
-        and (run.submission.image == image["id"] if image else run.submission.software == software)
-    ]
-    if any(outcome.name == "scored" for outcome in found):
-        return None
-    what = f"{task.id}/{name} takes what was scored on {first}"
-    state = f"its run there is {found[-1].name}" if found else "it was not handed in there"
-    whose = "The same image" if image else f"A run of {software}"
-    why = f"{whose} has no score on {first} yet: {state}."
-    return RunnerError(
-        "E218", what, why=why, fix=f"hand it in with datasets: [{first}], wait for its score, then for {name}"
-    )
-
-
-def _cells_on(bundle: Bundle, task: Task, datasets: Container[str]) -> list[list[str]]:
-    """The cells of a bundle that names no dataset, on these."""
-    scenarios = bundle.data["scenarios"]
-    found = [cell for cell in counted(task) if cell.dataset in datasets and cell.scenario in scenarios]
-    return [[cell.dataset, cell.scenario] for cell in found]
 
 
 def _check_quota(store: Store, task: Task, team: str, before: Mapping[str, int], now: datetime) -> None:

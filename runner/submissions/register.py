@@ -18,6 +18,7 @@ from runner.model.quota import QuotaUse
 from runner.model.run import Submission
 from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
+from runner.records.deadlines import check_open
 from runner.records.events import Position
 from runner.records.store.connect import Store
 from runner.records.store.queries import quotas, submission, submissions

@@ -50,6 +50,9 @@ def group(name: str, text: str) -> typer.Typer:
     return commands
 
 
+tasks = group("task", "Tasks of this project: list, start a new one, check one.")  # of two modules
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -62,10 +65,19 @@ def _version(wanted: bool) -> None:
 def root(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No chatter on stderr.")] = False,
+    actor: Annotated[
+        str | None,
+        typer.Option(
+            "--actor",
+            metavar="NAME",
+            help="Who gives the command, for the event log; default: RUNNER_ACTOR, else the system's user.",
+        ),
+    ] = None,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Set how every command talks: with tracebacks or without, and quietly."""
+    """Set how every command talks: with tracebacks or without, and quietly; and in whose name it acts."""
     output.options.debug = output.options.debug or debug
     output.options.quiet = quiet
+    output.options.actor = actor

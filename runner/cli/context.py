@@ -27,7 +27,7 @@ def config() -> Config:
     """The configuration of this invocation."""
     from runner.model.config import load
 
-    return load()
+    return load(actor=output.options.actor)
 
 
 def receiving() -> Config:

@@ -20,6 +20,7 @@ def load_commands() -> None:
         leaderboard,
         organise,
         reevaluate,
+        review,
         rounds,
         runs,
         submit,

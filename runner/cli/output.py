@@ -25,6 +25,7 @@ class OutputOptions:
 
     debug: bool = False
     quiet: bool = False
+    actor: str | None = None
 
 
 options = OutputOptions()

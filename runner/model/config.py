@@ -14,12 +14,50 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from runner.model.errors import RunnerError
+from runner.model.names import IDENTIFIER, WORDS
 
 if TYPE_CHECKING:
     from schemas import Document
 
 FILE = "proctor.yaml"
 BASES = ("python:3.11-slim", "proctor/base:bookworm")  # of a registry, and the one that is made without
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who gives a command: a plain ``name``, and whether a ``setting`` named it or only the operating ``system`` did."""
+
+    name: str
+    named_by: Literal["setting", "system"] = "setting"
+
+    def __str__(self) -> str:
+        return self.name if self.named_by == "setting" else f"{self.name} (system user)"
+
+    @classmethod
+    def named(cls, text: str) -> Person:
+        """The person that a setting names. Raises E101 for what is no plain name."""
+        if not IDENTIFIER.fullmatch(text) or text.lower() in WORDS:
+            from schemas import show
+
+            raise RunnerError(
+                "E101",
+                f'"{show(text)}" is not a name for a person',
+                why="The event log names by it who gave a command; some words stand for the platform itself.",
+                fix="use letters, digits, _, - and single dots inside, at most 40: --actor anna, or RUNNER_ACTOR=anna",
+            )
+        return cls(text)
+
+    @classmethod
+    def of_the_system(cls) -> Person:
+        """The user of this process, as the operating system calls it; one whose name is no plain name by number."""
+        import pwd
+
+        number = os.getuid()
+        try:
+            name = pwd.getpwuid(number).pw_name
+        except KeyError:
+            name = ""
+        return cls(name if IDENTIFIER.fullmatch(name) else f"uid-{number}", "system")
 
 
 @dataclass(frozen=True)
@@ -34,7 +72,7 @@ class Config:
     build on (the two base images, and what ``RUNNER_BASES`` lists). ``engine`` is the address of the container engine
     (``DOCKER_HOST``; None: the docker client's, see :mod:`runner.provision.engine`), ``database_url`` that of another
     database than SQLite's (``RUNNER_DATABASE``). ``handing_in`` says that this invocation takes submissions in, so that
-    what teams wrote is a stranger's. ``origins`` are the names of the settings, each with where it comes from, in words.
+    what teams wrote is a stranger's. ``person`` is who gives the command (``RUNNER_ACTOR``), for the event log. ``origins`` are the names of the settings, each with where it comes from, in words.
     """
 
     root: Path
@@ -46,6 +84,7 @@ class Config:
     handing_in: bool = False
     engine: str | None = None
     database_url: str | None = None
+    person: Person | None = None
     origins: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -84,12 +123,15 @@ class Config:
         return self.home / "locks"
 
 
-def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Config:
+def load(
+    environ: Mapping[str, str] | None = None, cwd: Path | None = None, *, actor: str | None = None
+) -> Config:
     """The configuration of this invocation.
 
     Args:
         environ: the environment (default: this process's).
         cwd: where the project's root is looked for (default: the working directory).
+        actor: who gives the command, where an option says so.
 
     Raises:
         RunnerError: E101 when no project root can be found, or a setting is none; what is wrong with the file is in the
@@ -99,6 +141,7 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> C
     root = Path(env["RUNNER_ROOT"]).absolute() if env.get("RUNNER_ROOT") else _root(cwd or Path.cwd())
     found = _Settings(env, root)
     bases = found.value("bases", "RUNNER_BASES", "")
+    who = actor or env.get("RUNNER_ACTOR") or None
     return Config(
         root=root,
         home=found.path("home", "RUNNER_HOME") or root / ".runner",
@@ -109,6 +152,7 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> C
         # A context that the environment names is the environment's word on the engine.
         engine=found.value("engine", "DOCKER_HOST", None, unless="DOCKER_CONTEXT"),
         database_url=found.value("database", "RUNNER_DATABASE", None),
+        person=Person.of_the_system() if who is None else Person.named(who),
         origins=tuple(found.origins.items()),
     )
 

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from runner.model.config import Config
 from runner.model.errors import PlatformError
 from runner.records.archive import Attempt, Evaluation, RunArchive
+from runner.records.events import COORDINATOR
 from runner.records.integrity import uncommitted
 from runner.records.store.connect import Store
-
-COORDINATOR = "runner"
 
 
 def commit(store: Store, sealed: Attempt | Evaluation) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from runner.model.calendar import Round, calendar
 from runner.model.dates import ZonedTime, parse
 from runner.model.errors import RunnerError
-from runner.records.commit import COORDINATOR
+from runner.records.events import COORDINATOR
 
 if TYPE_CHECKING:
     from runner.model.clock import Clock

@@ -1,6 +1,6 @@
 """The event log: what people and the platform did, append-only and hash-chained.
 
-One JSON object a line: ``{seq, time, type, actor, data, prev, hash}``. ``hash`` is the SHA-256 of the
+One JSON object a line: ``{seq, time, type, actor, data, prev, hash}``, and ``person`` where somebody gave a command. ``hash`` is the SHA-256 of the
 canonical JSON of the rest, ``prev`` the hash of the line before ("" for the first), so that no line can be
 changed, moved or taken out of the middle unseen. An event is there when its line ends with a newline: what a
 crash left behind the last newline was never acknowledged to anybody, and the next append cuts it off.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.clock import Clock, SystemClock, stamp
+from runner.model.config import Config, Person
 from runner.model.errors import PlatformError, Problem, disk_error
 from schemas.files import sync_folder
 
@@ -49,12 +50,18 @@ TYPES: Mapping[str, str] = {
 }
 MAX_LINE = 256 * 1024
 LOCK_SECONDS = 60.0
+COORDINATOR = "runner"  # the actor of what nobody commands: commits, and what is due by a date
 _KEYS = {"seq", "time", "type", "actor", "data", "prev", "hash"}
+_PERSON = {"name", "named_by"}
 
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the log. ``time`` is UTC (ISO 8601); ``data`` depends on ``type``."""
+    """One line of the log. ``time`` is UTC (ISO 8601); ``data`` depends on ``type``.
+
+    ``actor`` says in which role something was done (``organiser``, a team, or the platform's :data:`COORDINATOR`), ``person``
+    who gave the command; None where nobody did, and in events of before persons were noted.
+    """
 
     seq: int
     time: str
@@ -63,10 +70,30 @@ class Event:
     data: Mapping[str, Any]
     prev: str
     hash: str
+    person: Person | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The event as it is written, key by key."""
-        return {**vars(self), "data": dict(self.data)}
+        person = {} if self.person is None else {"person": vars(self.person)}
+        return {key: getattr(self, key) for key in _KEYS} | {"data": dict(self.data)} | person
+
+    @classmethod
+    def read(cls, line: Any) -> Event | None:
+        """The event that a line of the log says (JSON data), whether or not its hash fits; None when it says none."""
+        if (
+            not isinstance(line, dict)
+            or line.keys() - {"person"} != _KEYS
+            or not isinstance(line["data"], dict)
+        ):
+            return None
+        who = line.get("person")
+        if "person" in line and not (
+            isinstance(who, dict)
+            and who.keys() == _PERSON
+            and all(isinstance(one, str) for one in who.values())
+        ):
+            return None
+        return cls(**{**line, "person": None if who is None else Person(**who)})
 
 
 @dataclass(frozen=True)
@@ -81,9 +108,15 @@ class Position:
 class EventLog:
     """The event log at ``path``. Many processes may read and append; appends are serialised by a lock file."""
 
-    def __init__(self, path: Path, *, clock: Clock | None = None) -> None:
+    def __init__(self, path: Path, *, clock: Clock | None = None, person: Person | None = None) -> None:
         self.path = path
+        self.person = person  # who gives the commands whose events are appended
         self._clock = clock or SystemClock()
+
+    @classmethod
+    def of(cls, config: Config) -> EventLog:
+        """The event log of a data directory; what is appended names the person who gave the command."""
+        return cls(config.events, person=config.person)
 
     def append(self, type: str, data: Mapping[str, Any], *, actor: str) -> Event:
         """Add one event.
@@ -91,7 +124,7 @@ class EventLog:
         Args:
             type: One of :data:`TYPES`.
             data: JSON data, as the type asks for it.
-            actor: Who did it.
+            actor: In which role it was done; what :data:`COORDINATOR` does names no person.
 
         Returns:
             The event, once it is on the disk.
@@ -135,7 +168,9 @@ class EventLog:
                 "data": dict(data),
                 "prev": last.hash if last else "",
             }
-            event = Event(hash=_hash(body), **body)
+            if self.person is not None and actor != COORDINATOR:
+                body["person"] = vars(self.person)
+            event = Event(**{**body, "person": self.person if "person" in body else None}, hash=_hash(body))
             line = schemas.canonical(event.as_dict()) + b"\n"
             if len(line) > MAX_LINE:
                 raise ValueError(f"an event may have {MAX_LINE} bytes, this one has {len(line)}")
@@ -265,11 +300,12 @@ class EventLog:
             data = json.loads(line)
         except (ValueError, RecursionError):
             raise self._damaged(number, "is not JSON") from None
-        if not isinstance(data, dict) or set(data) != _KEYS or not isinstance(data["data"], dict):
+        event = Event.read(data)
+        if event is None:
             raise self._damaged(number, "is not an event")
-        if _hash({k: v for k, v in data.items() if k != "hash"}) != data["hash"]:
+        if _hash({k: v for k, v in data.items() if k != "hash"}) != event.hash:
             raise self._damaged(number, "was changed: its hash does not match")
-        return Event(**data)
+        return event
 
     def _damaged(self, line: int | None, what: str) -> PlatformError:
         place = f"{self.path}:{'' if line is None else line}"
@@ -284,12 +320,10 @@ class EventLog:
 def _loosely(line: bytes) -> Event | None:
     """What a line says, whether or not its hash fits; None when it cannot be read as an event."""
     try:
-        data = json.loads(line)
-        if isinstance(data, dict) and data.keys() == _KEYS and isinstance(data["data"], dict):
-            return Event(**data) if isinstance(data["seq"], int) and data["type"] in TYPES else None
+        event = Event.read(json.loads(line))
+        return event if event and isinstance(event.seq, int) and event.type in TYPES else None
     except (ValueError, RecursionError, TypeError):
-        pass
-    return None
+        return None
 
 
 def _hash(body: Mapping[str, Any]) -> str:

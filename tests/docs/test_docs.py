@@ -213,6 +213,11 @@ def _runner(words: list[str], line: str) -> None:
         if words[0] in ("-h", "--debug", "--version", "--quiet", "-q"):
             words = words[1:]
             continue
+        if words[0] == "--actor":
+            words = words[2:]
+            if not words:  # speaks of that option
+                return
+            continue
         if words[0] in ("X", "COMMAND", "[OPTIONS]"):
             return
         name = f"{name} {words[0]}"

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runner.cli import context, options, output
-from runner.cli.app import group
+from runner.cli.app import tasks
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
     from runner.model.config import Config
     from runner.model.task import Task
     from runner.views.overview.facts import Standing
-
-tasks = group("task", "Tasks of this project: list, start a new one, check one.")
 
 
 @tasks.command("list", epilog="Examples:  runner task list  |  runner task list --json")

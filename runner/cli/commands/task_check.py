@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from runner.cli import context, options, output
-from runner.cli.commands.task import tasks
+from runner.cli.app import tasks
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:

@@ -186,7 +186,7 @@ def open_store(config: Config, *, url: str | None = None, accept_loss: bool = Fa
         url = database.database_url(config)
     if url.startswith("sqlite:///"):
         _make_folder(Path(url.removeprefix("sqlite:///")).parent)
-    store = Store(database.make_engine(url), EventLog(config.events), RunArchive(config.archive))
+    store = Store(database.make_engine(url), EventLog.of(config), RunArchive(config.archive))
     try:
         with store.read() as connection:
             position, prefix, rules = Position(), None, database.rules_of(connection)
@@ -222,7 +222,7 @@ def rebuild(config: Config, *, accept_loss: bool = False) -> Position:
     """
     from runner.records.store.history import accepted, check_complete, lost
 
-    log, last = EventLog(config.events), database.read_recorded(config).position
+    log, last = EventLog.of(config), database.read_recorded(config).position
     gone = lost(config, log, last) if accept_loss else []
     if not accept_loss:
         check_complete(config, log, last)

@@ -223,6 +223,9 @@ def test_every_command_has_help_with_an_example(project: Project, capsys: pytest
     import click
     import typer.main
 
+    from runner.cli.main import load_commands
+
+    load_commands()
     root: Any = typer.main.get_command(__import__("runner.cli.app", fromlist=["app"]).app)
 
     def walk(command: Any, path: list[str]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from runner.model.config import BASES, load
+from runner.model.config import BASES, Person, load
 from runner.model.errors import RunnerError
 from tests.worlds.definitions import told
 from tests.worlds.mini import Project, Said
@@ -120,3 +122,16 @@ def test_doctor_says_where_each_value_comes_from_and_no_secret(
     (project.root / "proctor.yaml").write_text("hoem: x\n")
     wrong = runner_cli("doctor", expect=2)
     assert 'proctor.yaml:1: unknown key "hoem" in the file. Fix: Did you mean "home"?' in wrong.err
+
+
+def test_who_gives_the_command_is_an_option_before_the_environment_before_the_user_of_the_system(
+    root: Path,
+) -> None:
+    assert load({}, root).person == Person(pwd.getpwuid(os.getuid()).pw_name, "system")
+    assert str(load({"RUNNER_ACTOR": ""}, root).person).endswith(" (system user)")
+    assert load({"RUNNER_ACTOR": "anna.b"}, root).person == Person("anna.b")
+    assert load({"RUNNER_ACTOR": "anna"}, root, actor="bert").person == Person("bert")
+    for wrong in ("", " anna", "a\x1b[31m", "a" * 41, "runner", "Organiser", "a/b", "anna\n"):
+        with pytest.raises(RunnerError) as caught:
+            Person.named(wrong)
+        assert caught.value.code == "E101" and "\x1b" not in caught.value.what

@@ -11,8 +11,9 @@ import pytest
 
 import schemas
 from runner.model.clock import FixedClock
+from runner.model.config import Person
 from runner.model.errors import PlatformError
-from runner.records.events import EventLog, Position
+from runner.records.events import COORDINATOR, EventLog, Position
 
 
 def log_with(path: Path, count: int) -> EventLog:
@@ -146,3 +147,35 @@ def test_a_log_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
         log_with(tmp_path / "events.jsonl", 1)
     assert caught.value.code == "E306"
     assert (tmp_path / "else").read_text() == ""
+
+
+def test_an_event_names_who_gave_the_command_and_nobody_where_nobody_did(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl", person=Person("anna"))
+    log.append("round-frozen", {}, actor="organiser")
+    log.append("attempt-committed", {}, actor=COORDINATOR)
+    log.person = Person("root", "system")
+    log.append("round-frozen", {}, actor="organiser")
+    assert [str(e.person) for e in log] == ["anna", "None", "root (system user)"]
+    for event in log:
+        assert schemas.validate(event.as_dict(), "event") == []
+    lines = (tmp_path / "events.jsonl").read_text()
+    assert '"person":{"name":"anna","named_by":"setting"}' in lines and lines.count('"person"') == 2
+    (tmp_path / "events.jsonl").write_text(lines.replace("anna", "bert"))
+    assert "was changed" in log.verify()[0].what
+
+
+def test_a_log_of_before_persons_were_noted_is_read_and_goes_on(tmp_path: Path) -> None:
+    log = log_with(tmp_path / "events.jsonl", 2)
+    assert "person" not in log.path.read_text()
+    log.person = Person("anna")
+    log.append("round-frozen", {}, actor="organiser")
+    assert [e.person for e in log] == [None, None, Person("anna")] and log.verify() == []
+
+
+@pytest.mark.parametrize("person", ["anna", None, {}, {"name": "x"}, {"name": 1, "named_by": "system"}])
+def test_a_person_of_another_shape_is_no_event(tmp_path: Path, person: object) -> None:
+    log = log_with(tmp_path / "events.jsonl", 1)
+    line = json.loads(log.path.read_text()) | {"person": person}
+    line["hash"] = schemas.digest({k: v for k, v in line.items() if k != "hash"})
+    log.path.write_text(json.dumps(line) + "\n")
+    assert "is not an event" in log.verify()[0].what and log.survey()[0] == []

@@ -1,0 +1,131 @@
+"""The event log in plain words, for the organiser: who did what, about which task and team."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from string import Formatter
+from typing import TYPE_CHECKING, Any
+
+from runner.model.errors import no_such
+from runner.records.events import COORDINATOR, TYPES
+from runner.views.audience import escape
+
+if TYPE_CHECKING:
+    from runner.records.events import Event
+
+# What happened, by the type of the event: parts with the fields of its data. A part of which a field is empty is left out.
+_SAYS: Mapping[str, tuple[str, ...]] = {
+    "submission-registered": ("{submission} was registered for {task}", " (tag {tag})"),
+    "submission-withdrawn": ("{submission} was withdrawn", ", free of charge{uncharged}"),
+    "submission-chosen": ("{submission} was chosen to count",),
+    "display-name-set": ("{team}", "/{software}", " is shown as {display_name}"),
+    "quota-extended": ("{team} may hand in {submissions} more for {task}",),
+    "deadline-extended": ("{team} may hand in until {until} for {task}", "/{dataset}"),
+    "limits-extended": ("{team} has other limits for {task}", ", {wall_clock} s", ", {memory} bytes"),
+    "dataset-paused": ("{task}", "/{dataset}", " was paused"),
+    "dataset-resumed": ("{task}", "/{dataset}", " was resumed"),
+    "attempt-committed": ("{run} was executed, attempt {attempt}",),
+    "evaluation-committed": ("{run} was evaluated, attempt {attempt}, evaluation {evaluation}",),
+    "run-cancelled": ("{run} was cancelled",),
+    "dataset-published": ("scores on {task}/{dataset} were opened", ", due {publish_at}"),
+    "dataset-unpublished": ("scores on {task}/{dataset} were closed",),
+    "run-released": ("{run} was opened to its team, attempt {attempt}",),
+    "run-closed": ("{run} was closed to its team again, attempt {attempt}",),
+    "run-verified": ("{run} was executed again", ", and was the same{same}", ", {topics} topics differ"),
+    "round-frozen": ("the round {round} of {task} was frozen", ", SHA-256 {sha256}"),
+    "labels-imported": ("{count} labels went into {file} of {task}/{dataset}", ", SHA-256 {sha256}"),
+    "loss-accepted": ("{count} lost parts of this log were given up",),
+}
+_ROLES = {COORDINATOR: "the platform"}
+
+
+@dataclass(frozen=True)
+class Told:
+    """An event in words. ``who``, ``says`` and the names are escaped; ``task`` and ``team`` are empty where it has none."""
+
+    event: Event
+    task: str
+    team: str
+
+    @property
+    def who(self) -> str:
+        """The person who gave the command; the role where none was noted."""
+        if self.event.person is not None:
+            return escape(self.event.person, 100)
+        return _ROLES.get(self.event.actor) or escape(self.event.actor, 100)
+
+    @property
+    def says(self) -> str:
+        """What happened."""
+        data = self.event.data
+        words = "".join(_filled(_SAYS.get(self.event.type, (escape(self.event.type, 80),)), data))
+        return f"{words}: {escape(data['reason'], 300)}" if data.get("reason") else words
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event as it is in the log, with ``says``, ``task`` and ``team`` beside it."""
+        return {
+            **self.event.as_dict(),
+            "who": self.who,
+            "says": self.says,
+            "task": self.task,
+            "team": self.team,
+        }
+
+
+def _filled(parts: Iterable[str], data: Mapping[str, Any]) -> Iterator[str]:
+    for part in parts:
+        names = [name for _, name, _, _ in Formatter().parse(part) if name]
+        if all(data.get(name) not in (None, "", False) for name in names):
+            yield part.format_map({n: "" if data[n] is True else escape(data[n], 200) for n in names})
+
+
+def told(
+    events: Iterable[Event],
+    *,
+    task: str | None = None,
+    team: str | None = None,
+    kind: str | None = None,
+    since: datetime | None = None,
+    actor: str | None = None,
+) -> list[Told]:
+    """The events that fit, oldest first.
+
+    Args:
+        events: All of the log: what an event is about may stand in one before it.
+        task: Only what is about this task.
+        team: Only what is about this team or its submissions.
+        kind: Only this type.
+        since: Only what was done then or later.
+        actor: Only what this person did, or this role where no person was noted.
+
+    Raises:
+        RunnerError: E101 for a type that there is not.
+    """
+    if kind is not None and kind not in TYPES:
+        raise no_such("kind of event", kind, TYPES, fix=f"use one of {', '.join(TYPES)}", code="E101")
+    about: dict[str, tuple[str, str]] = {}
+    found = []
+    for event in events:
+        one = Told(event, *_about(event, about))
+        asked = ((task, one.task), (team, one.team), (kind, event.type), (actor, _name(event)))
+        early = since is not None and datetime.fromisoformat(event.time) < since
+        if not early and all(wanted in (None, there) for wanted, there in asked):
+            found.append(one)
+    return found
+
+
+def _name(event: Event) -> str:
+    return event.actor if event.person is None else event.person.name
+
+
+def _about(event: Event, known: dict[str, tuple[str, str]]) -> tuple[str, str]:
+    """Task and team that an event is about; what is ``known`` of submissions grows with their registrations."""
+    data = {name: text for name, text in event.data.items() if isinstance(text, str)}
+    if event.type == "submission-registered":
+        known[data.get("submission", "")] = data.get("task", ""), data.get("team", "")
+    run = data.get("run", "").split(".")
+    ids = (data.get("submission", ""), *(".".join(run[:n]) for n in range(len(run), 0, -1)))
+    task, team = next((known[id] for id in ids if id in known), ("", ""))
+    return data.get("task", task), data.get("team", team)

@@ -61,6 +61,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 AsOption = Annotated[
     str, typer.Option("--as", envvar="RUNNER_AS", help="Who looks: organiser, team:NAME or public.")
 ]
+AcceptOption = Annotated[
+    bool, typer.Option("--accept", help="Have the new scores count, in the place of the old ones.")
+]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Kept in the event log.")]
 MoreOption = Annotated[
     int | None, typer.Option("--submissions", "-n", min=1, max=1000, help="How many more.")

@@ -58,7 +58,7 @@ def show_plan(plan: Plan, tell: Callable[[str], None] = output.say) -> None:
     reasons = [(s.run.id, f"{s.kind}: {s.why}") for s in plan.skipped if s.kind in EXPLAINED]
     for line in by_reason(reasons, REASONS):
         tell(line)
-    if not plan.work:
+    if not plan.work and not any(s.evaluated for s in plan.skipped):
         tell("nothing to do")
 
 

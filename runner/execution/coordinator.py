@@ -81,7 +81,8 @@ class EvaluationRequest:
     ``force`` executes settled runs again, as a new attempt. ``changed``: settled runs whose limits, image or data have
     changed since are kept (``keep``) or planned (``again``; ``ask``, where the caller asks a person). ``stages``: datasets
     that are made from runs are made where they are due. ``only_evaluate``: nothing is executed, and everything that has
-    something to evaluate is evaluated, whatever it was scored already. ``jobs``: at most so many containers at once.
+    something to evaluate is evaluated, whatever it was scored already (``accepting``: but for what waits to be accepted).
+    ``jobs``: at most so many containers at once.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -89,6 +90,7 @@ class EvaluationRequest:
     changed: Changed = "ask"
     stages: bool = True
     only_evaluate: bool = False
+    accepting: bool = False
     jobs: int | None = None
 
 
@@ -187,7 +189,7 @@ class Coordinator:
         self._publish_due()
         wanted = named(self.workspace, request.selection)
         if request.only_evaluate:
-            return plan_evaluations(self.workspace, wanted)
+            return plan_evaluations(self.workspace, wanted, accepting=request.accepting)
         if request.stages and not self.dry_run:
             self._make_stages(wanted.task, self.workspace.runs)
         todo = plan(self.workspace, wanted, force=request.force)

@@ -49,7 +49,7 @@ class Skipped:
 
     ``blocked``: something would have to be corrected first. ``stale``: its scores were made from other truths or
     measures than there are now (evaluating again is for a person to decide). ``elsewhere``: the organiser has another
-    engine for it.
+    engine for it. ``evaluated``: it was evaluated again already, and that waits to be accepted.
     """
 
     run: Run
@@ -57,6 +57,7 @@ class Skipped:
     blocked: bool = False
     stale: bool = False
     elsewhere: bool = False
+    evaluated: bool = False
 
     @property
     def kind(self) -> str:
@@ -65,6 +66,8 @@ class Skipped:
             return "blocked"
         if self.elsewhere:
             return "left to the other engine"
+        if self.evaluated:
+            return "evaluated again"
         name = self.run.outcome.name
         return "stale" if self.stale else name if name in ("cancelled", "withdrawn", "running") else "settled"
 
@@ -155,14 +158,22 @@ def plan(workspace: Workspace, selection: Selection, *, force: bool = False) -> 
     return Plan(tuple(work), tuple(skipped))
 
 
-def plan_evaluations(workspace: Workspace, selection: Selection) -> Plan:
-    """Evaluations of all selected runs that have something to evaluate, whatever they were scored already."""
+def plan_evaluations(workspace: Workspace, selection: Selection, *, accepting: bool = False) -> Plan:
+    """Evaluations of all selected runs that have something to evaluate, whatever they were scored already.
+
+    When ``accepting``, without those whose waiting evaluation was made from the truths and definitions that there are now:
+    what was shown is what is to count.
+    """
     chosen = [
-        Planned(run, "evaluate", "asked for")
+        run
         for run in workspace.runs
         if selection.takes(run) and run.outcome.verdict == "ok" and run.outcome.name != "withdrawn"
     ]
-    return Plan(tuple(chosen), ())
+    there = {run.id for run in chosen if accepting and workspace.evaluated_again(run)}
+    return Plan(
+        tuple(Planned(run, "evaluate", "asked for") for run in chosen if run.id not in there),
+        tuple(Skipped(run, "evaluated again", evaluated=True) for run in chosen if run.id in there),
+    )
 
 
 def _elsewhere(workspace: Workspace, entry: Planned | Skipped) -> Planned | Skipped:

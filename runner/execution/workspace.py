@@ -15,6 +15,7 @@ from runner.execution.replies import replies_of
 from runner.model.config import EngineFor
 from runner.model.errors import RunnerError
 from runner.model.names import BASELINES
+from runner.model.pins import of_task, pins
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Task
 from runner.records.store.connect import Store
@@ -139,6 +140,24 @@ class Workspace:
             shown = task.scenarios[run.scenario] if side == "inputs" else None
             self._digests[key] = inputs_digest(dataset, shown) if shown else truths_digest(dataset)
         return self._digests[key]
+
+    def evaluated_again(self, run: Run) -> bool:
+        """Whether an evaluation of ``run`` waits to be accepted that was made from the truths and definitions that there are now."""
+        task = self.tasks.get(run.submission.task)
+        if (
+            run.waiting is None
+            or run.outcome.attempt is None
+            or task is None
+            or run.dataset not in task.datasets
+        ):
+            return False
+        attempt = self.store.archive.attempt(task.id, run.id, run.outcome.attempt)
+        record = attempt.evaluation(run.waiting).record(check=False)
+        try:
+            same = record.get("truths_digest") == self.digest(run, "truths")
+        except RunnerError:  # files are missing: evaluating it says so
+            return False
+        return same and record.get("pins") == pins(of_task(task))
 
     def job(self, run: Run) -> Job:
         """The job of ``run``. Raises RunnerError when its task, data or inputs are not there.

@@ -149,6 +149,7 @@ def _of(name: Name, says: str, reason: str, next: str, last: AttemptFacts | None
 
 
 AGAIN_FAILED = "Evaluating it again failed: this is from before."
+WAITING = "It was evaluated again with another result, which the organiser has not accepted yet."
 _WAIT = "Nothing to do: the organiser's next runner evaluate does it."
 
 

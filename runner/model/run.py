@@ -90,6 +90,7 @@ class Run:
     changed: frozenset[str] = (
         frozenset()
     )  # measures whose values mean something else than the task's of that id
+    waiting: int | None = None  # a later evaluation of the deciding attempt, to be accepted by the organiser
 
     @property
     def cell(self) -> Cell:

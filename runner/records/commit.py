@@ -2,25 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from runner.model.config import Config
 from runner.model.errors import PlatformError
+from runner.model.run import Run
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.events import COORDINATOR
 from runner.records.integrity import uncommitted
 from runner.records.store.connect import Store
+from runner.records.store.results import counting
+
+IN_AN_EVENT = 1000  # evaluations, so that an event stays short enough
 
 
 def commit(store: Store, sealed: Attempt | Evaluation) -> None:
-    """Record a sealed attempt or evaluation: event first, then the store. Once for each, ever."""
+    """Record a sealed attempt or evaluation: event first, then the store. Once for each, ever.
+
+    An evaluation that says something else than the one that counts is only proposed: :func:`accept` makes it count.
+    """
     task, run, attempt, evaluation = sealed.key
     data = {"task": task, "run": run, "attempt": attempt, "manifest": sealed.manifest_digest()}
     if evaluation is None:
         store.commit("attempt-committed", data, actor=COORDINATOR)
     else:
-        store.commit("evaluation-committed", {**data, "evaluation": evaluation}, actor=COORDINATOR)
+        proposed = {"proposed": True} if isinstance(sealed, Evaluation) and _displaces(store, sealed) else {}
+        store.commit(
+            "evaluation-committed", {**data, "evaluation": evaluation, **proposed}, actor=COORDINATOR
+        )
+
+
+def accept(store: Store, runs: Iterable[Run], reason: str, *, actor: str = "organiser") -> None:
+    """Have the evaluations that wait count, with an event for each task (several, where they are very many)."""
+    by_task: dict[str, list[tuple[str, int | None, int]]] = {}
+    for run in runs:
+        if run.waiting is not None:
+            by_task.setdefault(run.submission.task, []).append((run.id, run.outcome.attempt, run.waiting))
+    for task, found in by_task.items():
+        for start in range(0, len(found), IN_AN_EVENT):
+            part = [list(one) for one in found[start : start + IN_AN_EVENT]]
+            data = {"task": task, "count": len(part), "evaluations": part, "reason": reason}
+            store.commit("evaluations-accepted", data, actor=actor)
+
+
+def _displaces(store: Store, new: Evaluation) -> bool:
+    """Whether an evaluation gave another result than the one of its attempt that counts, or the same by other definitions."""
+    if new.record(check=False)["status"] == "error":
+        return False
+    number = counting(store, new.run_id, new.attempt)
+    if number is None:
+        return False
+    old = store.archive.attempt(new.task, new.run_id, new.attempt).evaluation(number)
+    try:
+        return _says(old) != _says(new)
+    except (PlatformError, KeyError):
+        return True
+
+
+def _says(evaluation: Evaluation) -> list[Any]:
+    """What an evaluation means: status, values, what was asked for, and the digest of its scores by topic."""
+    record, result = evaluation.record(check=False), evaluation.result() or {}
+    parts = [result.get(name) for name in ("status", "measures", "pending", "judge")]
+    return [*parts, record.get("pins"), evaluation.manifest()["scores.jsonl"]["sha256"]]
 
 
 def commit_orphans(store: Store) -> int:

@@ -27,7 +27,11 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "dataset-paused": ("{task}", "/{dataset}", " was paused"),
     "dataset-resumed": ("{task}", "/{dataset}", " was resumed"),
     "attempt-committed": ("{run} was executed, attempt {attempt}",),
-    "evaluation-committed": ("{run} was evaluated, attempt {attempt}, evaluation {evaluation}",),
+    "evaluation-committed": (
+        "{run} was evaluated, attempt {attempt}, evaluation {evaluation}",
+        ", which waits to be accepted{proposed}",
+    ),
+    "evaluations-accepted": ("{count} new evaluations of {task} were accepted, and count",),
     "run-cancelled": ("{run} was cancelled",),
     "dataset-published": ("scores on {task}/{dataset} were opened", ", due {publish_at}"),
     "dataset-unpublished": ("scores on {task}/{dataset} were closed",),

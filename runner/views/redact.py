@@ -209,8 +209,9 @@ def _platform(found: RunDetail) -> dict[str, Any]:
         "sidecar_logs": list(sidecar_logs(found)),
         "evaluations": [
             {
-                **{k: _escaped(v) for k, v in row.items()},
+                **{k: _escaped(v) for k, v in row.items() if k != "counts"},
                 "default_image": bool(row["default_image"]),
+                **({} if row["counts"] else {"counts": False}),  # it waits to be accepted
                 "notes": _notes(row),
             }
             for row in found.evaluation_rows

@@ -143,7 +143,7 @@ def _labels(project: Project, run: str, same: str) -> None:
         project, "labels", "import", TASK, str(positional), "--dataset", "train", "--annotator", "a1", *about
     )
     for name in (run, same):
-        call(project, "reevaluate", "--run", name)
+        call(project, "reevaluate", "--run", name, "--accept")
     rows = call(project, "leaderboard", TASK, "--table", "train-score", "--json").json["rows"]
     scores = {row["software"]: row["scores"] for row in rows}
     for name in ("one", "rad-elastic-perl"):

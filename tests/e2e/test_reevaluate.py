@@ -52,6 +52,10 @@ def test_what_evaluating_again_changes_and_how_it_fails(scored: tuple[Project, P
         ("alpha/good", 1, 2),
         ("beta/worse", 2, 1),
     }
+    assert json.loads(board(project))["rows"][0]["software"] == "good"
+    assert "(stale)" in board(project, "table")
+    call(project, "reevaluate", "--all", "--accept", "--reason", "corrected")
+    assert json.loads(board(project))["rows"][0]["software"] == "worse"
     again = call(project, "reevaluate", "--all")
     assert "+0.0000" in again.out and "no rank has changed" in again.err
     _damaged(project, qrels)
@@ -123,7 +127,7 @@ def test_another_measure_under_the_same_id(scored: tuple[Project, Path]) -> None
         assert f"{old:.4f}" not in shown and repr(old) not in shown, form
         assert "nDCG@10" in shown.replace("\\", ""), form
     assert "nDCG@10" in call(project, "show", _run(project)).out
-    said = call(project, "reevaluate", "--all", "--json").json["changes"]
+    said = call(project, "reevaluate", "--all", "--accept", "--json").json["changes"]
     assert {v["old_measure"] for v in said["values"] if v["measure"] == "ndcg_10"} == {"nDCG@10"}
     assert {v["difference"] for v in said["values"] if v["measure"] == "ndcg_10"} == {None}
     assert len(json.loads(board(project))["rows"]) == 2

@@ -15,7 +15,8 @@ limits-extended          task, team, wall_clock (seconds) or memory (bytes) or b
 dataset-paused           task, dataset (empty: the whole task), reason: it takes no submissions, and no run is begun
 dataset-resumed          task, dataset, reason
 attempt-committed        task, run, attempt, manifest (SHA-256 of manifest.json)
-evaluation-committed     task, run, attempt, evaluation, manifest
+evaluation-committed     task, run, attempt, evaluation, manifest, and proposed (true) where it does not count yet
+evaluations-accepted     task, count, evaluations (triples of run, attempt, evaluation), reason: these count from now on
 run-cancelled            task, run, submission, dataset, scenario
 dataset-published        task, dataset, and publish_at where it was due by this date
 dataset-unpublished      task, dataset, reason: the scores are closed again
@@ -45,7 +46,7 @@ from runner.records.archive import RunArchive
 from runner.records.events import Event
 from runner.records.snapshot import read_snapshot
 from runner.records.store import tables as t
-from runner.records.store.evaluated import insert_evaluated, insert_failed
+from runner.records.store.evaluated import count_evaluations, insert_evaluated, insert_failed
 
 
 def apply(connection: Connection, event: Event, archive: RunArchive) -> None:
@@ -256,6 +257,11 @@ def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> No
     insert_failed(connection, event, record)
 
 
+def _accepted(connection: Connection, event: Event, _: RunArchive) -> None:
+    if not count_evaluations(connection, event.data["evaluations"]):
+        raise _contradiction(event, "it accepts an evaluation that was never committed")
+
+
 def _frozen(connection: Connection, event: Event, archive: RunArchive) -> None:
     """The round's file (``snapshots/`` beside the archive) must be the one that was frozen."""
     d = event.data
@@ -308,6 +314,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "dataset-resumed": _resumed,
     "attempt-committed": _attempt,
     "evaluation-committed": _evaluation,
+    "evaluations-accepted": _accepted,
     "run-cancelled": _cancelled,
     "dataset-published": _published,
     "dataset-unpublished": _unpublished,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,6 +157,18 @@ class Store:
         ):
             yield connection
 
+    @contextmanager
+    def supposing(self, change: Callable[[Connection], None]) -> Iterator[Store]:
+        """The store as it would be after ``change``, for questions only: nothing of it is kept. Nobody else writes meanwhile."""
+        with (
+            database.errors(self.engine),
+            self.engine.connect().execution_options(write=True) as connection,
+            connection.begin() as transaction,
+        ):
+            change(connection)
+            yield _Supposed(self, connection)
+            transaction.rollback()
+
     def close(self) -> None:
         """Close the connections."""
         self.engine.dispose()
@@ -166,6 +178,18 @@ class Store:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+class _Supposed(Store):
+    """A store that reads through one connection, and sees what that one has changed."""
+
+    def __init__(self, store: Store, connection: Connection) -> None:
+        super().__init__(store.engine, store.log, store.archive)
+        self._connection = connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        yield self._connection
 
 
 def open_store(config: Config, *, url: str | None = None, accept_loss: bool = False) -> Store:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Sequence
 from itertools import islice, zip_longest
 from typing import Any
 
@@ -56,6 +57,15 @@ def insert_evaluated(
             connection.execute(table.insert(), batch)
 
 
+def count_evaluations(connection: Connection, accepted: Iterable[Sequence[Any]]) -> bool:
+    """Have evaluations that waited count, each a triple of run, attempt and number; returns whether all of them are there."""
+    c, found = t.evaluations.c, True
+    for run, attempt, number in accepted:
+        here = (c.run == run, c.attempt == attempt, c.number == number)
+        found &= connection.execute(t.evaluations.update().where(*here).values(counts=True)).rowcount == 1
+    return found
+
+
 def insert_failed(connection: Connection, event: Event, record: dict[str, Any]) -> None:
     """Write the row of an evaluation without a result; ``record`` is its ``evaluation.json``, of status ``error``."""
     connection.execute(t.evaluations.insert().values(_evaluation_row(event, record, {}, None)))
@@ -80,6 +90,7 @@ def _evaluation_row(
         "evaluator": f"{evaluator.get('name', '')} {evaluator.get('version', '')}".strip(),
         "image": str(image.get("image_id") or ""),
         "default_image": bool(image.get("default")),
+        "counts": d.get("proposed") is not True,
         "truths_digest": str(record.get("truths_digest") or ""),
         "run_tag": result.get("run_tag"),
         "judge": json.dumps(result["judge"], sort_keys=True) if result.get("judge") else None,

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from runner.model.clock import SystemClock
 from runner.model.errors import RunnerError, no_such
-from runner.model.outcome import AGAIN_FAILED, AttemptFacts, EvaluationFacts, derive
+from runner.model.outcome import AGAIN_FAILED, WAITING, AttemptFacts, EvaluationFacts, derive
 from runner.model.pins import Changes, Pins, changes
 from runner.model.quota import Charge, QuotaUse, use
 from runner.model.run import Run, Submission, cells, run_id
@@ -182,6 +182,8 @@ def _run(
     task: Task | None,
 ) -> Run:
     attempts = sorted(attempts, key=lambda a: a["number"])
+    proposed = [(e["attempt"], e["number"]) for e in evaluations if not e["counts"]]
+    evaluations = [e for e in evaluations if e["counts"]]
     outcome = derive(
         [_facts(a, evaluations) for a in attempts],
         running=running,
@@ -195,6 +197,7 @@ def _run(
     )
     pins = Pins.read(judged.get("asked"))
     since = Changes() if task is None or outcome.name == "withdrawn" else changes(task, pins)
+    waiting = [n for attempt, n in proposed if attempt == outcome.attempt and n > (outcome.evaluation or 0)]
     used: dict[str, Any] = {name: chosen.get(name) for name in _OF_ATTEMPT}
     return Run(
         id,
@@ -212,8 +215,9 @@ def _run(
         notes=tuple(map(read_detail, json.loads(judged.get("notes") or "[]"))),
         ours=bool(judged.get("default_image", True)),
         pins=pins,
-        stale=((AGAIN_FAILED,) if outcome.old else ()) + since.says,
+        stale=((AGAIN_FAILED,) if outcome.old else ()) + ((WAITING,) if waiting else ()) + since.says,
         changed=since.measures,
+        waiting=max(waiting, default=None),
     )
 
 

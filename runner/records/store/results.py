@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, select, union_all
+from sqlalchemy import Connection, func, select, union_all
 
 from runner.model.pins import Pins
 from runner.model.run import FindingCount, MeasureValue, Run
@@ -139,6 +139,14 @@ def measures_of(store: Store, task: str, runs: Iterable[Run]) -> dict[str, dict[
             if run is not None and row.measure not in run.changed:
                 found[run.id][row.measure] = _value(row, run.pins)
     return found
+
+
+def counting(store: Store, run: str, attempt: int) -> int | None:
+    """The number of the evaluation of an attempt that counts: of those that gave a result and do not wait, the last one."""
+    c = t.evaluations.c
+    here = (c.run == run, c.attempt == attempt, c.counts, c.status != "error")
+    with store.read() as connection:
+        return connection.execute(select(func.max(c.number)).where(*here)).scalar()
 
 
 def evaluation_manifests(store: Store, runs: Iterable[Run]) -> list[dict[str, Any]]:

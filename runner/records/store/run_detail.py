@@ -95,7 +95,9 @@ def detail(
         if chosen is None:
             return found
         last = max((e["number"] for e in evaluations if e["attempt"] == chosen), default=None)
-        judged = judged if attempt is None else last
+        if attempt is not None:
+            counting = (e["number"] for e in evaluations if e["attempt"] == chosen and e["counts"])
+            judged = max(counting, default=None)
         archived = store.archive.attempt(run.submission.task, wanted, chosen)
         found = replace(
             found, attempt=archived, evaluation=None if judged is None else archived.evaluation(judged)

@@ -89,6 +89,7 @@ evaluations = sa.Table(
     sa.Column("final", sa.Boolean, nullable=False),  # of status error: trying again cannot help
     *_texts("fault"),  # of status error: organiser or platform
     sa.Column("default_image", sa.Boolean, nullable=False),
+    sa.Column("counts", sa.Boolean, nullable=False),  # not: it waits for the organiser to accept it
     sa.Column("run_tag", sa.Text),
     sa.Column("judge", sa.Text),  # JSON object: who judged, when somebody or something did
     *_texts("notes"),  # JSON list of details

@@ -1,0 +1,165 @@
+"""What is evaluated again with another result counts when the organiser has accepted it, and not before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.cli import context
+from runner.engines.fake import Mounts
+from runner.execution.machine import Machine
+from runner.records.commit import commit_orphans
+from runner.records.store.connect import open_store, rebuild
+from runner.records.store.run_detail import detail
+from runner.views.audience import ORGANISER, PUBLIC, Audience
+from runner.views.leaderboard.table import build
+from runner.views.redact import redact_run
+from tests.runner.execution.test_pool import EVALUATOR, RESULT, World
+from tests.worlds.mini import Project, Said, call_here
+
+
+def judging(*order: str) -> Any:
+    """An evaluator that values a run by the place of its one word in ``order``: the last one is best."""
+
+    def script(mounts: Mounts, out: Path) -> None:
+        word = (mounts["/in"] / "run/run.txt").read_text()
+        value = (1 + order.index(word)) / len(order)
+        measure = {"value": value, "topics": 1, "covered": 1, "interval": None}
+        result = {**RESULT, "measures": {"ndcg_10": measure, "p_10": measure}}
+        out.joinpath("result.json").write_text(json.dumps(result))
+        lines = [{"measure": m, "topic": "t", "value": value} for m in ("ndcg_10", "p_10")]
+        out.joinpath("scores.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+        out.joinpath("findings.jsonl").touch()
+
+    return script
+
+
+def writing(word: str) -> Any:
+    return lambda mounts, out: out.joinpath("run.txt").write_text(word) and None
+
+
+@pytest.fixture
+def world(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Two softwares, of which beta's is the better one."""
+    made = World(project)
+    made.engine.script[EVALUATOR] = judging("alpha", "beta")
+    for team in ("alpha", "beta"):
+        made.hand_in(team, script=writing(team))
+    made.work()
+    machine = Machine(project.config, engine=made.engine, images={"evaluator": EVALUATOR})
+    monkeypatch.setattr(context, "machine", lambda *_: machine)
+    yield made
+    made.close()
+
+
+def board(world: World, audience: Audience = ORGANISER) -> dict[str, tuple[int, float]]:
+    table = build(world.store, world.tasks["mini"], None, audience)
+    return {row.team: (row.rank, row.values["ndcg_10"].mean) for row in table.rows}
+
+
+def again(project: Project, capsys: pytest.CaptureFixture[str], *more: str) -> Said:
+    return call_here(project, ["reevaluate", "--all", *more], capsys)
+
+
+BEFORE = {"beta": (1, 1.0), "alpha": (2, 0.5)}
+AFTER = {"alpha": (1, 1.0), "beta": (2, 0.5)}
+
+
+def test_another_result_is_shown_and_counts_when_it_is_accepted(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.engine.script[EVALUATOR] = judging("beta", "alpha")
+    said = again(project, capsys)
+    assert said.code == 0 and "does not count yet" in said.err and "--accept" in said.err
+    lines = [line.split() for line in said.out.splitlines()]
+    assert ["mini", "main", "alpha/one", "2", "1", "0.5000", "1.0000"] in lines
+    assert ["mini", "main", "beta/one", "1", "2", "1.0000", "0.5000"] in lines
+    assert board(world) == BEFORE
+    world.store.commit("dataset-published", {"task": "mini", "dataset": "test"}, actor="organiser")
+    notes = " ".join(build(world.store, world.tasks["mini"], None, PUBLIC).notes)
+    assert "Stale: beta/one, alpha/one. It was evaluated again with another result" in notes
+    evaluated = len(world.engine.started)
+    events = project.config.events.read_bytes()
+    dry = again(project, capsys, "--accept", "--dry-run")
+    assert dry.out == "2 runs: 2 evaluated again\n" and project.config.events.read_bytes() == events
+    said = again(project, capsys, "--accept", "--reason", "the qrels were wrong", "--json")
+    assert len(world.engine.started) == evaluated, "what was shown is what counts"
+    ranks = {
+        (r["software"], r["old"], r["new"], r["old_score"], r["new_score"])
+        for r in said.json["changes"]["ranks"]
+    }
+    assert ranks == {("alpha/one", 2, 1, 0.5, 1.0), ("beta/one", 1, 2, 1.0, 0.5)}
+    assert said.json["changes"]["waiting"] == []
+    assert board(world) == AFTER and all(run.stale == () for run in world.desk().runs)
+    event = list(world.store.log)[-1]
+    assert (event.type, event.actor, event.data["reason"]) == (
+        *("evaluations-accepted", "organiser"),
+        "the qrels were wrong",
+    )
+    assert sorted(event.data["evaluations"]) == sorted([run.id, 1, 2] for run in world.desk().runs)
+    rebuild(project.config)
+    with open_store(project.config) as store:
+        made = build(store, world.tasks["mini"], None, ORGANISER)
+        assert {row.team: (row.rank, row.values["ndcg_10"].mean) for row in made.rows} == AFTER
+
+
+def test_the_same_result_counts_at_once(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = again(project, capsys)
+    assert "no rank has changed" in said.err and "does not count" not in said.err
+    assert board(world) == BEFORE
+    assert [(run.outcome.evaluation, run.waiting, run.stale) for run in world.desk().runs] == [
+        (2, None, ())
+    ] * 2
+
+
+def test_what_is_accepted_is_what_evaluating_it_now_would_give(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The truths were corrected once more since: what waits is not what is asked for any more."""
+    world.engine.script[EVALUATOR] = judging("beta", "alpha")
+    again(project, capsys)
+    (project.truths / "mini/test/qrels.txt").write_text("test-1 0 doc-02 1\n")
+    world.engine.script[EVALUATOR] = judging("x", "beta", "y", "alpha")
+    again(project, capsys, "--accept")
+    assert board(world) == {"alpha": (1, 1.0), "beta": (2, 0.5)}
+    assert {run.outcome.evaluation for run in world.desk().runs} == {3}
+
+
+def test_nobody_but_the_organiser_sees_what_waits(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.engine.script[EVALUATOR] = judging("gamma", "delta", "beta", "alpha")
+    again(project, capsys)
+    run = world.desk().runs[0].id
+    dataset = world.tasks["mini"].datasets["test"]
+    for name in (run, f"{run}#1"):
+        found = detail(world.store, name, world.tasks.values())
+        shown = dict(redact_run(found, ORGANISER, dataset))
+        assert shown["scores"]["ndcg_10"]["value"] == 0.5
+        assert [e.get("counts", True) for e in shown["inside"]["evaluations"]] == [True, False]
+        seen = json.dumps(dict(redact_run(found, Audience("team", "alpha"), dataset)))
+        assert '"counts": false' not in seen and "evaluated again" in seen
+
+
+def test_one_that_failed_and_one_that_a_killed_command_left_do_not_displace_anything(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.engine.script[EVALUATOR] = lambda mounts, out: 1
+    assert again(project, capsys).code == 3
+    assert board(world) == BEFORE
+    world.engine.script[EVALUATOR] = judging("beta", "alpha")
+    attempt = world.store.archive.attempts("mini", world.desk().runs[0].id)[0]
+    old = attempt.evaluations()[0]
+    staging = world.store.archive.begin_evaluation(attempt)
+    for name in ("result.json", "scores.jsonl", "findings.jsonl"):
+        data = (old.path / name).read_text() if (old.path / name).exists() else ""
+        (staging.path / name).write_text(data.replace("0.5", "1.0"))
+    world.store.archive.add_evaluation(attempt, staging, {**old.record(), "evaluation": staging.number})
+    assert commit_orphans(world.store) == 1
+    assert board(world) == BEFORE and world.desk().runs[0].waiting == staging.number

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from runner.cli import context, output
 from runner.model.errors import RunnerError
-from runner.views.text import plural, wrapped
+from runner.views.text import duration, plural, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runner.execution.coordinator import Changed, Coordinator, EvaluationRequest
     from runner.execution.plan import Plan
+    from runner.execution.schedule import Forecast
     from runner.model.run import Run
 
 CHANGED: tuple[Changed, ...] = ("ask", "again", "keep")
@@ -40,11 +42,15 @@ def planned(
         if coordinator.adopted:
             output.say(f"taken over from an interrupted command: {coordinator.adopted}")
         todo = coordinator.plan(request)
-        show_plan(todo, output.data if dry_run and not as_json else output.say)
+        tell = output.data if dry_run and not as_json else output.say
+        show_plan(todo, tell)
+        expected = coordinator.forecast(todo, request.jobs)
+        if expected is not None:
+            tell(f"  {takes(expected)}")
         if verbose and not as_json:
             _list(todo)
         if dry_run and as_json:
-            output.as_json(plan_json(todo))
+            output.as_json({**plan_json(todo), "takes": None if expected is None else asdict(expected)})
         yield coordinator, None if dry_run else _confirmed(todo, request, yes)
 
 
@@ -60,6 +66,16 @@ def show_plan(plan: Plan, tell: Callable[[str], None] = output.say) -> None:
         tell(line)
     if not plan.work and not any(s.evaluated for s in plan.skipped):
         tell("nothing to do")
+
+
+def takes(expected: Forecast) -> str:
+    """How long a plan takes, in one line."""
+    at_once = f", {expected.slots} at once" if expected.slots > 1 else ""
+    by = f"by the last time of {plural(expected.known, 'run')}{at_once}"
+    more = (
+        f"; {expected.unknown} others at most {duration(expected.longest)} each" if expected.unknown else ""
+    )
+    return f"takes about {duration(expected.seconds)} ({by}{more})"
 
 
 def by_reason(reasons: Iterable[tuple[str, str]], most: int | None = None) -> list[str]:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
@@ -25,7 +25,7 @@ from runner.execution.machine import Machine
 from runner.execution.plan import Plan, Planned, Selection, named, plan, plan_evaluations
 from runner.execution.pool import Control, Pool, RunProgress, Undone
 from runner.execution.replies import replies_of
-from runner.execution.schedule import needs_of
+from runner.execution.schedule import Forecast, forecast, lane_of, needs_of
 from runner.execution.stage import Stages, why_no_runs
 from runner.execution.workspace import Workspace
 from runner.model.clock import Clock, SystemClock
@@ -37,6 +37,7 @@ from runner.records.commit import commit, commit_orphans
 from runner.records.commit import coordinator as only_coordinator
 from runner.records.deadlines import publish_due
 from runner.records.store.connect import Store, open_store
+from runner.records.store.results import took
 from runner.records.store.run_detail import RunDetail, detail
 from runner.submissions.bundle import Bundle, registration
 from runner.submissions.kept import registered
@@ -194,6 +195,18 @@ class Coordinator:
             self._make_stages(wanted.task, self.workspace.runs)
         todo = plan(self.workspace, wanted, force=request.force)
         return todo.keeping() if request.changed == "keep" else todo
+
+    def forecast(self, todo: Plan, jobs: int | None) -> Forecast | None:
+        """How long a plan takes; None where nothing of it was ever done, or no engine says how much fits at once."""
+        times = took(self.store)
+        if not any(planned.run.id in times for planned in todo.work):
+            return None
+        try:
+            info = self.machine.engine().info()
+        except RunnerError:
+            return None
+        found = forecast(todo.work, times, info, jobs, partial(lane_of, self.workspace))
+        return found if found.known else None
 
     def run(self, todo: Plan, request: EvaluationRequest, *, control: Control | None = None) -> Result:
         """Do a plan with the engine of this machine and commit what comes of it; then make the stages that are due.

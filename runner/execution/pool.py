@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -19,7 +20,7 @@ from runner.engines.base import Engine
 from runner.engines.lending import Rooms
 from runner.execution.attempt import evaluate, execute
 from runner.execution.plan import Plan, Planned
-from runner.execution.schedule import Capacity, Lane, Schedule, needs_of
+from runner.execution.schedule import Capacity, Schedule, lane_of, slots
 from runner.execution.workspace import Workspace
 from runner.model.config import Config
 from runner.model.errors import PLATFORM, RunnerError
@@ -92,7 +93,7 @@ class Pool:
     ) -> None:
         self.engine, self.workspace, self.control, self.on_progress = engine, workspace, control, on_progress
         self._info = engine.info()
-        self.jobs = max(1, jobs or int(self._info.cpus) or 1)
+        self.jobs = slots(self._info, jobs)
         self.results: queue.Queue[tuple[Planned, Attempt | Evaluation | BaseException]] = queue.Queue()
         self.rooms = Rooms(engine, self.jobs)
         self.done: dict[str, Run] = {}
@@ -103,8 +104,7 @@ class Pool:
 
         Raises KeyboardInterrupt after every container was removed; what was sealed by then is committed.
         """
-        capacity = Capacity(self._info.memory * 0.9, float(self._info.cpus))
-        schedule = Schedule(plan.work, capacity, self._lane)
+        schedule = Schedule(plan.work, Capacity.of(self._info), partial(lane_of, self.workspace))
         active = 0
         with (
             self.rooms,
@@ -142,12 +142,6 @@ class Pool:
 
     def _task(self, planned: Planned) -> Task:
         return self.workspace.tasks[planned.run.submission.task]
-
-    def _lane(self, planned: Planned) -> Lane:
-        submission = planned.run.submission
-        task = self.workspace.task_for(submission)
-        limits = needs_of(task, self.workspace.bundles.get(submission.id), planned.step)
-        return Lane(task.datasets[planned.run.dataset].visibility, planned.step, submission.team, limits)
 
     def _current(self, planned: Planned) -> Run:
         return find_run(self.workspace.store, planned.run.id, self.workspace.tasks.values())

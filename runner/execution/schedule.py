@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import count
 
+from runner.engines.base import EngineInfo
 from runner.execution.plan import Planned, Step
+from runner.execution.workspace import Workspace
 from runner.model.limits import Limits
 from runner.model.task import Task, Visibility
+from runner.records.store.results import Took
 from runner.submissions.bundle import Bundle
 from runner.tasks.services import room_limits, services_of_run
 
@@ -26,12 +30,30 @@ def needs_of(task: Task, bundle: Bundle | None, step: Step) -> Limits:
     return room_limits(task.evaluator_limits, sidecars, interactive=False)
 
 
+def lane_of(workspace: Workspace, planned: Planned) -> Lane:
+    """What decides when a step of a plan may start."""
+    submission = planned.run.submission
+    task = workspace.task_for(submission)
+    limits = needs_of(task, workspace.bundles.get(submission.id), planned.step)
+    return Lane(task.datasets[planned.run.dataset].visibility, planned.step, submission.team, limits)
+
+
+def slots(info: EngineInfo, jobs: int | None) -> int:
+    """How many steps are done at once at most: ``jobs``, or as many as the engine's machine has processors."""
+    return max(1, jobs or int(info.cpus) or 1)
+
+
 @dataclass
 class Capacity:
     """What the engine's machine has left: bytes of memory, and processors."""
 
     memory: float
     cpus: float
+
+    @classmethod
+    def of(cls, info: EngineInfo) -> Capacity:
+        """All that steps may use: a tenth of the memory is left to the machine."""
+        return cls(info.memory * 0.9, float(info.cpus))
 
     def fits(self, limits: Limits) -> bool:
         """Whether a step with these limits can start now."""
@@ -131,3 +153,54 @@ class Schedule:
         lane = self._lane_of(planned)
         self.capacity.take(lane.limits, sign)
         self._active[lane.visibility] += sign
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How long a plan takes, by what its runs took the last time.
+
+    ``seconds`` is from the start to the end of those ``known`` steps of which that is recorded, ``slots`` at once; of
+    ``unknown`` ones nothing is: each of them takes ``longest`` seconds at most.
+    """
+
+    seconds: float
+    slots: int
+    known: int
+    unknown: int
+    longest: float
+
+
+def forecast(
+    work: Sequence[Planned],
+    took: Mapping[str, Took],
+    info: EngineInfo,
+    jobs: int | None,
+    lane: Callable[[Planned], Lane],
+) -> Forecast:
+    """How long ``work`` takes on the engine's machine with at most ``jobs`` steps at once, in the order in which it would be done.
+
+    ``took`` is what runs took before, by their ids.
+    """
+    times = {p.run.id: _seconds(p, took.get(p.run.id, Took())) for p in work}
+    known = [p for p in work if times[p.run.id] is not None]
+    schedule, free = Schedule(known, Capacity.of(info), lane), slots(info, jobs)
+    now, ends = 0.0, list[tuple[float, int, Planned]]()
+    numbers = count()
+    while True:
+        while len(ends) < free and (planned := schedule.next()) is not None:
+            schedule.started(planned)
+            heappush(ends, (now + (times[planned.run.id] or 0.0), next(numbers), planned))
+        if not ends:
+            break
+        now, _, planned = heappop(ends)
+        schedule.ended(planned)
+        schedule.settled(planned.run.id)
+    unknown = [lane(p).limits.wall_clock for p in work if times[p.run.id] is None]
+    return Forecast(now, min(free, max(1, len(work))), len(known), len(unknown), max(unknown, default=0.0))
+
+
+def _seconds(planned: Planned, took: Took) -> float | None:
+    """What a step took the last time; an execution is followed by its evaluation."""
+    if planned.step == "evaluate":
+        return took.evaluation
+    return None if took.execution is None else took.execution + (took.evaluation or 0.0)

@@ -12,7 +12,13 @@ from runner.cli.app import app
 from runner.model.errors import FAILED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runner.execution.trials.verify import Verified
+    from runner.model.run import Run
+    from runner.model.task import Task
+    from runner.records.store.connect import Store
+    from runner.views.audience import Audience
 
 SHOWN_TOPICS = 20
 
@@ -21,28 +27,53 @@ SHOWN_TOPICS = 20
     epilog="Examples:  runner verify baselines.dense.1a2b3c4d.test  |  runner verify RUN --as team:mine  |  runner verify RUN --json"
 )
 def verify(
-    run: options.RunArgument, as_: options.AsOption = "organiser", as_json: options.JsonOption = False
+    run: options.RunArgument,
+    as_: options.AsOption = "organiser",
+    dry_run: options.DryRunOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Execute a run's software again, apart from what counts, and compare: how far the scores move, and on which topics.
 
     The image, the lock, the data and the evaluator have to be what they were. Nothing of it is an attempt or costs quota; the
-    event log keeps the result. Exit code 1 when it ended otherwise, or a score of any topic differs.
+    event log keeps the result. How long it took the last time is said first. Exit code 1 when it ended otherwise, or a score of any topic differs.
     """
+    from runner.execution.trials.verify import ready
     from runner.execution.trials.verify import verify as execute_again
     from runner.views.listing import looked_up
+    from runner.views.text import duration
 
     where, audience = context.config(), context.audience(as_)
     tasks = context.all_tasks(where)
     with context.store(where) as store:
         found, _, _ = looked_up(store, tasks, audience, run)
-        output.say(f"executing {found.run.id} again …")
-        made = execute_again(context.machine(where), store, tasks, found, audience)
+        machine, seconds = context.machine(where), _took(store, tasks, found.run, audience)
+        takes = "" if seconds is None else f"; it took {duration(seconds)} the last time"
+        if dry_run:
+            ready(machine, store, tasks, found)
+            if as_json:
+                output.as_json({"run": found.run.id, "takes": seconds})
+            else:
+                output.data(f"{found.run.id} would be executed again{takes}")
+            return
+        output.say(f"executing {found.run.id} again{takes} …")
+        made = execute_again(machine, store, tasks, found, audience)
     if as_json:
         output.as_json({**asdict(made), "moved": made.moved})
     else:
         _print(made)
     if not made.same:
         raise typer.Exit(FAILED)
+
+
+def _took(store: Store, tasks: Mapping[str, Task], run: Run, audience: Audience) -> float | None:
+    """Seconds that executing and evaluating a run took the last time; None where the audience may not know."""
+    from runner.records.store.results import Took, took
+
+    public = tasks[run.submission.task].datasets[run.dataset].visibility == "public"
+    if audience.kind != "organiser" and not public:
+        return None
+    last = took(store).get(run.id, Took())
+    return (last.execution or 0.0) + (last.evaluation or 0.0)
 
 
 def _print(made: Verified) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from runner.execution.job import Job
 from runner.execution.machine import Machine
 from runner.execution.plan import Selection, plan
 from runner.execution.trials.software import check
@@ -15,6 +16,7 @@ from runner.model.run import Run
 from runner.model.task import Task
 from runner.records.store.connect import Store
 from runner.records.store.run_detail import RunDetail
+from runner.submissions.bundle import Bundle
 from runner.submissions.kept import registered, take_image
 from runner.views.audience import ORGANISER, Audience
 from runner.views.comparison import TIE
@@ -52,19 +54,20 @@ class Verified:
         }
 
 
-def verify(
-    machine: Machine, store: Store, tasks: Mapping[str, Task], found: RunDetail, audience: Audience
-) -> Verified:
-    """Execute and evaluate a settled run again in a scratch data directory: same image, lock, data and evaluator.
+class Ready(NamedTuple):
+    """A settled run that can be executed again: its bundle, its task with the limits of its team, and its job."""
 
-    Nothing of it counts: there is no attempt, no score and no use of a quota, only an event with what differs. Returns the
-    differences that ``audience`` may see.
+    bundle: Bundle
+    task: Task
+    job: Job
+
+
+def ready(machine: Machine, store: Store, tasks: Mapping[str, Task], found: RunDetail) -> Ready:
+    """What is needed to execute a settled run again: same image, lock, data and evaluator. Nothing is executed.
 
     Raises:
         RunnerError: E101 for run files and for another attempt than the one that counts, E102 for a run that is not settled,
-            E103 where the audience may not know of it, E402
-            when it was executed or evaluated under something that has changed since, E204 when its image is gone, E3xx
-            when our side fails.
+            E402 when it was executed or evaluated under something that has changed since, E3xx when our side fails.
     """
     run = found.run
     if run.submission.how == "uploaded":
@@ -77,14 +80,28 @@ def verify(
     bundles, _ = registered(machine.config, store)
     workspace = Workspace(store, tasks, bundles, machine.own_profile(), machine.sidecars())
     _check_settled(workspace, run)
-    bundle, task = bundles[run.submission.id], workspace.task_for(run.submission)
-    dataset = task.datasets[run.dataset]
-    before = {who: redact_run(found, who, dataset) for who in (ORGANISER, audience)}
-    take_image(machine.engine(), bundle)
-    job = workspace.job(run)
+    task, job = workspace.task_for(run.submission), workspace.job(run)
     if job.lock_digest != run.lock_digest:
         raise _changed(run, "its input runs, or the images that serve it", "runner evaluate")
     _check_evaluator(machine, task, run)
+    return Ready(bundles[run.submission.id], task, job)
+
+
+def verify(
+    machine: Machine, store: Store, tasks: Mapping[str, Task], found: RunDetail, audience: Audience
+) -> Verified:
+    """Execute and evaluate a settled run again in a scratch data directory: same image, lock, data and evaluator.
+
+    Nothing of it counts: there is no attempt, no score and no use of a quota, only an event with what differs. Returns the
+    differences that ``audience`` may see.
+
+    Raises:
+        RunnerError: as :func:`ready`; E103 where the audience may not know of it, E204 when its image is gone.
+    """
+    run, (bundle, task, job) = found.run, ready(machine, store, tasks, found)
+    dataset = task.datasets[run.dataset]
+    before = {who: redact_run(found, who, dataset) for who in (ORGANISER, audience)}
+    take_image(machine.engine(), bundle)
     with check(machine, bundle, task, dataset, run.scenario, input_runs=job.input_runs) as checked:
         if checked.detail.run.outcome.name not in SETTLED:
             why = checked.our_failure or checked.detail.run.outcome.reason

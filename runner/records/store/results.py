@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, func, select, union_all
 
@@ -147,6 +148,36 @@ def counting(store: Store, run: str, attempt: int) -> int | None:
     here = (c.run == run, c.attempt == attempt, c.counts, c.status != "error")
     with store.read() as connection:
         return connection.execute(select(func.max(c.number)).where(*here)).scalar()
+
+
+class Took(NamedTuple):
+    """Seconds from start to end of a run's last execution that was the software's own, and of its last evaluation; None: never."""
+
+    execution: float | None = None
+    evaluation: float | None = None
+
+
+def took(store: Store) -> Mapping[str, Took]:
+    """How long runs took the last time, by run id; what failed on our side says nothing and is left out."""
+    found: dict[str, Took] = {}
+    ours = ("platform-error", "killed-outside", "cancelled")
+    of = t.attempts.c, t.evaluations.c
+    with store.read() as connection:
+        ended = select(of[0].run, of[0].started, of[0].finished).where(of[0].verdict.not_in(ours))
+        for row in connection.execute(ended.order_by(of[0].seq)):
+            found[row.run] = Took(_seconds(row))
+        judged = select(of[1].run, of[1].started, of[1].finished).where(of[1].status != "error")
+        for row in connection.execute(judged.order_by(of[1].seq)):
+            found[row.run] = found.get(row.run, Took())._replace(evaluation=_seconds(row))
+    return found
+
+
+def _seconds(row: Any) -> float | None:
+    try:
+        began, ended = (datetime.fromisoformat(moment) for moment in (row.started, row.finished))
+        return max(0.0, (ended - began).total_seconds())
+    except (ValueError, TypeError):  # an old record without a time, or one without its zone
+        return None
 
 
 def evaluation_manifests(store: Store, runs: Iterable[Run]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -211,8 +212,14 @@ def test_the_command_says_what_moved_and_ends_with_one_where_anything_did(
     world.work()
     machine = Machine(project.config, engine=world.engine, images={"evaluator": EVALUATOR})
     monkeypatch.setattr(context, "machine", lambda *_: machine)
+    events = project.config.events.read_bytes()
+    said = call_here(project, ["verify", fine[:8], "--dry-run"], capsys)
+    assert said.code == 0 and re.search(r"would be executed again; it took \d+ s the last time", said.out)
+    assert project.config.events.read_bytes() == events
+    said = call_here(project, ["verify", fine, "--dry-run", "--as", "team:alpha"], capsys)
+    assert said.out == f"{fine} would be executed again\n", "how long exactly is a fact of hidden data"
     said = call_here(project, ["verify", fine[:8]], capsys)
-    assert said.code == 0 and "the same output" in said.out
+    assert said.code == 0 and "the same output" in said.out and "the last time" in said.err
     said = call_here(project, ["verify", moved], capsys)
     assert said.code == 1 and "1 topic" in said.out and "-0.5000" in said.out
     assert all(len(line) <= 80 for line in said.out.splitlines())

@@ -1,0 +1,92 @@
+"""How long work takes is said before it starts: by what the same runs took before, and how many are done at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from runner.cli import context
+from runner.engines.fake import Mounts
+from runner.execution.machine import Machine
+from runner.execution.plan import Planned, Selection, plan
+from runner.execution.schedule import Forecast, forecast, lane_of
+from runner.records.store.results import Took, took
+from tests.runner.execution.test_pool import EVALUATOR, World, good
+from tests.worlds.mini import TASK, Project, call_here
+
+DAY = 86400.0
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    made = World(project)
+    yield made
+    made.close()
+
+
+def said(world: World, seconds: dict[str, float], jobs: int, *, cpus: int = 8) -> Forecast:
+    desk = world.desk()
+    work = plan(desk, Selection(), force=True).work
+    info = replace(world.engine.info(), cpus=cpus, memory=64 * 2**30)
+    times = {p.run.id: Took(seconds[team]) for p in work if (team := p.run.submission.team) in seconds}
+    return forecast(work, times, info, jobs, partial(lane_of, desk))
+
+
+def test_it_is_the_time_until_the_last_of_all_slots_is_free(world: World) -> None:
+    for team in ("alpha", "beta", "gamma"):
+        world.hand_in(team)
+    days = {"alpha": 3 * DAY, "beta": DAY, "gamma": DAY}
+    assert said(world, days, 1) == Forecast(5 * DAY, 1, 3, 0, 0.0)
+    assert said(world, days, 2) == Forecast(3 * DAY, 2, 3, 0, 0.0)
+    assert said(world, days, 8).slots == 3
+    limits = world.tasks["mini"].limits
+    assert limits.cpus == 1 and said(world, days, 8, cpus=1).seconds == 5 * DAY, "processors bound it, too"
+    del days["gamma"]
+    assert said(world, days, 1) == Forecast(4 * DAY, 1, 2, 1, limits.wall_clock)
+
+
+def test_an_evaluation_follows_an_execution_and_an_input_comes_first(world: World) -> None:
+    world.hand_in("alpha")
+    world.hand_in("alpha", "two", inputs={"base": "alpha/one"})
+    desk = world.desk()
+    info = world.engine.info()
+    first, second = (run.id for run in desk.runs)
+    work = [Planned(run, "execute", "w", needs) for run, needs in zip(desk.runs, ((), (first,)), strict=True)]
+    times = {first: Took(10.0, 1.0), second: Took(5.0, 2.0)}
+    assert forecast(work, times, info, 2, partial(lane_of, desk)).seconds == 18.0
+    again = [Planned(run, "evaluate", "w") for run in desk.runs]
+    assert forecast(again, times, info, 1, partial(lane_of, desk)).seconds == 3.0
+
+
+def test_the_plan_says_it_before_anything_is_executed_again(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(mounts: Mounts, out: Path) -> None:
+        time.sleep(1.0)
+        good(mounts, out)
+
+    run = world.hand_in("alpha", script=slow)
+    machine = Machine(project.config, engine=world.engine, images={"evaluator": EVALUATOR})
+    monkeypatch.setattr(context, "machine", lambda *_: machine)
+    dry = call_here(project, ["evaluate", "--all", "--dry-run"], capsys)
+    assert "takes about" not in dry.out, "nothing is known of what was never done"
+    world.work()
+    seconds = took(world.store)[run].execution
+    assert seconds is not None and seconds >= 1.0
+    project.write_task_only(limits={**TASK["limits"], "memory": "128MiB"})
+    dry = call_here(project, ["evaluate", "--all", "--dry-run"], capsys)
+    assert "would be executed again: limits.memory has changed" in dry.out
+    assert "takes about" in dry.out and "by the last time of 1 run" in dry.out
+    assert all(len(line) <= 80 for line in dry.out.splitlines())
+    data = call_here(project, ["evaluate", "--all", "--dry-run", "--json"], capsys).json["takes"]
+    assert data["seconds"] >= seconds and (data["known"], data["unknown"]) == (1, 0)
+    refused = call_here(project, ["evaluate", "--all"], capsys)
+    assert refused.code == 2 and "takes about" in refused.err and "E104" in refused.err
+    assert len(world.store.archive.attempts("mini", run)) == 1
+    again = call_here(project, ["reevaluate", "--all", "--dry-run"], capsys)
+    assert "takes about" in again.out

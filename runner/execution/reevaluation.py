@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Where a software ranks on a table, and its value of the ranking measure."""
+    """Where a software ranks on a table, and the figure that decides: its value of the ranking measure, or mean or median rank."""
 
     rank: int
     score: float
@@ -71,7 +71,7 @@ def picture(store: Store, tasks: Iterable[Task], runs: Iterable[Run]) -> Picture
         for name, value in values(store, run).items()
     }
     places = {
-        (task.id, table.id, f"{row.team}/{row.software}"): Place(row.rank, row.values[made.rank_by].mean)
+        (task.id, table.id, f"{row.team}/{row.software}"): Place(row.rank, made.deciding(row))
         for task in tasks
         for table in task.tables.values()
         if table.part_of is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -166,12 +166,53 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """What decides the ranks of a table: the value on one measure, or, by ``rule``, the mean or median of the ranks that a row
+    has on each of several ``measures`` in each cell (:mod:`runner.views.leaderboard.ranks`).
+
+    ``first``: the measure that stands first, that is tested, and that decides what is best where only one can.
+    """
+
+    measures: tuple[str, ...]
+    rule: Literal["value", "mean_rank", "median_rank"] = "value"
+
+    @classmethod
+    def read(cls, written: str | Mapping[str, Sequence[str]]) -> Ranking:
+        """The ranking that ``rank_by`` of a task.yaml or of an exported leaderboard says, checked against its schema before."""
+        if isinstance(written, str):
+            return cls((written,))
+        ((rule, measures),) = written.items()
+        return cls(tuple(measures), rule)  # type: ignore[arg-type]
+
+    @property
+    def written(self) -> str | dict[str, list[str]]:
+        """What :meth:`read` reads."""
+        return self.measures[0] if self.rule == "value" else {self.rule: list(self.measures)}
+
+    @property
+    def first(self) -> str:
+        """The id of the first measure."""
+        return self.measures[0]
+
+    @property
+    def figure(self) -> str:
+        """What the deciding figure is called, ``mean rank`` or ``median rank``; empty where the value of a measure decides."""
+        return "" if self.rule == "value" else self.rule.replace("_", " ")
+
+    def says(self, names: Mapping[str, str]) -> str:
+        """The ranking in words: ``nDCG@10``, or ``mean rank on nDCG@10 and AP``; ``names`` are the measures' by their ids."""
+        *others, last = (names[id] for id in self.measures)
+        on = f"{', '.join(others)} and {last}" if others else last
+        return on if self.rule == "value" else f"{self.figure} on {on}"
+
+
+@dataclass(frozen=True)
 class Table:
-    """A ranking: which cells, ranked by which measure, aggregated over cells by ``aggregate``."""
+    """A ranking: which cells, what decides the ranks, aggregated over cells by ``aggregate``."""
 
     id: str
     cells: tuple[Cell, ...]
-    rank_by: str
+    rank_by: Ranking
     measures: tuple[str, ...]
     aggregate: str = "mean"  # one of runner.tasks.tables.AGGREGATES
     baseline: str | None = None  # team/software that others are tested against

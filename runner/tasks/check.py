@@ -132,13 +132,23 @@ def _check_references(data: Raw, problems: Problems) -> None:
             problems.known(("rounds", i, "datasets", k), "dataset", name, datasets)
     for i, table in rows(data, "tables"):
         at = ("tables", i)
-        problems.known((*at, "rank_by"), "measure", table.get("rank_by"), measures)
+        _check_ranking((*at, "rank_by"), table.get("rank_by"), measures, problems)
         for k, name in enumerate(table.get("measures", ())):
             problems.known((*at, "measures", k), "measure", name, measures)
         for k, cell in rows(table, "cells"):
             problems.known((*at, "cells", k, "dataset"), "dataset", cell.get("dataset"), datasets)
             scenario = cell.get("scenario", "default")
             problems.known((*at, "cells", k, "scenario"), "scenario", scenario, scenarios)
+
+
+def _check_ranking(at: Pointer, given: Any, measures: list[str], problems: Problems) -> None:
+    """Note measures of ``rank_by`` that are not defined."""
+    if not isinstance(given, Mapping):
+        problems.known(at, "measure", given, measures)
+        return
+    for rule, names in given.items():
+        for k, name in enumerate(names):
+            problems.known((*at, rule, k), "measure", name, measures)
 
 
 def _check_required(data: Raw, problems: Problems) -> None:

@@ -16,7 +16,8 @@ def doubts(task: Task) -> list[str]:
     spec = kind_spec(task.kind)
     why = "" if spec.judge_doubt is None else spec.judge_doubt(task)
     return [
-        f"table {show(table.id)} ranks by {show(table.rank_by)}, and a model judges: {why}"
+        f"table {show(table.id)} ranks by {show(measure)}, and a model judges: {why}"
         for table in task.tables.values()
-        if why and spec.model_judges(task.measures[table.rank_by].measure)
+        for measure in table.rank_by.measures
+        if why and spec.model_judges(task.measures[measure].measure)
     ]

@@ -23,6 +23,7 @@ from runner.model.task import (
     Measure,
     Model,
     Quota,
+    Ranking,
     Rule,
     Scenario,
     Source,
@@ -170,6 +171,7 @@ def _source(inputs: Path, truths: Path, row: Mapping[str, Any]) -> Source:
 
 
 def _table(row: Mapping[str, Any], order: Sequence[str]) -> Table:
-    shown = [row["rank_by"], *(measure for measure in order if measure != row["rank_by"])]
+    rank_by = Ranking.read(row["rank_by"])
+    shown = list(dict.fromkeys((*rank_by.measures, *order)))
     cells = [from_mapping(Cell, cell) for cell in row["cells"]]
-    return from_mapping(Table, {"measures": shown, **row}, cells=cells)
+    return from_mapping(Table, {"measures": shown, **row}, cells=cells, rank_by=rank_by)

@@ -171,7 +171,7 @@ def compare(
         if name not in known:
             raise no_such("measure", name, sorted(known), of=f"{task.id}", fix="name one by its id")
     table = ranking(task, Cell(first["dataset"], first["scenario"]))
-    shown = () if table is None else tuple(dict.fromkeys((table.rank_by, *table.measures)))
+    shown = () if table is None else tuple(dict.fromkeys((*table.rank_by.measures, *table.measures)))
     order = list(dict.fromkeys((*shown[:1], *task.measures, *sorted(known))))
     ids = list(wanted) or [name for name in order if name in known]
     left_out = {name: why for name in ids if (why := _why_not(first, second, name))}

@@ -23,7 +23,7 @@ from filelock import FileLock
 
 from runner.kinds.debate import presenter as debating
 from runner.kinds.report import presenter as reporting
-from runner.model.task import Cell, Measure, Table
+from runner.model.task import Cell, Measure, Ranking, Table
 from runner.provision.engine import can_install, install
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER
@@ -294,7 +294,9 @@ def test_long_names_of_many_measures_wrap(browser: str, tmp_path: Path) -> None:
     world = World.make(tmp_path)
     names = {f"m{n}": Measure(f"m{n}", f"alpha-nDCG-of-something_weighted@4,8,16,{n}", "q") for n in range(8)}
     many = replace(
-        records.task(), measures=names, tables={"main": Table("main", (Cell("test"),), "m0", (*names,))}
+        records.task(),
+        measures=names,
+        tables={"main": Table("main", (Cell("test"),), Ranking(("m0",)), (*names,))},
     )
     world.by = many
     for team in ("alpha", "beta"):

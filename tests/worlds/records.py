@@ -16,7 +16,7 @@ from runner.model.config import Config
 from runner.model.limits import Limits
 from runner.model.pins import of_task, pins
 from runner.model.run import run_id, submission_id
-from runner.model.task import Cell, Dataset, Measure, Quota, Scenario, Table, Task
+from runner.model.task import Cell, Dataset, Measure, Quota, Ranking, Scenario, Table, Task
 from runner.model.verdict import Verdict
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.events import EventLog
@@ -57,7 +57,7 @@ def task(
             "ndcg": Measure("ndcg", "nDCG@10", "qrels.txt", direction),  # type: ignore[arg-type]
             "rr": Measure("rr", "RR", "qrels.txt"),
         },
-        tables={"main": Table("main", tuple(cells), "ndcg", MEASURES, baseline=baseline)},
+        tables={"main": Table("main", tuple(cells), Ranking(("ndcg",)), MEASURES, baseline=baseline)},
         limits=Limits(),
         evaluator_limits=Limits(),
         quota=quota,

@@ -33,7 +33,7 @@ def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict
         raise RunnerError("E402", f"{task.id} names no baseline", why="A proof needs a software.", fix=fix)
     engine = machine.engine([task.limits, task.evaluator_limits])
     machine.evaluator()  # missing: known before anything is built
-    rank_by = {table.rank_by for table in task.tables.values()}
+    rank_by = {measure for table in task.tables.values() for measure in table.rank_by.measures}
     rows: list[dict[str, Any]] = []
     for name in names:
         team, _, software = name.partition("/")
@@ -121,9 +121,10 @@ def _read(task: Task, dataset: str, scenario: str, said: Mapping[str, Any]) -> O
     wrong = [f"{one['measure']}: {what}" for one in said["orders"] for what in one["wrong"]]
     wrong += [f"a broken output: {one['wrong']}" for one in said["broken"] if one["wrong"]]
     ranking = {
-        table.rank_by
+        measure
         for table in task.tables.values()
         if any((cell.dataset, cell.scenario) == (dataset, scenario) for cell in table.cells)
+        for measure in table.rank_by.measures
     }
     values = {one["measure"]: one["values"] for one in said["orders"]}
     for name in sorted(ranking & values.keys()):

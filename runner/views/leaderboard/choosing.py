@@ -56,6 +56,13 @@ class Group:
         """The runs that count, in the order of the cells."""
         return tuple(run for run in self.chosen if run is not None)
 
+    @property
+    def settled(self) -> bool:
+        """Whether a run counts somewhere, and where none does nothing waits that still could."""
+        gaps = [n for n, run in enumerate(self.chosen) if run is None]
+        left = {run.outcome.name for entry in self.entries for n in gaps if (run := entry.runs[n])}
+        return bool(self.runs) and not left & _OPEN
+
     def newer(self, entry: Entry) -> list[tuple[int, Run]]:
         """The runs of ``entry`` that do not count, in cells where nothing of its time or later counts."""
         return [
@@ -76,6 +83,10 @@ class Listed:
     state: str
     runs: tuple[tuple[int, Run], ...] = ()
     reason: str = ""
+    measure: str = ""  # the ranking measure without a value, where that is the reason
+
+
+_OPEN = {"pending", "running", "held"}  # outcomes that are none yet
 
 
 def age(submission: Submission) -> tuple[str, int]:
@@ -120,9 +131,10 @@ def _better(
         return lambda _: 0.0
     if table.pick == "chosen":
         return lambda run: _chosen(store, task, run, part)
-    sign = 1.0 if task.measures[table.rank_by].direction == "higher" else -1.0
+    sign = 1.0 if task.measures[table.rank_by.first].direction == "higher" else -1.0
     values = measures_of(store, task.id, (run for run in runs if run.outcome.ranked))
-    means = {run: sign * cell[table.rank_by].value for run, cell in values.items() if table.rank_by in cell}
+    by = table.rank_by.first
+    means = {run: sign * cell[by].value for run, cell in values.items() if by in cell}
     return lambda run: means.get(run.id, -math.inf)
 
 
@@ -152,8 +164,8 @@ def not_chosen(groups: Sequence[Group]) -> list[str]:
     names = [
         named
         for group in groups
-        for named, run in zip(group.named, group.runs, strict=True)
-        if named not in (None, run.submission.id)
+        for named, run in zip(group.named, group.chosen, strict=True)
+        if named is not None and (run is None or run.submission.id != named)
     ]
     why = "has no valid run in some cell; what was named before it counts there, else the latest valid one."
     return (
@@ -169,12 +181,16 @@ def _key(table: Table, s: Submission) -> tuple[str, str]:
     return s.team, s.software if alone else ""
 
 
-def choose(groups: list[Group]) -> tuple[list[Group], list[Listed], dict[str, int]]:
-    """Which groups rank, what is listed below, and how many of the rest there are."""
+def choose(groups: list[Group], *, partial: bool = False) -> tuple[list[Group], list[Listed], dict[str, int]]:
+    """Which groups rank, what is listed below, and how many of the rest there are.
+
+    ``partial``: a group ranks without a run in some cell, too, once nothing of it waits there.
+    """
     counts = {"ranked": 0, "unranked": 0, "superseded": 0, "withdrawn": 0, "pending": 0, "cancelled": 0}
     ranked, below = [], []
     for group in groups:
-        used = {run.submission.id for run in group.runs} if group.complete else set()
+        ranks = group.complete or (partial and group.settled)
+        used = {run.submission.id for run in group.runs} if ranks else set()
         listed: list[Listed] = []
         shown, waits = 0, False
         for entry in group.entries:
@@ -188,12 +204,12 @@ def choose(groups: list[Group]) -> tuple[list[Group], list[Listed], dict[str, in
                 shown += entry.submission.id not in used
         if listed:
             below.append(listed[-1])
-        elif not group.complete and not waits:
+        elif not ranks and not waits:
             lone = Listed(group, group.entries[-1], "incomplete")
             if _state(group.newer(lone.entry)) != "cancelled":
                 below.append(lone)
                 listed.append(lone)
-        if group.complete:
+        if ranks:
             ranked.append(group)
         shown += len(used) + (bool(listed) and listed[-1].entry.submission.id not in used)
         counts["superseded"] += max(0, len(group.entries) - shown)
@@ -221,16 +237,16 @@ def _named(cells: Sequence[Cell]) -> str:
 
 
 def unjudged_row(store: Store, table: Table, group: Group) -> Listed:
-    """A group that is scored everywhere but has no value on the ranking measure: not judged yet, or from before."""
+    """A group whose scored runs have no value on a ranking measure: not judged yet, or from before."""
     newest = max(group.entries, key=lambda e: e.age)
-    for n, run in enumerate(group.chosen):
-        if run is not None and table.rank_by in run.changed:
-            why = next((line for line in run.stale if line.startswith(f"{table.rank_by} ")), "")
+    counting = [(n, run, m) for n, run in enumerate(group.chosen) if run for m in table.rank_by.measures]
+    for n, run, measure in counting:
+        if measure in run.changed:
+            why = next((line for line in run.stale if line.startswith(f"{measure} ")), "")
             return Listed(group, newest, "scored", ((n, run),), why)
-    for n, run in enumerate(group.chosen):
-        reason = results.pending_measures(store, run).get(table.rank_by) if run is not None else None
-        if run is not None and reason is not None:
-            return Listed(group, newest, "unjudged", ((n, run),), reason)
+    for n, run, measure in counting:
+        if (reason := results.pending_measures(store, run).get(measure)) is not None:
+            return Listed(group, newest, "unjudged", ((n, run),), reason, measure)
     return Listed(group, newest, "scored")
 
 
@@ -244,7 +260,7 @@ def unranked(table: Table, listed: Listed, words: bool) -> Unranked:
         reason = f"{listed.reason or 'It was evaluated before the ranking measure was added.'} runner reevaluate scores it."
     elif state == "unjudged":
         n, _ = listed.runs[0]
-        blame, reason = "none", f"No value on {table.rank_by}: {listed.reason.rstrip('.')}."
+        blame, reason = "none", f"No value on {listed.measure}: {listed.reason.rstrip('.')}."
         if several:
             reason = f"{cell_name(table.cells[n])}: {reason}"
     elif state == "incomplete":
@@ -262,7 +278,8 @@ def unranked(table: Table, listed: Listed, words: bool) -> Unranked:
         if counts is not None:
             reason += f" It does not displace {counts.submission.id}, which counts."
         if several and missing:
-            reason += f" Nothing scored on {_named(missing)}."
+            ranks = table.rank_by.figure and group.settled
+            reason += f" Nothing scored on {_named(missing)}{': it ranks behind all others there' if ranks else ''}."
     return Unranked(
         **{name: getattr(s, name) for name in ("team", "software", "method", "how", "registered")},
         tag=escape(s.tag, 40),

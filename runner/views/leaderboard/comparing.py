@@ -34,7 +34,7 @@ def compare(
     against = scores[base]
     if not against:
         # A figure over all answers at once, such as an F1, has no paired differences to test.
-        return rows, [f"No significance test: {table.rank_by} has no values by topic."], None
+        return rows, [f"No significance test: {table.rank_by.first} has no values by topic."], None
     shared = {n: sorted(set(scores[n]) & set(against)) for n in range(len(rows)) if n != base}
     notes = [
         f"No significance test of {rows[n].team}/{rows[n].software}: it shares no topic with the baseline."
@@ -48,7 +48,7 @@ def compare(
         notes.append("Some rows were compared with the baseline on the shared topics only.")
     p_values = significance.randomisation(pairs)
     corrected = significance.holm(p_values)
-    higher = task.measures[table.rank_by].direction == "higher"
+    higher = task.measures[table.rank_by.first].direction == "higher"
     found = {
         n: _comparison(pair, p, pc, higher)
         for n, pair, p, pc in zip(others, pairs, p_values, corrected, strict=True)
@@ -75,6 +75,6 @@ def _topic_scores(store: Store, table: Table, group: Group) -> dict[tuple[str, s
     """
     scores: dict[tuple[str, str], list[float]] = {}
     for run in group.runs:
-        for topic, value in results.topic_scores(store, run, table.rank_by).items():
+        for topic, value in results.topic_scores(store, run, table.rank_by.first).items():
             scores.setdefault((run.dataset, topic), []).append(value)
     return {key: math.fsum(values) / len(values) for key, values in scores.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runner.views.leaderboard.rows import LeaderboardTable, Row, Unranked
+from runner.views.leaderboard.rows import Combined, LeaderboardTable, Row, Unranked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +31,7 @@ def _texts(**says: str) -> tuple[Column, ...]:
     return tuple(Column(name, TEXT, text) for name, text in says.items())
 
 
+RANKS = ("combined_rank", "component_ranks")
 JUDGES = ("judge", "judge_model", "judge_prompts", "judge_reliability")
 WHOSE = (
     Column("team", TEXT, "The team."),
@@ -65,6 +66,12 @@ MEASURE = (
     Column("<measure>_high", FLOAT, "Upper bound of the same interval."),
 )
 AFTER_MEASURES = (
+    Column("combined_rank", FLOAT, "The mean or median of the row's ranks, where these are combined."),
+    Column(
+        "component_ranks",
+        TEXT,
+        "These ranks, as `dataset/scenario/measure=rank`; with `(missing)` where nothing of the row counts.",
+    ),
     Column("difference", FLOAT, "The row's mean minus the baseline's, on the ranking measure."),
     Column("p", FLOAT, "Two-sided p of the paired randomisation test against the baseline, uncorrected."),
     Column("p_corrected", FLOAT, "The same with Holm's correction over all rows."),
@@ -189,7 +196,7 @@ def leaderboard(table: LeaderboardTable) -> pd.DataFrame:
         line["display_name"] = table.names.get(f"{line['team']}/{line['software']}", "")
     made = frame(rows, (*BEFORE_MEASURES, *measured, *AFTER_MEASURES))
     made.attrs = {"task": table.task, "table": table.table, "audience": table.audience}
-    made.attrs |= {"rank_by": measure_column(table.rank_by), "notes": list(table.notes)}
+    made.attrs |= {"rank_by": measure_column(table.rank_by.first), "notes": list(table.notes)}
     return made
 
 
@@ -205,9 +212,19 @@ def _ranked(table: LeaderboardTable, row: Row) -> dict[str, Any]:
     for measure, value in row.values.items():
         name = measure_column(measure)
         line |= {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
+    if row.combined:
+        line |= {"combined_rank": row.combined.value, "component_ranks": _components(row.combined)}
     if row.comparison:
         line |= {k: getattr(row.comparison, k) for k in ("difference", "p", "p_corrected")}
     return line
+
+
+def _components(combined: Combined) -> str:
+    """The ranks of a row on each measure in each cell."""
+    return " ".join(
+        f"{one.dataset}/{one.scenario}/{one.measure}={one.rank:g}{'(missing)' if one.missing else ''}"
+        for one in combined.ranks
+    )
 
 
 def _judges(table: LeaderboardTable, row: Row) -> dict[str, str | None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from runner.model.run import Run
-from runner.model.task import Cell
+from runner.model.task import Cell, Ranking
 from runner.views.coarse import MEMORY, TIME, step
 from runner.views.leaderboard.judges import Judge
 
@@ -61,6 +61,26 @@ class CellScore:
     value: float | None
 
 
+@dataclass(frozen=True)
+class Component:
+    """The rank of a row on one measure in one cell; equal values share the mean of their ranks. ``missing``: nothing of it
+    counts in that cell, so that it stands behind all of which something does."""
+
+    dataset: str
+    scenario: str
+    measure: str
+    rank: float
+    missing: bool = False
+
+
+@dataclass(frozen=True)
+class Combined:
+    """The mean or median of the ranks of a row, and these: on each ranking measure in the first cell, then in the next."""
+
+    value: float
+    ranks: tuple[Component, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """A ranked software or team. Sums over the cells for time, the maximum for memory; seconds and bytes.
@@ -68,7 +88,7 @@ class Row:
     ``software`` names all that count, ``submission`` is the latest of them; ``method`` and ``how`` (executed or
     uploaded) are ``mixed`` when they differ between the cells; ``description`` is what the team says of the latest. ``judge``: the labels of who judged its runs. The steps stand
     in place of seconds and bytes, where these are not for this audience. ``stale``: why its scores are old, in sentences;
-    empty: they are as the task asks now. The order of the fields is that of JSON.
+    empty: they are as the task asks now. ``combined``: what ranks it where ranks are combined. The order of the fields is that of JSON.
     """
 
     rank: int
@@ -94,6 +114,7 @@ class Row:
     cells: tuple[CellScore, ...] = ()
     judge: str = ""
     stale: tuple[str, ...] = ()
+    combined: Combined | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +176,7 @@ class LeaderboardTable:
     table: str
     audience: str
     cells: tuple[Cell, ...]
-    rank_by: str
+    rank_by: Ranking
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     unranked: tuple[Unranked, ...]
@@ -173,6 +194,10 @@ class LeaderboardTable:
     filters: Mapping[str, str] = field(default_factory=dict)
     judges: tuple[Judge, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)  # display names, by TEAM and TEAM/SOFTWARE
+
+    def deciding(self, row: Row) -> float:
+        """What decides the rank of a row: its mean on the ranking measure, or the mean or median of its ranks."""
+        return row.combined.value if row.combined else row.values[self.rank_by.first].mean
 
     def displayed(self, row: Row | Unranked) -> str:
         """What a row is called for people, ``team: software``, as far as these have display names; empty: as they are."""

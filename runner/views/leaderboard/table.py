@@ -17,11 +17,11 @@ import schemas
 from runner.model.errors import RunnerError, no_such
 from runner.model.names import BASELINES, MAX_DISPLAY
 from runner.model.run import MeasureValue, Run, Submission
-from runner.model.task import Cell, Table, Task
+from runner.model.task import Table, Task
 from runner.records.store import queries
 from runner.records.store.results import measures_of
 from runner.views.audience import Audience, escape, not_for, scores_open
-from runner.views.leaderboard import choosing
+from runner.views.leaderboard import choosing, ranks
 from runner.views.leaderboard.choosing import Group, Listed
 from runner.views.leaderboard.comparing import compare
 from runner.views.leaderboard.judges import judge_notes, judges_of, without_unrelated_judge
@@ -47,6 +47,7 @@ METHODS = ("automatic", "manual")
 HOWS = ("executed", "uploaded")
 CHOICES = {"unit": ("software", "team"), "pick": ("latest", "best", "chosen")}
 MIXED = "mixed"
+Values = Sequence[Mapping[str, MeasureValue]]  # by measure, cell by cell; empty where nothing counts
 MAX_DESCRIPTION = 4000  # characters, as submission.yaml allows
 
 
@@ -135,16 +136,18 @@ def _build(
 ) -> tuple[LeaderboardTable, list[Run]]:
     """A table and the runs that count in it. ``words``: reasons may hold what a participant wrote."""
     groups, withdrawn = choosing.groups_of(store, task, table, running, part)
-    chosen, below, counts = choosing.choose(groups)
+    chosen, below, counts = choosing.choose(groups, partial=table.rank_by.rule != "value")
     values = measures_of(store, task.id, (run for g in chosen for run in g.runs))
-    scored = [(g, [values[run.id] for run in g.runs]) for g in chosen]
+    scored = [(g, [{} if run is None else values[run.id] for run in g.chosen]) for g in chosen]
     wanted = table.rank_by
-    table, doubts = trusted(table, task, [(g.runs, cells) for g, cells in scored])
-    unjudged = [g for g, cells in scored if any(table.rank_by not in cell for cell in cells)]
+    table, doubts = trusted(table, task, [(g.runs, [values[run.id] for run in g.runs]) for g in chosen])
+    unjudged = [
+        g for g in chosen if any(not values[run.id].keys() >= {*table.rank_by.measures} for run in g.runs)
+    ]
     waiting = [choosing.unjudged_row(store, table, group) for group in unjudged]
     below += waiting if words else [_unsaid(row, task) for row in waiting]
     ranked = [(g, cells) for g, cells in scored if g not in unjudged]
-    rows = _rank(table, task, [(_row(table, g, cells), g) for g, cells in ranked])
+    rows = _rank(table, task, ranked)
     if doubts and table.rank_by == wanted:
         rows = [(replace(row, rank=1), g) for row, g in rows]
     compared, notes, test = compare(store, task, table, rows)
@@ -153,7 +156,6 @@ def _build(
     compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
     counts |= {"withdrawn": withdrawn, "ranked": len(rows), "unranked": len(below)}
     below.sort(key=lambda b: (b.entry.submission.team, b.entry.submission.software, b.entry.submission.seq))
-    whole = _counts(task.kind)
     named = [run.submission for g in chosen for run in g.runs] + [b.entry.submission for b in below]
     made = LeaderboardTable(
         task=task.id,
@@ -162,10 +164,7 @@ def _build(
         audience="public",
         cells=table.cells,
         rank_by=table.rank_by,
-        columns=tuple(
-            Column(m.id, m.measure, m.direction, m.measure in whole, *meaning(task.kind, m.measure))
-            for m in (task.measures[name] for name in _measures(table))
-        ),
+        columns=_columns(table, task),
         rows=tuple(compared),
         unranked=tuple(choosing.unranked(table, b, words) for b in below),
         counts=counts,
@@ -244,7 +243,7 @@ def filtered(
         notes = (*notes, "Tests and their correction are those of the table without the filter.")
     return replace(
         table,
-        rows=tuple(_shared_ranks(rows, table.rank_by)),
+        rows=tuple(ranks.ranked(rows, table.rank_by, table.columns[0].direction)),
         unranked=tuple(below),
         counts={**table.counts, "ranked": len(rows), "unranked": len(below)},
         topics=max((r.topics for r in rows), default=0),
@@ -278,43 +277,38 @@ def _counts(kind: str) -> frozenset[str]:
     return frozenset(schemas.schema(f"kinds/{kind}").get("x-counts", ()))
 
 
+def _columns(table: Table, task: Task) -> tuple[Column, ...]:
+    whole = _counts(task.kind)
+    return tuple(
+        Column(m.id, m.measure, m.direction, m.measure in whole, *meaning(task.kind, m.measure))
+        for m in (task.measures[name] for name in _measures(table))
+    )
+
+
 def _measures(table: Table) -> tuple[str, ...]:
-    """The ranking measure first, then the others in the task's order."""
-    return tuple(dict.fromkeys((table.rank_by, *table.measures)))
+    """The ranking measures first, then the others in the task's order."""
+    return tuple(dict.fromkeys((*table.rank_by.measures, *table.measures)))
 
 
-def _rank(table: Table, task: Task, rows: list[tuple[Row, Group]]) -> list[tuple[Row, Group]]:
-    sign = -1.0 if task.measures[table.rank_by].direction == "higher" else 1.0
-    rows = sorted(rows, key=lambda r: (sign * r[0].values[table.rank_by].mean, r[0].team, r[0].software))
-    ranks = _shared_ranks([row for row, _ in rows], table.rank_by)
-    return [(row, group) for row, (_, group) in zip(ranks, rows, strict=True)]
+def _rank(table: Table, task: Task, scored: Sequence[tuple[Group, Values]]) -> list[tuple[Row, Group]]:
+    """The rows of what ranks, the best first."""
+    topics = [
+        max((c[n][table.rank_by.first].topics for _, c in scored if c[n]), default=0)
+        for n in range(len(table.cells))
+    ]
+    directions = {name: task.measures[name].direction for name in table.rank_by.measures}
+    rows = [_row(table, group, cells, topics) for group, cells in scored]
+    values = [[{name: one.value for name, one in cell.items()} for cell in cells] for _, cells in scored]
+    rows = ranks.with_components(rows, values, table.cells, table.rank_by, directions)
+    of = {row.submission: group for row, (group, _) in zip(rows, scored, strict=True)}
+    return [
+        (row, of[row.submission])
+        for row in ranks.ranked(rows, table.rank_by, directions[table.rank_by.first])
+    ]
 
 
-def _shared_ranks(rows: list[Row], by: str) -> list[Row]:
-    """Sorted rows with their ranks: equal means share one, and the ranks behind are left out."""
-    ranked: list[Row] = []
-    for place, row in enumerate(rows, start=1):
-        same = ranked and ranked[-1].values[by].mean == row.values[by].mean
-        ranked.append(replace(row, rank=ranked[-1].rank if same else place))
-    return ranked
-
-
-def aggregated(rule: str, cells: Sequence[Cell], values: Sequence[float]) -> float:
-    """The mean of ``values``, one a cell, by one of :data:`runner.tasks.tables.AGGREGATES`."""
-    if rule == "mean":
-        return _mean(values)
-    parts: dict[str, list[float]] = {}
-    for cell, value in zip(cells, values, strict=True):
-        part = cell.dataset if rule == "scenarios-then-datasets" else cell.scenario
-        parts.setdefault(part, []).append(value)
-    return _mean([_mean(part) for part in parts.values()])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Row:
+def _row(table: Table, group: Group, cells: Values, topics: Sequence[int]) -> Row:
+    """A row without a rank; ``topics`` are those of each cell, which it did not answer where nothing of it counts."""
     runs = group.runs
     by_age = sorted({run.submission.id: run.submission for run in runs}.values(), key=choosing.age)
     s = by_age[-1]
@@ -323,13 +317,13 @@ def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Ro
         # A measure that was added to the task later is missing until the run is evaluated again.
         if all(measure in cell for cell in cells):
             only = cells[0][measure] if len(cells) == 1 else None
-            mean = aggregated(table.aggregate, table.cells, [cell[measure].value for cell in cells])
+            mean = ranks.aggregated(table.aggregate, table.cells, [cell[measure].value for cell in cells])
             values[measure] = Value(mean, only.low if only else None, only.high if only else None)
     # Copying a file that was handed in is no run time.
     executed = [r for r in runs if r.submission.how == "executed"]
     walls = [r.wall_seconds for r in executed if r.wall_seconds is not None]
     peaks = [r.memory_peak for r in runs if r.memory_peak is not None]
-    by = table.rank_by
+    by = table.rank_by.first
     return Row(
         rank=0,
         team=s.team,
@@ -338,7 +332,9 @@ def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Ro
         method=_common([x.method for x in by_age]),
         baseline=s.team == BASELINES or f"{s.team}/{s.software}" == table.baseline,
         values=values,
-        topics=sum(cell[by].topics for cell in cells if by in cell),
+        topics=sum(
+            cell[by].topics if by in cell else other for cell, other in zip(cells, topics, strict=True)
+        ),
         covered=sum(cell[by].covered for cell in cells if by in cell),
         wall_seconds=math.fsum(walls) if len(walls) == len(runs) else None,
         memory_peak=max(peaks) if len(peaks) == len(runs) else None,
@@ -351,7 +347,8 @@ def _row(table: Table, group: Group, cells: list[dict[str, MeasureValue]]) -> Ro
         stale=tuple(dict.fromkeys(line for run in runs for line in run.stale)),
         cells=tuple(
             CellScore(r.dataset, r.scenario, r.submission.id, r.id, cell[by].value if by in cell else None)
-            for r, cell in zip(runs, cells, strict=True)
+            for r, cell in zip(group.chosen, cells, strict=True)
+            if r is not None
         ),
     )
 
@@ -375,7 +372,7 @@ def _stale(rows: Sequence[Row]) -> list[str]:
 def _mixed(groups: list[Group], pick: str) -> list[str]:
     """What makes rows hard to compare: other truths or evaluators, and cells of different submissions."""
     notes = []
-    per_cell = list(zip(*(g.runs for g in groups), strict=True))
+    per_cell = [[run for run in cell if run] for cell in zip(*(g.chosen for g in groups), strict=True)]
     for what, of in (("truths", "truths_digest"), ("evaluator images", "evaluator_image")):
         if any(len({getattr(r, of) for r in cell}) > 1 for cell in per_cell):
             notes.append(

@@ -21,22 +21,27 @@ Scored = Sequence[tuple[Sequence[Run], Sequence[dict[str, MeasureValue]]]]
 
 
 def trusted(table: Table, task: Task, scored: Scored) -> tuple[Table, tuple[str, ...]]:
-    """The table, ranked by its first measure that no answer without worth can win, and a note when that is another one.
+    """The table, ranked by what no answer without worth can win, and a note when that is another measure than the task's.
 
+    Of several ranking measures those are left out that can be won; else it is the first measure of the table that cannot.
     ``scored`` are the runs of each row and their values, cell by cell. When every measure that all rows have can be won,
     the table stays as it is and the note says that nobody is ranked.
     """
-    lost = _won(table.rank_by, task, scored)
-    if lost is None:
+    lost = {name: got for name in table.rank_by.measures if (got := _won(name, task, scored)) is not None}
+    if not lost:
         return table, ()
-    note = (
-        f"Not ranked by {table.rank_by}: an answer without worth (an echo of the question, or an order to the judge) gets "
-        f"{lost:.4f} from its judge, as much as the best row."
+    note = " ".join(
+        f"Not ranked by {name}: an answer without worth (an echo of the question, or an order to the judge) gets "
+        f"{got:.4f} from its judge, as much as the best row."
+        for name, got in lost.items()
     )
+    if left := tuple(name for name in table.rank_by.measures if name not in lost):
+        return replace(table, rank_by=replace(table.rank_by, measures=left)), (note,)
     for measure in table.measures:
         everywhere = all(measure in cell for _, cells in scored for cell in cells)
-        if measure != table.rank_by and everywhere and _won(measure, task, scored) is None:
-            return replace(table, rank_by=measure), (f"{note} Ranked by {escape(measure, 80)} instead.",)
+        if measure not in lost and everywhere and _won(measure, task, scored) is None:
+            instead = replace(table.rank_by, measures=(measure,))
+            return replace(table, rank_by=instead), (f"{note} Ranked by {escape(measure, 80)} instead.",)
     return table, (f"{note} Nobody is ranked: no other measure of the table can be trusted more.",)
 
 

@@ -98,7 +98,7 @@ class Overview:
                     "id": table.id,
                     "title": table.title,
                     "cells": [asdict(cell) for cell in table.cells],
-                    "rank_by": table.rank_by,
+                    "rank_by": table.rank_by.written,
                     "pick": table.pick,
                     "measures": list(table.measures),
                 }

@@ -283,11 +283,11 @@ _COUNTS = {
 
 
 def _tables(task: Task, most: int | None) -> list[str]:
-    texts = []
+    texts, names = [], {id: one.measure for id, one in task.measures.items()}
     for table in task.tables.values():
         if table.part_of is None:
             datasets = ", ".join(dict.fromkeys(cell.dataset for cell in table.cells))
-            ranked = f"ranked by {task.measures[table.rank_by].measure}"
+            ranked = f"ranked by {table.rank_by.says(names)}"
             texts.append(f"{table.id}: {datasets}, {ranked}{_COUNTS.get(table.pick, '')}")
     return _first(texts, most, "table")
 

@@ -98,7 +98,7 @@ def topics_of(view: RunView, task: Task | None, medians: Medians | None = None) 
         return None
     known = [] if task is None else list(task.measures)
     table = ranking(task, Cell(view["dataset"], view["scenario"]))
-    by = None if table is None else table.rank_by
+    by = None if table is None else table.rank_by.first
     ids = sorted(scores, key=lambda id: (id != by, known.index(id) if id in known else len(known), id))
     names = measure_names(task, ids)
     higher = task is None or ids[0] not in task.measures or task.measures[ids[0]].direction == "higher"
@@ -131,9 +131,9 @@ def medians_for(store: Store, task: Task | None, view: RunView, dataset: Dataset
     """
     cell = Cell(view["dataset"], view["scenario"])
     table = ranking(task, cell)
-    if task is None or table is None or table.rank_by not in view["topic_scores"]:
+    if task is None or table is None or table.rank_by.first not in view["topic_scores"]:
         return None
-    by = table.rank_by
+    by = table.rank_by.first
     groups, _ = choosing.groups_of(store, task, replace(table, cells=(cell,)), (), None)
     own = view.audience.team
     runs = [run for group in groups for run in group.runs if run.submission.team != own]

@@ -28,7 +28,7 @@ def test_the_order_of_outputs_is_proven_and_nothing_is_recorded(
     assert {one.dataset for one in found} == {c.dataset for t in task.tables.values() for c in t.cells}
     for one in found:
         assert not one.why and not one.wrong and "F012" in one.refused
-        assert one.values[next(iter(task.tables.values())).rank_by]["perfect"] == 1
+        assert one.values[next(iter(task.tables.values())).rank_by.first]["perfect"] == 1
     assert not config.home.exists() or not list(config.home.rglob("archive/*"))
 
 

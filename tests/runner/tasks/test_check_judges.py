@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from runner.model.task import Task
+from runner.model.task import Ranking, Task
 from runner.tasks.check_judges import doubts
 
 
@@ -20,7 +20,9 @@ def task(folder: Path, kind: str, judge: Any, **measures: str) -> Task:
         options={} if judge is None else {"judge": judge},
         datasets={"test": SimpleNamespace(id="test", truths=folder)},
         measures={name: SimpleNamespace(measure=text) for name, text in measures.items()},
-        tables={f"by-{name}": SimpleNamespace(id=f"by-{name}", rank_by=name) for name in measures},
+        tables={
+            f"by-{name}": SimpleNamespace(id=f"by-{name}", rank_by=Ranking((name,))) for name in measures
+        },
     )
     return cast("Task", made)
 

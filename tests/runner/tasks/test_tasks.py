@@ -19,7 +19,7 @@ import schemas
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB, MIB, Exceptions, Limits, parse_duration, parse_size
-from runner.model.task import Cell, Quota, Scenario
+from runner.model.task import Cell, Quota, Ranking, Scenario
 from runner.tasks import load as tasks
 from runner.tasks.check_data import check_task, task_problems
 from runner.tasks.data_files import files_digest
@@ -78,6 +78,7 @@ def test_everything_given_is_read(config: Config) -> None:
     assert (task.workflow, task.output, task.score_precision) == ("upload", "out.txt", "double")
 
 
+TABLE = {"id": "m", "cells": [{"dataset": "test"}]}
 DEV = {"id": "dev", "visibility": "public"}
 
 
@@ -90,6 +91,12 @@ DEV = {"id": "dev", "visibility": "public"}
         ({"rounds": [{"id": "r", "at": "2026-05-17 23:59 UTC", "datasets": ["tset"]}]}, 'there is no dataset "tset"'),
         ({"rounds": [{"id": "r", "at": "2026-05-17 23:59 UTC"}] * 2}, '"r" is in rounds twice'),
         ({"tables": [{"id": "m", "cells": [{"dataset": "test"}], "rank_by": "app"}]}, 'there is no measure "app". Fix: Did you mean "ap"?'),
+        ({"tables": [TABLE | {"rank_by": {"median_rank": ["ap", "app"]}}]}, 'there is no measure "app". Fix: Did you mean "ap"?'),
+        ({"tables": [TABLE | {"rank_by": {}}]}, '"rank_by"'),
+        ({"tables": [TABLE | {"rank_by": {"mean_rank": []}}]}, '"mean_rank"'),
+        ({"tables": [TABLE | {"rank_by": {"mean": ["ap"]}}]}, '"mean"'),
+        ({"tables": [TABLE | {"rank_by": {"mean_rank": ["ap"], "median_rank": ["ap"]}}]}, '"rank_by"'),
+        ({"tables": [TABLE | {"rank_by": ["ap"]}]}, '"rank_by"'),
         ({"tables": [{"id": "m", "cells": [{"dataset": "text"}], "rank_by": "ap"}]}, 'there is no dataset "text". Fix: Did you mean "test"?'),
         ({"tables": [{"id": "m", "cells": [{"dataset": "test", "scenario": "s"}], "rank_by": "ap"}]}, 'there is no scenario "s"'),
         ({"tables": [{"id": "m", "cells": [{"dataset": "test"}], "rank_by": "ap", "measures": ["x"]}]}, 'there is no measure "x"'),
@@ -125,6 +132,15 @@ def test_a_wrong_definition_is_refused_in_words(
     found = refused(config, "E401")
     assert expected in found
     assert "tasks/toy/task.yaml:1: " in found
+
+
+def test_ranks_on_several_measures_are_combined_and_these_stand_first(config: Config) -> None:
+    measures = [
+        {"id": id, "measure": name, "truths": "q"} for id, name in (("p", "P@5"), ("ap", "AP"), ("rr", "RR"))
+    ]
+    write_task(config, measures=measures, tables=[TABLE | {"rank_by": {"median_rank": ["rr", "ap"]}}])
+    table = tasks.load_task(config, "toy").tables["m"]
+    assert (table.rank_by, table.measures) == (Ranking(("rr", "ap"), "median_rank"), ("rr", "ap", "p"))
 
 
 def test_all_problems_come_at_once_with_their_lines(config: Config) -> None:

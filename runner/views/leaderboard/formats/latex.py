@@ -22,12 +22,15 @@ def to_latex(table: LeaderboardTable) -> str:
     columns += [("Name", "l", map(_tex, displayed))] if any(displayed) else []
     columns += [("Tag", "l", ranked["tag"].map(_tex))]
     columns += [("Kind", "l", map(_tex, kinds))] if any(kinds) else []
+    if table.rank_by.figure:
+        combined = [row.combined.value if row.combined else 0.0 for row in table.rows]
+        columns.append((table.rank_by.figure, "r", map(parts.place, combined)))
     for column in table.columns:
         means = ranked[frames.measure_column(column.id)]
         best = means.min() if column.direction == "lower" else means.max()
         cells = [_tex(parts.figure(None if math.isnan(mean) else mean, column)) for mean in means]
         cells = [f"\\textbf{{{c}}}" if mean == best else c for c, mean in zip(cells, means, strict=True)]
-        if column.id == table.rank_by:
+        if column.id == table.rank_by.first:
             cells = [c + _TEX_MARKS[parts.mark_of(row)] for c, row in zip(cells, table.rows, strict=True)]
         columns.append((parts.head_of(column), "r", cells))
     columns += [

@@ -73,12 +73,12 @@ def cells_text(cells: Sequence[Cell]) -> str:
 
 def caption(table: LeaderboardTable) -> str:
     """What the table shows, in one sentence."""
-    ranking = next(c for c in table.columns if c.id == table.rank_by)
+    ranked = table.rank_by.says({c.id: c.measure for c in table.columns})
     name = f"table {table.table}" + (f" ({table.heading})" if table.heading else "")
     if table.round is not None:
         name += f", {table.round.title}"
     only = "".join(f", {word} only" for word in table.filters.values())
-    return f"{table.title}: {name} on {cells_text(table.cells)}, ranked by {ranking.measure}{only}."
+    return f"{table.title}: {name} on {cells_text(table.cells)}, ranked by {ranked}{only}."
 
 
 def rules(table: LeaderboardTable) -> list[str]:
@@ -89,6 +89,7 @@ def rules(table: LeaderboardTable) -> list[str]:
         date = f"{r.at} ({r.at_utc})" if r.at != r.at_utc else r.at
         state = f"frozen {r.frozen}" if r.frozen else "not frozen yet, provisional"
         lines.append(f"Round {r.id}: what was received by {date} counts; {state}.")
+    lines += combined_rule(table)
     if len(table.cells) > 1:
         lines.append(f"Scores are the {AGGREGATES[table.aggregate]} ({len(table.cells)} cells).")
     if table.unit == "team":
@@ -107,6 +108,42 @@ def rules(table: LeaderboardTable) -> list[str]:
     return lines
 
 
+def combined_rule(table: LeaderboardTable) -> list[str]:
+    """How the ranks of a table are combined, in what order the column ``ranks`` has them, and who stands where without a value;
+    nothing where the value on a measure decides."""
+    if table.rank_by.rule == "value":
+        return []
+    of, several = {column.id: column.measure for column in table.columns}, len(table.cells) > 1
+    on = [
+        f"{of[measure]} ({cell_name(cell)})" if several else of[measure]
+        for cell in table.cells
+        for measure in table.rank_by.measures
+    ]
+    middle = table.rank_by.figure.removesuffix(" rank")
+    lines = [
+        f"The {table.rank_by.figure} is the {middle} of the ranks on {', '.join(on)}; equal values share the mean of their ranks."
+    ]
+    if any(one.missing for row in table.rows if row.combined for one in row.combined.ranks):
+        lines.append(
+            "In parentheses: nothing valid there. Such a row stands behind all that have a value, and several such share the "
+            "mean of the last ranks."
+        )
+    return lines
+
+
+def place(rank: float) -> str:
+    """A mean or median rank, with two decimals at most: ``2``, ``1.5``, ``2.33``."""
+    return f"{rank:.2f}".rstrip("0").rstrip(".")
+
+
+def _ranks_of(row: Row) -> list[str]:
+    """The cells of a row that say its combined rank and what this is made of; none where ranks are not combined."""
+    if row.combined is None:
+        return []
+    shown = [f"({place(one.rank)})" if one.missing else place(one.rank) for one in row.combined.ranks]
+    return [place(row.combined.value), ", ".join(shown)]
+
+
 def legend(table: LeaderboardTable) -> list[str]:
     """What the numbers mean: topics, intervals, the test with its correction, level and n; then the notes."""
     lines = [
@@ -122,9 +159,10 @@ def legend(table: LeaderboardTable) -> list[str]:
     if table.test is not None:
         n = max((r.comparison.topics for r in table.rows if r.comparison), default=table.topics)
         draws = flips(n)
+        on = f" on {table.columns[0].measure}" if table.rank_by.figure else ""
         how = f"{draws:,} random sign patterns" if draws else "every sign pattern"
         lines.append(
-            f"† better, ‡ worse than the baseline {table.baseline}: {table.test} on paired topics "
+            f"† better, ‡ worse than the baseline {table.baseline}{on}: {table.test} on paired topics "
             f"(two-sided, {how}), {CORRECTION}-corrected, alpha = {ALPHA:g}, n = {n} topics."
         )
     if any(r.memory_source == "sampled" and r.memory_peak is not None for r in table.rows):
@@ -158,8 +196,10 @@ def explained(table: LeaderboardTable, left_out: Sequence[str]) -> list[str]:
 def cells_by_head(table: LeaderboardTable) -> tuple[list[str], list[list[str]]]:
     """Heads, and one list of texts a row, as people read them; last the runs, and what teams say of their software."""
     ranking, *others = table.columns
-    assert ranking.id == table.rank_by
-    heads = ["rank", "software", "name", "tag", "kind", head_of(ranking), "95 %", "p", *map(head_of, others)]
+    assert ranking.id == table.rank_by.first
+    combined = [table.rank_by.figure, RANKS] if table.rank_by.figure else []
+    heads = ["rank", "software", "name", "tag", "kind", *combined]
+    heads += [head_of(ranking), "95 %", "p", *map(head_of, others)]
     heads += ["answered", "judge", "time", "memory", *WIDE]
     return heads, [_cells(table, row, ranking, others) for row in table.rows]
 
@@ -168,6 +208,7 @@ def _cells(table: LeaderboardTable, row: Row, ranking: Column, others: Sequence[
     means = {name: value.mean for name, value in row.values.items()}
     return [
         *(str(row.rank), name_of(row), table.displayed(row), row.tag, kind_of(row)),
+        *_ranks_of(row),
         figure(means.get(ranking.id), ranking) + mark_of(row),
         *(interval_of(row, ranking), p_value(row)),
         *(figure(means.get(column.id), column) for column in others),
@@ -179,6 +220,7 @@ def _cells(table: LeaderboardTable, row: Row, ranking: Column, others: Sequence[
     ]
 
 
+RANKS = "ranks"
 WIDE = ("run", "description")
 LEFT = {"software", "name", "tag", "kind", "judge", *WIDE}
 INTERVALS = "In brackets: 95 % interval over topics."

@@ -7,29 +7,31 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
-from runner.model.task import Cell
+from runner.model.task import Cell, Ranking
 from runner.tasks.tables import AGGREGATES
 from runner.views.leaderboard import rows
 from runner.views.leaderboard.comparing import CORRECTION
 from runner.views.leaderboard.judges import Judge
-from runner.views.leaderboard.rows import Comparison, LeaderboardTable, Row, Value
+from runner.views.leaderboard.rows import Combined, Comparison, Component, LeaderboardTable, Row, Value
 from runner.views.leaderboard.significance import ALPHA
 
 SCHEMA_VERSION = 1
 _MARKS = {"†": "better", "‡": "worse", "": None}
+_LEFT_OUT = ("combined",)  # fields that are not there where they say nothing
 _NAMES = {"values": "scores"}  # what fields are called in JSON where that differs
 
 
 def as_dict(table: LeaderboardTable) -> dict[str, Any]:
     """The leaderboard as JSON data (schema ``leaderboard``), with scores at full precision."""
-    test = {"test": table.test, "correction": CORRECTION, "alpha": ALPHA, "measure": table.rank_by}
+    test = {"test": table.test, "correction": CORRECTION, "alpha": ALPHA, "measure": table.rank_by.first}
     return {
         "schema_version": SCHEMA_VERSION,
         **_fields(
             table, "task", "title", "table", "heading", "description", "audience", "round", "aggregate"
         ),
         "aggregation": AGGREGATES[table.aggregate] if len(table.cells) > 1 else "",
-        **_fields(table, "unit", "pick", "filters", "cells", "rank_by"),
+        **_fields(table, "unit", "pick", "filters", "cells"),
+        "rank_by": table.rank_by.written,
         "measures": _plain(table.columns),
         **_fields(table, "baseline", "topics"),
         "significance": None if table.test is None else test,
@@ -50,7 +52,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Comparison):
         return {**vars(value), "mark": _MARKS[value.mark]}
     if is_dataclass(value):
-        return {_NAMES.get(name, name): _plain(one) for name, one in vars(value).items()}
+        said = {name: one for name, one in vars(value).items() if one is not None or name not in _LEFT_OUT}
+        return {_NAMES.get(name, name): _plain(one) for name, one in said.items()}
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, tuple) else value
@@ -61,7 +64,8 @@ def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
     test = data["significance"]
     return LeaderboardTable(
         **{k: data[k] for k in ("task", "title", "table", "heading", "description", "aggregate", "unit")},
-        **{k: data[k] for k in ("rank_by", "baseline", "topics")},
+        **{k: data[k] for k in ("baseline", "topics")},
+        rank_by=Ranking.read(data["rank_by"]),
         audience=audience,
         cells=tuple(Cell(**c) for c in data["cells"]),
         columns=tuple(rows.Column(**m) for m in data["measures"]),
@@ -92,13 +96,22 @@ def _row_of(data: Mapping[str, Any]) -> Row:
     c = data["comparison"]
     marks = {name: mark for mark, name in _MARKS.items()}
     return Row(
-        **{k: v for k, v in data.items() if k not in ("scores", "runs", "comparison", "cells", "stale")},
+        **{
+            k: v
+            for k, v in data.items()
+            if k not in ("scores", "runs", "comparison", "cells", "stale", "combined")
+        },
         values={n: Value(v["mean"], *(v["interval"] or (None, None))) for n, v in data["scores"].items()},
         runs=tuple(data["runs"]),
         comparison=None if c is None else Comparison(**{**c, "mark": marks[c["mark"]]}),
         cells=tuple(rows.CellScore(**cell) for cell in data["cells"]),
         stale=tuple(data.get("stale", ())),
+        combined=_combined_of(data["combined"]) if "combined" in data else None,
     )
+
+
+def _combined_of(data: Mapping[str, Any]) -> Combined:
+    return Combined(data["value"], tuple(Component(**one) for one in data["ranks"]))
 
 
 def to_json(table: LeaderboardTable) -> str:

@@ -65,7 +65,18 @@ def _ranked(table: LeaderboardTable, width: int | None, wide: bool) -> tuple[_Co
     if width is None or not all_.rows or wide:
         return all_, [], list(range(len(all_.rows)))
     others = [parts.head_of(column) for column in table.columns[1:]]
-    drop = ["memory", "time", "judge", "tag", "95 %", *reversed(others[1:]), "name", "kind", *others[:1]]
+    drop = [
+        "memory",
+        "time",
+        "judge",
+        "tag",
+        "95 %",
+        parts.RANKS,
+        *reversed(others[1:]),
+        "name",
+        "kind",
+        *others[:1],
+    ]
     shown = all_.fitting(drop, width)
     folded, of = shown.folded(width)
     return folded, [head for head in all_.heads if head not in shown.heads], of

@@ -15,13 +15,14 @@ import pytest
 
 import schemas
 from runner.model.errors import RunnerError
-from runner.model.task import Cell, Dataset, Scenario, Table, Task
+from runner.model.task import Cell, Dataset, Ranking, Scenario, Table, Task
 from runner.records.store import queries
 from runner.tasks import tables as specs
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict, text
+from runner.views.leaderboard.ranks import aggregated
 from runner.views.leaderboard.rows import LeaderboardTable
-from runner.views.leaderboard.table import aggregated, build, filtered
+from runner.views.leaderboard.table import build, filtered
 from tests.worlds import records
 from tests.worlds.definitions import problems_of
 from tests.worlds.records import World
@@ -36,7 +37,9 @@ def grid(unit: str = "software", **more: Any) -> Task:
     task = records.task()
     here = task.folder
     datasets = {d: Dataset(d, "blinded", here / d, here / d, scores="public") for d in DATASETS}
-    whole = Table("relevance", CELLS, "ndcg", ("ndcg", "rr"), "scenarios-then-datasets", unit=unit, **more)  # type: ignore[arg-type]
+    whole = Table(
+        "relevance", CELLS, Ranking(("ndcg",)), ("ndcg", "rr"), "scenarios-then-datasets", unit=unit, **more
+    )  # type: ignore[arg-type]
     tables = {"relevance": whole}
     for cell in CELLS:
         name = f"relevance.{cell.dataset}.{cell.scenario}"

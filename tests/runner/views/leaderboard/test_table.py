@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runner.model.errors import RunnerError
-from runner.model.task import Cell, Measure, Task
+from runner.model.task import Cell, Measure, Ranking, Task
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.rows import LeaderboardTable
 from runner.views.leaderboard.table import build
@@ -182,7 +182,7 @@ def test_a_run_scored_before_the_ranking_measure_existed_is_held(tmp_path: Path)
     world.scored("a", "x")
     task = records.task()
     measures = {**task.measures, "new": Measure("new", "AP", "qrels.txt")}
-    main = replace(task.tables["main"], rank_by="new", measures=("new", "ndcg"))
+    main = replace(task.tables["main"], rank_by=Ranking(("new",)), measures=("new", "ndcg"))
     table = board(world, replace(task, measures=measures, tables={"main": main}))
     assert table.rows == ()
     assert [(u.outcome, u.blame) for u in table.unranked] == [("held", "platform")]

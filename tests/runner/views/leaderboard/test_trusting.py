@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from runner.model.run import MeasureValue, Run
-from runner.model.task import Cell, Table, Task
+from runner.model.task import Cell, Ranking, Table, Task
 from runner.views.leaderboard.trusting import trusted
 
 
@@ -23,7 +23,7 @@ def board(values: dict[str, list[float]], canaries: dict[str, float], **directio
     judged = SimpleNamespace(judge={"name": "llm", "canaries": canaries})
     toy = SimpleNamespace(measures={n: Measure(directions.get(n, "higher")) for n in values})
     names = list(values)
-    table = Table("main", (Cell("test", "default"),), names[0], measures=tuple(names))
+    table = Table("main", (Cell("test", "default"),), Ranking((names[0],)), measures=tuple(names))
     rows = [
         (
             [cast("Run", judged)],
@@ -32,7 +32,7 @@ def board(values: dict[str, list[float]], canaries: dict[str, float], **directio
         for i in range(len(values[names[0]]))
     ]
     found, notes = trusted(table, cast("Task", toy), rows)
-    return found.rank_by, notes
+    return found.rank_by.first, notes
 
 
 def test_a_measure_that_no_echo_wins_ranks() -> None:

@@ -1,10 +1,11 @@
-"""What the coordinator writes down: one event for each thing that happened, and the store after it."""
+"""What is written down without being commanded: one event for each thing that happened, and the store after it."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.model.config import Config
 from runner.model.errors import PlatformError
@@ -14,6 +15,9 @@ from runner.records.events import COORDINATOR
 from runner.records.integrity import uncommitted
 from runner.records.store.connect import Store
 from runner.records.store.results import counting
+
+if TYPE_CHECKING:
+    from runner.model.task import Task
 
 IN_AN_EVENT = 1000  # evaluations, so that an event stays short enough
 
@@ -66,6 +70,32 @@ def _says(evaluation: Evaluation) -> list[Any]:
     record, result = evaluation.record(check=False), evaluation.result() or {}
     parts = [result.get(name) for name in ("status", "measures", "pending", "judge")]
     return [*parts, record.get("pins"), evaluation.manifest()["scores.jsonl"]["sha256"]]
+
+
+def record_export(
+    store: Store, task: Task | None, what: str, name: str, form: str, audience: object, content: str
+) -> None:
+    """Record that results went out, and by which rules of the task. The same again to the same person is no event.
+
+    Args:
+        store: The open store.
+        task: Whose results; None where the task is gone.
+        what: A leaderboard, run, page, comparison or forms.
+        name: The table, run or dataset.
+        form: The format.
+        audience: For whom it was made.
+        content: What goes out, as text, or what stands for it: of this the SHA-256 is kept.
+    """
+    from runner.records.policy import note_policies
+    from runner.records.store.decisions import exported
+
+    note_policies(store, [] if task is None else [task])
+    of = "" if task is None else task.id
+    facts = {"task": of, "what": what, "name": name, "format": form, "audience": str(audience)}
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    person = store.log.person.name if store.log.person else ""
+    if exported(store, **facts, person=person) != digest:
+        store.commit("results-exported", {**facts, "sha256": digest}, actor="organiser")
 
 
 def commit_orphans(store: Store) -> int:

@@ -20,6 +20,7 @@ from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
 from runner.records.deadlines import check_open
 from runner.records.events import Position
+from runner.records.policy import note_policies
 from runner.records.store.connect import Store
 from runner.records.store.queries import quotas, submission, submissions
 from runner.submissions.admission import cells_on, datasets_of, datasets_taken
@@ -124,6 +125,7 @@ def register_all(
         back = {b.submission_id for b in bundles if b.submission_id in known and put_back(config, engine, b)}
         new = {b.submission_id: b for b in bundles if b.submission_id not in known}
         take_in_all(config, engine, tasks, list(new.values()), store.archive.contents)
+        note_policies(store, {name: tasks[name] for name in (b.data["task"] for b in new.values())}.values())
         for bundle in new.values():
             task = tasks[bundle.data["task"]]
             taken = datasets_taken(bundle, task, received, store)

@@ -40,6 +40,13 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "run-verified": ("{run} was executed again", ", and was the same{same}", ", {topics} topics differ"),
     "round-frozen": ("the round {round} of {task} was frozen", ", SHA-256 {sha256}"),
     "labels-imported": ("{count} labels went into {file} of {task}/{dataset}", ", SHA-256 {sha256}"),
+    "policy-changed": ("rules of {task}", ": {changes}", " and {more} more"),
+    "results-exported": (
+        "{what} {name}",
+        " of {task}",
+        " went out as {format} for {audience}",
+        ", SHA-256 {sha256}",
+    ),
     "loss-accepted": ("{count} lost parts of this log were given up",),
 }
 _ROLES = {COORDINATOR: "the platform"}
@@ -64,7 +71,10 @@ class Told:
     def says(self) -> str:
         """What happened."""
         data = self.event.data
-        words = "".join(_filled(_SAYS.get(self.event.type, (escape(self.event.type, 80),)), data))
+        if self.event.type == "policy-changed" and not data.get("changes"):
+            return f"rules of {escape(self.task, 80)} were noted for the first time"
+        parts = _SAYS.get(self.event.type, (TYPES.get(self.event.type, escape(self.event.type, 80)),))
+        words = "".join(_filled(parts, data))
         return f"{words}: {escape(data['reason'], 300)}" if data.get("reason") else words
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,7 +92,14 @@ def _filled(parts: Iterable[str], data: Mapping[str, Any]) -> Iterator[str]:
     for part in parts:
         names = [name for _, name, _, _ in Formatter().parse(part) if name]
         if all(data.get(name) not in (None, "", False) for name in names):
-            yield part.format_map({n: "" if data[n] is True else escape(data[n], 200) for n in names})
+            yield part.format_map({name: _worded(data[name]) for name in names})
+
+
+def _worded(value: Any) -> str:
+    """A field in words: what is only true says nothing beside its part, of a list every one."""
+    if isinstance(value, list):
+        return "; ".join(escape(one, 300) for one in value)
+    return "" if value is True else escape(value, 200)
 
 
 def told(

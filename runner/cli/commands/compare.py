@@ -45,6 +45,7 @@ def compare(
     """Compare two runs topic by topic: wins, losses, ties, a paired test, the effect, the largest differences. Where the
     beginnings of ids fit several runs, the scored ones on the same dataset and scenario are meant.
     """
+    from runner.records.commit import record_export
     from runner.views import comparison
     from runner.views.listing import listed_runs, looked_up
     from runner.views.redact import redact_run
@@ -58,9 +59,12 @@ def compare(
         known = (one.run for one in listed_runs(store, tasks, audience))
         found = [looked_up(store, tasks, audience, run) for run in comparison.pair(known, first, second)]
         views = [redact_run(one, audience, dataset) for one, dataset, _ in found]
-    task = found[0][2] or context.load_task(where, views[0]["task"])
-    unlike = comparison.unlike(found[0][0].run, found[1][0].run)
-    made = comparison.compare(views[0], views[1], task, measure or (), unlike)
+        task = found[0][2] or context.load_task(where, views[0]["task"])
+        unlike = comparison.unlike(found[0][0].run, found[1][0].run)
+        made = comparison.compare(views[0], views[1], task, measure or (), unlike)
+        if form != "table":
+            name = " ".join(view["run"] for view in views)
+            record_export(store, task, "comparison", name, form, audience, made.as_csv())
     if form == "json":
         output.as_json(made.as_dict())
     elif form == "csv":

@@ -35,6 +35,7 @@ def export(
 ) -> None:
     """Make forms for annotators: the transcripts of all scored runs, without names, shuffled, overlapping."""
     from runner.annotation.exchange import write_forms
+    from runner.records.commit import record_export
     from runner.views.text import plural
 
     where, loaded, chosen = context.dataset(task, dataset)
@@ -43,6 +44,7 @@ def export(
             where, store, loaded, chosen, out,
             annotators=annotators, per_annotator=per_annotator, overlap=overlap, seed=seed, run=run,
         )  # fmt: skip
+        record_export(store, loaded, "forms", chosen.id, "html, csv, jsonl", "annotators", result["form"])
     people = plural(len(result["annotators"]), "annotator")
     output.say(
         f"{plural(result['debates'], 'debate')} of {plural(result['runs'], 'run')} for {people} in {out}, "

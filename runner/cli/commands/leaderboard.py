@@ -55,6 +55,9 @@ def leaderboard(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print a leaderboard: ranked runs, and below them what failed, with the reason."""
+    from runner.records.commit import record_export
+    from runner.views.leaderboard.export import export
+    from runner.views.leaderboard.formats.trec import to_trec
     from runner.views.leaderboard.rounds import board
     from runner.views.leaderboard.table import build, filtered
 
@@ -73,26 +76,26 @@ def leaderboard(
                 store, loaded, round_, table, context.audience(as_), running=running, unit=unit, pick=pick
             )
         shown = filtered(built, method=method, how=how)
-        if form in TREC:
+        if form == "table":
+            text = ""
+        elif form in TREC:
             # Scores by topic are not for everybody, a round has frozen none, and several cells may share topics.
             alone = as_ == "organiser" and round_ is None and len(shown.cells) == 1
-            _print_trec(shown, form, _by_topic(store, loaded, shown) if alone else None)
-            return
-    print_table(shown, form, wide=wide)
-    if table is None and form == "table":
-        _more(loaded, built)
-
-
-def _print_trec(
-    table: LeaderboardTable, form: str, by_topic: dict[tuple[str, str], dict[str, float]] | None
-) -> None:
-    """Print a leaderboard in a format of tools around TREC; what is stale is said, since these have no place for notes."""
-    from runner.views.leaderboard.formats.trec import to_trec
-
-    output.data(to_trec(table, form, by_topic))
-    for note in table.notes:
+            text = to_trec(shown, form, _by_topic(store, loaded, shown) if alone else None)
+        else:
+            text = export(shown, form)
+        if form != "table":
+            record_export(store, loaded, "leaderboard", shown.table, form, as_, text)
+    if form != "table":
+        output.data(text)
+    else:
+        print_table(shown, wide=wide)
+    # Formats of tools around TREC have no place for notes; what is stale is said.
+    for note in shown.notes if form in TREC else ():
         if note.startswith("Stale: "):
             output.say(note)
+    if table is None and form == "table":
+        _more(loaded, built)
 
 
 def _by_topic(store: Store, task: Task, table: LeaderboardTable) -> dict[tuple[str, str], dict[str, float]]:

@@ -111,6 +111,7 @@ def show(
     reports.
     """
     from runner.cli import render
+    from runner.records.commit import record_export
     from runner.views.hints import hint
     from runner.views.redact import redact_run
     from runner.views.show.contents import inside
@@ -123,9 +124,11 @@ def show(
         within = inside(found, task, audience, dataset).choose(debate, topic)
         helps = hint(view, task)
         medians = medians_for(store, task, view, dataset)
-    by_topic = topics_of(view, task, medians)
+        by_topic = topics_of(view, task, medians)
+        if page is not None:
+            written = within.write_page(page, view, by_topic, helps)
+            record_export(store, task, "page", view["run"], "html", audience, written)
     if page is not None:
-        within.write_page(page, view, by_topic, helps)
         output.say(f"{page} has the run as {audience} may see it")
     if as_json:
         medians_data = None if medians is None else medians.as_dict()
@@ -193,6 +196,7 @@ def export(
     as_: options.AsOption = "organiser",
 ) -> None:
     """Copy the files of a run, with its evaluation and TIRA's evaluation.prototext, into a new folder."""
+    from runner.records.commit import record_export
     from runner.records.integrity import check_whole
     from runner.views.audience import may_export
     from runner.views.export import export_run
@@ -205,5 +209,8 @@ def export(
         for sealed, manifest in found.sealed():
             check_whole(store.archive, sealed, manifest)
         names = {name: measure.measure for name, measure in task.measures.items()} if task else {}
-        written = export_run(found, redact_run(found, audience, dataset), folder, names)
+        view = redact_run(found, audience, dataset)
+        written = export_run(found, view, folder, names)
+        manifests = " ".join(manifest for _, manifest in found.sealed())
+        record_export(store, task, "run", view["run"], "files", audience, manifests)
     output.say(f"{written} files in {folder}")

@@ -26,6 +26,8 @@ run-verified             task, run, attempt, same, identical, ended, topics (how
                          again gave
 round-frozen             task, round, sha256 (of the snapshot), frozen
 labels-imported          task, dataset, file (name in the truths), sha256 (of that file with them in it), count
+policy-changed           task, policy (its rules), changes (in words; none: noted for the first time), more (how many were too many)
+results-exported         task, what, name (of a table, run or dataset), format, audience, sha256
 loss-accepted            lost (where it was remembered, seq and hash of the event), count
 =======================  ================================================================================
 """
@@ -282,6 +284,19 @@ def _verified(connection: Connection, event: Event, _: RunArchive) -> None:
     _insert(connection, t.verifications, event, "run", "attempt", same=d["same"] is True)
 
 
+def _policy(connection: Connection, event: Event, _: RunArchive) -> None:
+    c, d = t.policies.c, event.data
+    connection.execute(t.policies.delete().where(c.task == d["task"]))
+    _insert(connection, t.policies, event, "task", policy=json.dumps(d["policy"], sort_keys=True))
+
+
+def _exported(connection: Connection, event: Event, _: RunArchive) -> None:
+    person = event.person.name if event.person else ""
+    keys = {**{k: event.data[k] for k in ("task", "what", "name", "format", "audience")}, "person": person}
+    connection.execute(t.exports.delete().where(*(t.exports.c[k] == value for k, value in keys.items())))
+    _insert(connection, t.exports, event, "sha256", **keys)
+
+
 def _loss(_: Connection, event: Event, __: RunArchive) -> None:
     """Nothing to store: the log keeps that a part of it was given up, and :mod:`runner.records.store.history` reads it there."""
     if not {"lost", "count"} <= event.data.keys():
@@ -323,5 +338,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "run-verified": _verified,
     "round-frozen": _frozen,
     "labels-imported": _labels,
+    "policy-changed": _policy,
+    "results-exported": _exported,
     "loss-accepted": _loss,
 }

@@ -175,6 +175,18 @@ display_names = sa.Table(
     "display_names", metadata, *_keys("team", "software"), *_texts("display_name"), *_numbers("seq")
 )
 
+# The rules of a task (JSON object) as they were noted last.
+policies = sa.Table("policies", metadata, *_keys("task"), *_texts("policy"), *_numbers("seq"))
+
+# What was written out last, and the SHA-256 of it: the same again is no event. ``name`` is of a table, run or dataset.
+exports = sa.Table(
+    "exports",
+    metadata,
+    *_keys("task", "what", "name", "format", "audience", "person"),
+    *_texts("sha256"),
+    *_numbers("seq"),
+)
+
 extensions = sa.Table(
     "extensions", metadata, *_number_keys("seq"), *_texts("task", "team"), *_numbers("submissions")
 )

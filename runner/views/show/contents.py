@@ -186,10 +186,10 @@ class Inside:
             data[key] = [one for one in data[key] if one["number"] in self.wanted]
         return {key: data}
 
-    def write_page(self, target: Path, view: RunView, topics: Topics | None = None, hint: str = "") -> None:
+    def write_page(self, target: Path, view: RunView, topics: Topics | None = None, hint: str = "") -> str:
         """Write the run as one HTML page, as a whole or not at all, readable by its owner only. Raises E101.
 
-        What was chosen is on it, else everything as far as a page goes. It replaces a file that is there.
+        What was chosen is on it, else everything as far as a page goes. It replaces a file that is there. Returns the page.
         """
         from runner.views.show.page import page
 
@@ -204,6 +204,7 @@ class Inside:
                 why=str(error.strerror),
                 fix="name a file in a folder that is there and can be written to",
             ) from error
+        return body
 
 
 def numbers(text: str, of: int) -> frozenset[int]:

@@ -22,7 +22,8 @@ class Planned:
     """One run with something to do: its next step, why, and the runs it has to wait for.
 
     ``changed`` names what a settled run was executed under that is otherwise now: it would be executed again, which is for
-    a person to decide. Empty for everything else.
+    a person to decide. Empty for everything else. ``pausable``: a pause of its dataset that comes later holds it, too; not so
+    what somebody asked for by name, and the evaluation of a run that was under way.
     """
 
     run: Run
@@ -31,6 +32,7 @@ class Planned:
     needs: tuple[str, ...] = ()
     changed: str = ""
     job: Job | None = None  # to be executed; made later where runs that it takes as input are still to come
+    pausable: bool = True
 
     @property
     def kind(self) -> str:
@@ -171,7 +173,7 @@ def plan_evaluations(workspace: Workspace, selection: Selection, *, accepting: b
     ]
     there = {run.id for run in chosen if accepting and workspace.evaluated_again(run)}
     return Plan(
-        tuple(Planned(run, "evaluate", "asked for") for run in chosen if run.id not in there),
+        tuple(Planned(run, "evaluate", "asked for", pausable=False) for run in chosen if run.id not in there),
         tuple(Skipped(run, "evaluated again", evaluated=True) for run in chosen if run.id in there),
     )
 
@@ -241,7 +243,7 @@ class _Case:
 
     def execution(self, why: str, changed: str = "") -> Planned:
         """The run as one to execute."""
-        return Planned(self.run, "execute", why, self.needs, changed, self.job)
+        return Planned(self.run, "execute", why, self.needs, changed, self.job, pausable=not self.force)
 
 
 def _entry(workspace: Workspace, run: Run, force: bool) -> Planned | Skipped:
@@ -300,10 +302,9 @@ def _without_inputs(case: _Case) -> Skipped | None:
 
 def _paused(case: _Case) -> Skipped | None:
     """A run of a dataset, or of a task, that the organiser has paused. One that is forced is begun all the same."""
-    place = case.workspace.paused_at(case.task.id, case.dataset.id)
-    if place is None or case.force or not (case.to_execute or case.run.outcome.todo == "evaluate"):
+    why = case.workspace.why_paused(case.run)
+    if not why or case.force or not (case.to_execute or case.run.outcome.todo == "evaluate"):
         return None
-    why = f"paused; runner task resume {place} takes it up again"
     return Skipped(case.run, why, blocked=True)
 
 

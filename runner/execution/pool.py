@@ -28,7 +28,7 @@ from runner.model.run import Run
 from runner.model.task import Task
 from runner.records.archive import Attempt, Evaluation
 from runner.records.commit import commit
-from runner.records.store.queries import find_run
+from runner.records.store.queries import find_run, pauses
 from runner.submissions.kept import take_image
 
 
@@ -112,7 +112,8 @@ class Pool:
         ):
             try:
                 while True:
-                    while active < self.jobs and (planned := schedule.next()) is not None:
+                    paused = self._paused()
+                    while active < self.jobs and (planned := schedule.next(paused)) is not None:
                         if self._called_off(planned):
                             schedule.settled(planned.run.id)
                             continue
@@ -121,7 +122,7 @@ class Pool:
                         workers.submit(self._work, planned)
                         active += 1
                     if not active:
-                        self._give_up(schedule.waiting())
+                        self._give_up(schedule.waiting(), paused)
                         return self.done
                     planned, result = self.results.get()
                     active -= 1
@@ -140,6 +141,11 @@ class Pool:
                         commit(self.workspace.store, result)
                 raise
 
+    def _paused(self) -> Callable[[Planned], str]:
+        """Why a step is not begun because its task or dataset was paused meanwhile; empty where it may be."""
+        now = pauses(self.workspace.store)
+        return lambda planned: self.workspace.why_paused(planned.run, now) if planned.pausable else ""
+
     def _task(self, planned: Planned) -> Task:
         return self.workspace.tasks[planned.run.submission.task]
 
@@ -150,10 +156,13 @@ class Pool:
         self.done[run.id] = run
         self.on_progress(RunProgress("done", run, planned.step))
 
-    def _give_up(self, waiting: Sequence[Planned]) -> None:
-        """Nothing is running and still nothing fits: the machine is too small for the rest."""
+    def _give_up(self, waiting: Sequence[Planned], paused: Callable[[Planned], str]) -> None:
+        """Nothing is running and still nothing may start: the rest is paused, or the machine is too small for it."""
         rest = {planned.run.id for planned in waiting}
         for planned in waiting:
+            if why := paused(planned):
+                self._blocked(planned, why)
+                continue
             if rest.intersection(planned.needs):
                 why = "it waits for runs that wait for it: correct inputs in submission.yaml"
             else:
@@ -222,5 +231,5 @@ class Pool:
         if run.outcome.todo == "run":
             return replace(planned, run=run, step="execute", why=run.outcome.reason)
         if run.outcome.todo == "evaluate":
-            return Planned(run, "evaluate", run.outcome.reason)
+            return Planned(run, "evaluate", run.outcome.reason, pausable=False)
         return None

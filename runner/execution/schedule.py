@@ -108,11 +108,12 @@ class Schedule:
         """Steps that wait for this run as their input may start now."""
         self._open.discard(run_id)
 
-    def next(self) -> Planned | None:
+    def next(self, held: Callable[[Planned], object] = lambda _: False) -> Planned | None:
         """The next step to start: of the team that was served least, first come first served within it.
 
         Public before blinded, and never both at once: the engine would let one wait for the other, and has its
-        caches emptied whenever public runs follow blinded ones (:mod:`runner.engines.turns`). None while nothing can start.
+        caches emptied whenever public runs follow blinded ones (:mod:`runner.engines.turns`). Those that are ``held`` are
+        passed over. None while nothing can start.
         """
         now = next((visibility for visibility, number in self._active.items() if number), None)
         ready = [
@@ -126,7 +127,7 @@ class Schedule:
             )
             for lane, steps in self._lanes.items()
             if now in (None, lane.visibility) and self.capacity.fits(lane.limits)
-            if (entry := self._first_ready(steps)) is not None
+            if (entry := self._first_ready(steps, held)) is not None
         ]
         if not ready:
             return None
@@ -136,8 +137,11 @@ class Schedule:
             del self._lanes[lane]
         return entry[1]
 
-    def _first_ready(self, steps: deque[tuple[int, Planned]]) -> tuple[int, Planned] | None:
-        return next((entry for entry in steps if not self._open.intersection(entry[1].needs)), None)
+    def _first_ready(
+        self, steps: deque[tuple[int, Planned]], held: Callable[[Planned], object]
+    ) -> tuple[int, Planned] | None:
+        ready = (entry for entry in steps if not self._open.intersection(entry[1].needs))
+        return next((entry for entry in ready if not held(entry[1])), None)
 
     def started(self, planned: Planned) -> None:
         """Count a step as running."""

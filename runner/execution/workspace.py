@@ -38,6 +38,7 @@ LOCKED = (
     "scenarios",
     "datasets",
 )
+Pauses = Mapping[tuple[str, str], str]  # by task and dataset (empty: all of the task), with the reason
 # Who may hand in for a dataset and when, and who sees its scores.
 RULES_OF_DATASETS = ("opens", "closes", "grace", "quota", "requires", "scores", "publish_at")
 
@@ -68,7 +69,7 @@ class Workspace:
         return tuple(self.runs_now())
 
     @cached_property
-    def _pauses(self) -> Mapping[tuple[str, str], str]:
+    def _pauses(self) -> Pauses:
         return pauses(self.store)
 
     @cached_property
@@ -81,11 +82,16 @@ class Workspace:
         own = self._limits.get((task.id, submission.team))
         return task if own is None else replace(task, limits=replace(task.limits, **own))
 
-    def paused_at(self, task: str, dataset: str) -> str | None:
-        """What is paused of a dataset, as the command line names it: the task, or the task and the dataset; None for nothing."""
-        if (task, "") in self._pauses:
-            return task
-        return f"{task} {dataset}" if (task, dataset) in self._pauses else None
+    def why_paused(self, run: Run, now: Pauses | None = None) -> str:
+        """Why nothing of ``run`` is begun while its task or dataset is paused; empty where neither is.
+
+        ``now`` is what is paused by now; None: what was when this was asked first.
+        """
+        task, paused = run.submission.task, self._pauses if now is None else now
+        for place, name in ((task, ""), (f"{task} {run.dataset}", run.dataset)):
+            if (task, name) in paused:
+                return f"paused; runner task resume {place} takes it up again"
+        return ""
 
     @cached_property
     def _measured(self) -> Mapping[Evaluated, frozenset[str]]:

@@ -107,7 +107,10 @@ def pause(
     dataset: options.OnlyDatasetArgument = None,
     reason: options.ReasonOption = "",
 ) -> None:
-    """Take no submissions for a task or a dataset, and begin none of its runs, until it is resumed. Teams are told the reason."""
+    """Take no submissions for a task or a dataset, and begin none of its runs, until it is resumed.
+
+    What runs ends and is evaluated, also where a plan is worked on. Teams are told the reason.
+    """
     _pause(task, dataset, reason, True)
 
 

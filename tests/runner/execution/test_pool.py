@@ -318,6 +318,59 @@ def test_one_run_can_be_cancelled(world: World) -> None:
     assert world.outcome(slow).name == "scored"
 
 
+def test_a_pause_lets_what_runs_end_and_begins_nothing_more_until_it_is_resumed(world: World) -> None:
+    place = {"task": "mini", "dataset": "", "reason": "a topic is wrong"}
+
+    def paused(mounts: Mounts, out: Path) -> None:
+        world.store.commit("dataset-paused", place, actor="organiser")
+        good(mounts, out)
+
+    first, second = world.hand_in("alpha", "one", paused), world.hand_in("beta", "two")
+    pool = world.work(jobs=1)
+    assert world.executed() == ["alpha.one"]
+    assert world.outcome(first).name == "scored", "its evaluation belongs to it"
+    assert world.outcome(second).name == "pending"
+    assert "runner task resume mini" in pool.failed[second].why
+    world.store.commit("dataset-resumed", place, actor="organiser")
+    world.work()
+    assert world.outcome(second).name == "scored"
+
+
+def test_what_is_resumed_meanwhile_is_begun_by_the_same_plan(world: World) -> None:
+    place = {"task": "mini", "dataset": "test", "reason": ""}
+    begun: list[list[str]] = []
+
+    def pauses(mounts: Mounts, out: Path) -> None:
+        world.store.commit("dataset-paused", place, actor="organiser")
+        good(mounts, out)
+
+    def resumes(mounts: Mounts, out: Path) -> None:
+        while not any(m.kind == "done" for m in world.told):
+            assert not mounts.stopped.wait(0.01)
+        begun.append(world.executed())
+        world.store.commit("dataset-resumed", place, actor="organiser")
+        good(mounts, out)
+
+    world.hand_in("alpha", "one", pauses)
+    world.hand_in("beta", "two", resumes)
+    waiting = world.hand_in("gamma", "three")
+    pool = world.work(jobs=2)
+    assert begun == [["alpha.one", "beta.two"]] and not pool.failed
+    assert world.outcome(waiting).name == "scored"
+
+
+def test_a_pause_does_not_hold_what_is_forced(world: World) -> None:
+    def pauses(mounts: Mounts, out: Path) -> None:
+        world.store.commit(
+            "dataset-paused", {"task": "mini", "dataset": "test", "reason": ""}, actor="organiser"
+        )
+        good(mounts, out)
+
+    runs = [world.hand_in("alpha", "one", pauses), world.hand_in("beta", "two")]
+    world.work(plan(world.desk(), Selection(), force=True), jobs=1)
+    assert [world.outcome(run).name for run in runs] == ["scored", "scored"]
+
+
 def test_an_input_is_run_first_and_given_to_the_next_stage(world: World) -> None:
     seen: list[str] = []
 

@@ -49,6 +49,26 @@ def test_the_participants_verdicts_fail_cost_and_are_listed(verdict: str) -> Non
     assert outcome.next == TABLE[verdict].next
 
 
+def test_what_failed_by_the_teams_own_fault_is_known_also_of_what_it_withdrew() -> None:
+    """A quota may forgive such failures (`failures`), and nothing else."""
+    own = {
+        derive(attempts, withdrawn=when).own_failure
+        for attempts in ([attempt("run-error")], [attempt("ok", INVALID)], [attempt("time-limit")])
+        for when in (None, "2026-05-01")
+    }
+    assert own == {True}
+    ours: list[list[AttemptFacts]] = [
+        [],
+        [attempt("ok")],
+        [attempt("ok", VALID)],
+        [attempt("ok", BROKEN)],
+        *([attempt(verdict)] for verdict in sorted(NOT_THEIRS)),
+    ]
+    assert not any(derive(attempts).own_failure for attempts in ours)
+    again = [attempt("run-error"), attempt("ok", VALID, number=2)]
+    assert not derive(again).own_failure and not derive(again, running=True).own_failure
+
+
 def test_platform_errors_are_tried_again_twice_then_held_and_never_cost() -> None:
     broken = [attempt("platform-error", number=n) for n in range(1, TRIES + 2)]
     for n in range(1, TRIES):

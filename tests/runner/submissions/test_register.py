@@ -148,29 +148,6 @@ def test_a_dataset_has_a_quota_of_its_own(world: World) -> None:
     assert at(second).new
 
 
-def test_a_dataset_takes_what_was_scored_on_the_one_before(world: World) -> None:
-    """The same image, not another one: before its score it is taken for the first alone, or refused when it names the second."""
-    files = {"topics": "queries.jsonl", "corpus": "documents.jsonl.gz"}
-    cells = [{"dataset": "dev"}, {"dataset": "test"}]
-    world.project.write_task(
-        tables=[{"id": "main", "cells": cells, "rank_by": "ndcg_10"}],
-        datasets=[
-            {"id": "dev", "visibility": "public"} | files,
-            {"id": "test", "visibility": "blinded", "requires": "dev"} | files,
-        ],
-    )
-    error = _refused(world, _bundle(world, "alpha", "one", datasets=["test"]), "E218")
-    assert "not handed in there" in error.why and "datasets: [dev]" in error.fix
-    first = _register(world, _bundle(world, "alpha", "one"))
-    assert first.left_out == ("test",)
-    error = _refused(world, _bundle(world, "alpha", "one", datasets=["test"]), "E218")
-    assert "its run there is pending" in error.why
-    world.work()
-    assert world.outcome(f"{first.submission}.dev").name == "scored"
-    assert _register(world, _bundle(world, "alpha", "one", datasets=["test"])).new
-    _refused(world, _bundle(world, "alpha", "two", datasets=["test"]), "E218")
-
-
 def test_two_at_once_do_not_both_get_the_last_place(world: World) -> None:
     bundles = [_bundle(world, "small", f"s{n}") for n in range(4)]
     results: list[object] = []

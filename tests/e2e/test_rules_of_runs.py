@@ -1,0 +1,58 @@
+"""What the organiser says about runs holds on real containers: the limits of one team, and a pause while a plan is worked on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.worlds.mini import GOOD, TASK, Project, call
+
+pytestmark = pytest.mark.engine
+
+# 80 MiB: more than the 64 MiB of the task, less than what one team is given.
+LARGE = "block = bytearray(80 * 2**20)\n"
+LONG = "import time; time.sleep(4)\n"
+
+
+def test_one_team_has_limits_of_its_own(live: Project) -> None:
+    live.write_task(limits=TASK["limits"] | {"wall_clock": "3s"})
+    for team in ("alpha", "beta"):
+        live.software("large", LARGE + GOOD, team=team)
+        live.software("long", LONG + GOOD, team=team)
+    given = ("--memory", "160MiB", "--time", "1min", "--reason", "a large vocabulary")
+    call(live, "extend", "mini", "alpha", *given)
+    call(live, "submit", "--all-teams", "--no-check")
+    call(live, "evaluate", "--all", timeout=300)
+    found = {(row["team"], row["software"]): row for row in call(live, "runs", "--json").json}
+    ended = {key: (row["outcome"]["name"], row["outcome"]["verdict"]) for key, row in found.items()}
+    assert ended == {
+        ("alpha", "large"): ("scored", "ok"),
+        ("alpha", "long"): ("scored", "ok"),
+        ("beta", "large"): ("failed", "memory-limit"),
+        ("beta", "long"): ("failed", "time-limit"),
+    }
+    (path,) = (live.home / "archive").glob(f"**/{found['alpha', 'large']['run']}/**/lock.json")
+    limits = json.loads(path.read_text())["limits"]
+    assert (limits["memory"], limits["wall_clock"]) == (160 * 2**20, 60.0)
+    call(live, "store", "verify")
+
+
+def test_a_pause_stops_a_plan_that_is_worked_on(live: Project) -> None:
+    for name in ("one", "two"):
+        live.software(name, "import time; print('begun', flush=True); time.sleep(12)\n" + GOOD)
+    call(live, "submit", "-t", "alpha", "--no-check")
+    first, second = [row["run"] for row in call(live, "runs", "--json").json]
+    worker = live.start("evaluate", "--all", "--jobs", "1")
+    follower = live.start("logs", first, "--follow")
+    assert follower.stdout is not None and follower.stdout.readline() == "begun\n"
+    call(live, "task", "pause", "mini", "--reason", "a topic is wrong")
+    _, said = worker.communicate(timeout=240)
+    follower.communicate(timeout=60)
+    assert worker.returncode == 3 and "runner task resume mini" in said, said
+    ended = {row["run"]: row["outcome"]["name"] for row in call(live, "runs", "--json").json}
+    assert ended == {first: "scored", second: "pending"}
+    call(live, "task", "resume", "mini")
+    call(live, "evaluate", "--all", timeout=240)
+    ended = {row["run"]: row["outcome"]["name"] for row in call(live, "runs", "--json").json}
+    assert ended == {first: "scored", second: "scored"}

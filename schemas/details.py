@@ -50,6 +50,7 @@ KINDS: Mapping[str, str] = {
     "processor-unmeasured": "its processor time could not be measured, so the limit of {limit:seconds} s did not apply",
     "log-cut": "the log was longer than its limit and was cut",
     "refused-file": "not taken from the output directory: {file:text} ({why:text})",
+    "first-cases": "it ended on the first cases, {topics:count} of the topics, so it was not run on the others",
     # Of a gateway that refused questions for a reason of the organiser's.
     "replies-unknown": "{refused:int} of {calls:int} questions to models have no kept reply, and there is no key to ask "
     "them: set {key:text} in the runner's environment, then {then:text}",

@@ -8,7 +8,9 @@ calls it.
 from __future__ import annotations
 
 import platform as host
-from dataclasses import asdict
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +30,7 @@ from runner.model.task import Dataset
 from runner.records.archive import Attempt, Evaluation, RunArchive
 from runner.records.files import file_sha256, write_json
 from runner.records.staging import Staging
+from runner.tasks.files import part
 from schemas.details import Detail
 
 
@@ -62,7 +65,8 @@ def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = NotStopp
     """Run ``job`` once and seal what came out as the next attempt of its run.
 
     Returns the sealed attempt, whatever the verdict. Raises KeyboardInterrupt when the whole command is
-    being stopped, and E301 when the engine is gone: then nothing of this attempt stays.
+    being stopped, and E301 when the engine is gone: then nothing of this attempt stays. Where the dataset has first cases,
+    a run that does not end well on them is not executed on the others.
     """
     _refuse_what_cannot_work(job, engine)
     staging = archive.begin(job.task.id, job.run_id)
@@ -70,13 +74,43 @@ def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = NotStopp
         write_json(staging.path / "lock.json", job.lock)
         name = engine_attempt(job.run_id, staging.number)
         stopped = partial(stop.cancelled, job.run_id)
-        executed = workflow(job.workflow)(job, engine, name, staging.path, stopped)
+        executed, first = _first_cases(job, engine, f"{name}-first", staging.path, stopped)
+        if executed is None:
+            executed = workflow(job.workflow)(job, engine, name, staging.path, stopped)
         if executed.verdict.name == "cancelled" and stop.stopping():
             raise KeyboardInterrupt
-        return archive.seal(staging, _run_record(job, staging, executed, engine))
+        return archive.seal(staging, {**_run_record(job, staging, executed, engine), **first})
     except BaseException:
         archive.discard(staging)
         raise
+
+
+def _first_cases(
+    job: Job, engine: Engine, name: str, staging: Path, stopped: Callable[[], bool]
+) -> tuple[Executed | None, dict[str, Any]]:
+    """Execute a job on the first cases of its dataset, where it has some.
+
+    Returns how that ended, with its files in ``staging``, where that is the end of the run, otherwise None; and what run.json
+    says of them.
+    """
+    topics = job.dataset.smoke if job.workflow != "upload" else None
+    first = topics and part(job.dataset, job.task.scenarios[job.scenario], topics)
+    if not first:
+        return None, {}
+    folder = staging / "first-cases"
+    folder.mkdir()
+    executed = workflow(job.workflow)(job.on(first), engine, name, folder, stopped)
+    verdict, used = executed.verdict, executed.exit.resources if executed.exit else Resources()
+    facts = {"topics": topics, "verdict": verdict.name, "wall_seconds": used.wall_seconds}
+    record = {"first_cases": {**facts, "cpu_seconds": used.cpu_seconds}}
+    if verdict.name == "ok":
+        shutil.rmtree(folder)
+        return None, record
+    for path in folder.iterdir():
+        path.rename(staging / path.name)
+    folder.rmdir()
+    said = (*verdict.warnings, Detail("first-cases", topics=topics))
+    return replace(executed, verdict=replace(verdict, warnings=said)), record
 
 
 def _run_record(job: Job, staging: Staging, executed: Executed, engine: Engine) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from runner.model.task import Dataset, Model, Task, Workflow
 from runner.model.verdict import Verdict
 from runner.records.archive import Attempt
 from runner.records.contents import KeptFile
+from runner.tasks.files import inputs_digest
 
 WorkflowName = Workflow
 
@@ -69,6 +70,12 @@ class Job:
     replies: Path | None = None
     lock: Mapping[str, Any] = field(default_factory=dict)
     lock_digest: str = ""
+
+    def on(self, dataset: Dataset) -> Job:
+        """The same work on a part of the job's dataset: all else is as the lock says. Raises E402 when files are missing."""
+        view = inputs_digest(dataset, self.task.scenarios[self.scenario])
+        lock = {**self.lock, "digests": {**self.lock["digests"], "view": view}}
+        return replace(self, dataset=dataset, lock=lock, lock_digest=schemas.digest(lock))
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,15 @@ class EvaluationFacts:
 
 @dataclass(frozen=True)
 class AttemptFacts:
-    """One attempt, its evaluations oldest first. ``seq`` is the event that committed it."""
+    """One attempt, its evaluations oldest first. ``seq`` is the event that committed it; ``first_cases`` says that it ended on
+    the topics that are run first."""
 
     number: int
     verdict: str
     detail: Detail | None = None
     seq: int = 0
     evaluations: tuple[EvaluationFacts, ...] = ()
+    first_cases: bool = False
 
     @property
     def why(self) -> str:
@@ -73,6 +75,7 @@ class Outcome:
     own_failure: bool = (
         False  # it failed, or is invalid, by the team's own fault; of a withdrawn one: had done so
     )
+    first_cases: bool = False  # and that on the first cases: it costs a part of a submission
     listed: bool = False
     todo: Todo = "nothing"
     attempt: int | None = None
@@ -184,10 +187,12 @@ def _settled(attempt: AttemptFacts) -> Outcome:
     if attempt.verdict != "ok":
         costs = row.blame == "participant"
         reason = f"{attempt.verdict}: {attempt.why}" if attempt.why else attempt.verdict
+        reason = f"on the first cases: {reason}" if attempt.first_cases else reason
         more: dict[str, Any] = {
             "blame": row.blame,
             "costs_quota": costs,
             "own_failure": costs,
+            "first_cases": costs and attempt.first_cases,
             "with_log": row.with_log,
         }
         return _of("failed", row.says, reason, row.next, attempt, listed=True, **more)

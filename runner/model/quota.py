@@ -11,14 +11,19 @@ if TYPE_CHECKING:
     from runner.model.task import Quota
 
 
+# So many submissions that failed on the first cases count as one failure: each used a little of the machine.
+FIRST_CASES = 4
+
+
 @dataclass(frozen=True)
 class Charge:
     """One submission as a quota sees it: when it was received, whether it has a score, whether it failed by its own fault,
-    and whether a run of it waits or is executed."""
+    (``first``: on the first cases of a dataset, and nowhere else) and whether a run of it waits or is executed."""
 
     received: datetime
     scored: bool = False
     failed: bool = False
+    first: bool = False
     open: bool = False
 
 
@@ -27,7 +32,8 @@ class QuotaUse:
     """A team's quota for a task or a dataset: ``used`` for good, ``open`` for submissions that may still cost, ``left``.
 
     ``today`` counts those received on the day of the question (UTC), ``waiting`` those that wait or run, ``forgiven`` the
-    failures that cost nothing. A bound that is None is none.
+    failures that cost nothing, ``first`` the submissions that failed on the first cases.
+    A bound that is None is none.
     """
 
     limit: int
@@ -39,6 +45,7 @@ class QuotaUse:
     waiting: int = 0
     failures: int = 0
     forgiven: int = 0
+    first: int = 0
     tomorrow: datetime | None = None  # when the next day begins, in UTC
 
     @property
@@ -77,6 +84,8 @@ class QuotaUse:
             texts.append(f"{self.waiting:,} of {self.at_once:,} wait or run")
         if self.failures:
             texts.append(f"{self.forgiven:,} of {self.failures:,} failures cost nothing")
+        if self.first:
+            texts.append(f"{self.first:,} failed on the first cases ({FIRST_CASES} count as one failure)")
         return "; ".join(texts)
 
     @property
@@ -99,7 +108,8 @@ def use(quota: Quota, team: str, extra: int, charges: Iterable[Charge], now: dat
     """What ``team`` has used of a quota.
 
     A submission costs once it is scored or has failed by its own fault; the first failures cost nothing, as many as the quota
-    forgives. One that may still cost is open, so that nobody hands in more by being quick. The day is that of UTC.
+    forgives. Of those that failed on the first cases alone every fourth is such a failure. One that may still cost is open, so
+    that nobody hands in more by being quick. The day is that of UTC.
 
     Args:
         quota: The rules.
@@ -108,15 +118,19 @@ def use(quota: Quota, team: str, extra: int, charges: Iterable[Charge], now: dat
         charges: Its submissions, in the order of registration.
         now: When it is asked.
     """
-    used = open_ = today = waiting = forgiven = 0
+    used = open_ = today = waiting = forgiven = first = 0
     day = now.astimezone(UTC).date()
     for charge in charges:
         waiting += charge.open
         still = charge.open and not charge.scored and not (charge.failed and not quota.failures)
-        if not still and charge.failed and not charge.scored and forgiven < quota.failures:
+        failed = charge.failed
+        if charge.first and not (still or charge.scored or failed):
+            first += 1
+            failed = first % FIRST_CASES == 0
+        if not still and failed and not charge.scored and forgiven < quota.failures:
             forgiven += 1
             continue
-        costs = charge.scored or charge.failed or still
+        costs = charge.scored or failed or still
         used, open_ = used + (costs and not still), open_ + still
         today += costs and charge.received.astimezone(UTC).date() == day
     return QuotaUse(
@@ -129,5 +143,6 @@ def use(quota: Quota, team: str, extra: int, charges: Iterable[Charge], now: dat
         waiting,
         quota.failures,
         forgiven,
+        first,
         datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1),
     )

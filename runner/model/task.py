@@ -89,6 +89,10 @@ class Dataset:
     stage: Stage | None = None  # made from runs; ``inputs`` is its latest version (RUNNER_HOME/stages)
     quota: Quota | None = None  # beside the task's
     requires: str | None = None  # a dataset on which the same image must have been scored first
+    smoke: int | None = (
+        None  # so many of its topics are run first, and what fails there is not run on the others
+    )
+    sample: int | None = None  # it is that part of a dataset (runner.tasks.files.part); None: all of it
 
 
 @dataclass(frozen=True)

@@ -152,9 +152,12 @@ def _check_ranking(at: Pointer, given: Any, measures: list[str], problems: Probl
 
 
 def _check_required(data: Raw, problems: Problems) -> None:
-    """Note datasets that require one which is not defined, or which in the end requires them."""
+    """Note datasets that require one which is not defined, or which in the end requires them, and first cases of nothing."""
     required = {row["id"]: row.get("requires") for _, row in rows(data, "datasets") if "id" in row}
     for i, row in rows(data, "datasets"):
+        if "smoke" in row and "topics" not in row:
+            what = "first cases are topics, and nothing says which file lists them"
+            problems.add(("datasets", i, "smoke"), what, "name a file of the inputs with topics:")
         at, name = ("datasets", i, "requires"), row.get("requires")
         problems.known(at, "dataset", name, list(required))
         for _ in required:

@@ -20,6 +20,7 @@ from runner.tasks.files import (
     how_to_get,
     missing_sources,
     model_digest,
+    part,
     view_files,
     why_stage_missing,
 )
@@ -151,6 +152,9 @@ class _FileChecks:
                     what = f'"{schemas.show(pattern)}" fits no input of "{dataset.id}"'
                     self.problems.add(("scenarios", k, *at), what, "correct the pattern")
             try:
+                if dataset.smoke and part(dataset, scenario, 0) is None:
+                    what = f'sees no topics in {schemas.show(dataset.topics)}, so "{dataset.id}" has no first cases'
+                    self.problems.add(("scenarios", k), what, "show it that file, or take smoke out")
                 if not view_files(dataset, scenario):
                     what = f'sees no input of "{dataset.id}" at all'
                     self.problems.add(("scenarios", k), what, "correct its patterns")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -15,6 +16,7 @@ from runner.tasks.views import (
     Shown,
     ViewSummary,
     address,
+    count_topics,
     materialise,
     seen,
     view_digest,
@@ -76,7 +78,21 @@ def how_to_get(source: Source, dataset: str, task: str = "TASK") -> str:
 
 def view(dataset: Dataset, scenario: Scenario | None = None) -> list[Shown]:
     """What a scenario (None: the evaluator) sees of a dataset: files, and which fields of them. Raises E402."""
-    return seen(dataset.id, _files(dataset, "inputs"), scenario.rules if scenario else None)
+    found = seen(dataset.id, _files(dataset, "inputs"), scenario.rules if scenario else None)
+    return [
+        replace(one, topics=dataset.sample) if dataset.sample and str(one.name) == dataset.topics else one
+        for one in found
+    ]
+
+
+def part(dataset: Dataset, scenario: Scenario, topics: int) -> Dataset | None:
+    """``dataset`` with so many of its topics alone, always the same ones: a dataset as any other, for the same images and
+    limits. None where it has no more than that, or ``scenario`` sees no list of them. Raises E402 when files are missing.
+    """
+    shown = next((one for one in view(dataset, scenario) if str(one.name) == dataset.topics), None)
+    if shown is None or count_topics(shown.path) <= topics:
+        return None
+    return replace(dataset, sample=topics, smoke=None)
 
 
 def view_files(dataset: Dataset, scenario: Scenario | None = None) -> list[tuple[PurePosixPath, Path]]:
@@ -104,7 +120,8 @@ def inputs_digest(dataset: Dataset, scenario: Scenario | None = None) -> str:
 
 def view_addresses(dataset: Dataset, scenario: Scenario) -> set[str]:
     """The folders below ``RUNNER_HOME/views`` that a scenario needs. Raises E402."""
-    return {address(shown) for shown in view(dataset, scenario) if shown.fields is not None}
+    parts = [dataset] + ([replace(dataset, sample=dataset.smoke)] if dataset.smoke else [])
+    return {address(shown) for one in parts for shown in view(one, scenario) if not shown.whole}
 
 
 def view_sights(task: Task, datasets: Sequence[str] | None = None) -> list[ViewSummary]:

@@ -2,14 +2,17 @@
 
 A view is a list of rules. For every input file the first rule that fits decides; a file that no rule names is
 not seen. A rule with ``fields`` keeps only those keys of each line's object: such files are written anew, once,
-into ``RUNNER_HOME/views``, under an address made from the file's hash and the fields.
+into ``RUNNER_HOME/views``, under an address made from the file's hash and the fields. So is the file of topics where a
+dataset is shown with a part of its topics alone (:attr:`Shown.topics`).
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,19 +36,28 @@ _MOST_KEYS = 200  # that are shown of one file
 
 @dataclass(frozen=True)
 class Shown:
-    """One file of a view: its name in the container, the file of the inputs, and the keys that stay (None: all)."""
+    """One file of a view: its name in the container, the file of the inputs, the keys that stay (None: all), and how many
+    of the topics in it (None: all)."""
 
     name: PurePosixPath
     path: Path
     fields: tuple[str, ...] | None = None
+    topics: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is shown as it lies there."""
+        return self.fields is None and self.topics is None
 
     @property
     def identity(self) -> Any:
-        """What its content is made from: the hash of the file, and the fields that are kept of it."""
+        """What its content is made from: the hash of the file, and the fields and topics that are kept of it."""
         digest = file_digest(self.path)
-        if self.fields is None:
+        if self.whole:
             return digest
-        return {"sha256": digest, "fields": sorted(set(self.fields)), "version": _VERSION}
+        kept = {} if self.fields is None else {"fields": sorted(set(self.fields))}
+        some = {} if self.topics is None else {"topics": self.topics}
+        return {"sha256": digest, **kept, **some, "version": _VERSION}
 
 
 def seen(dataset: str, files: Files, rules: Sequence[Rule] | None) -> list[Shown]:
@@ -69,7 +81,7 @@ def view_digest(view: Iterable[Shown]) -> str:
 
 
 def address(shown: Shown) -> str:
-    """The folder below ``views/`` of a file whose fields are taken out."""
+    """The folder below ``views/`` of a file that is not shown whole."""
     return schemas.digest(shown.identity)
 
 
@@ -79,13 +91,10 @@ def materialise(view: Iterable[Shown], home: Path) -> list[tuple[PurePosixPath, 
     Each is written once, as a whole or not at all, and read-only; several processes may do it at once. Raises
     E402 for a line that is no JSON object, E306 when ``home`` cannot be written.
     """
-    return [
-        (shown.name, shown.path if shown.fields is None else _file(shown, shown.fields, home))
-        for shown in view
-    ]
+    return [(shown.name, shown.path if shown.whole else _file(shown, home)) for shown in view]
 
 
-def _file(shown: Shown, fields: tuple[str, ...], home: Path) -> Path:
+def _file(shown: Shown, home: Path) -> Path:
     from filelock import FileLock
 
     folder = home / address(shown)
@@ -100,7 +109,7 @@ def _file(shown: Shown, fields: tuple[str, ...], home: Path) -> Path:
             if target.is_file():
                 return target
             with scratch_folder(home) as staging:
-                _filter(shown, fields, staging / target.name)
+                _write(shown, staging / target.name)
                 if folder.is_dir():
                     folder.chmod(0o755)
                     (staging / target.name).replace(target)
@@ -119,22 +128,70 @@ def _writing(home: Path) -> Iterator[None]:
         raise disk_error("a view of the data could not be written", error, home) from error
 
 
-def _filter(shown: Shown, fields: tuple[str, ...], target: Path) -> None:
-    keep = frozenset(fields)
+def _write(shown: Shown, target: Path) -> None:
+    """The file that is shown: first the topics are chosen, then fields are taken out of what is left."""
+    some = target.with_name(f"{target.name}.topics")
+    if shown.topics is not None:
+        _put(target if shown.fields is None else some, shown, [_of_topics(_read(shown.path), shown.topics)])
+    if shown.fields is not None:
+        source = shown.path if shown.topics is None else some
+        _put(target, shown, _filtered(source, str(shown.name), frozenset(shown.fields)))
+        some.unlink(missing_ok=True)
+
+
+def _filtered(path: Path, name: str, keep: frozenset[str]) -> Iterator[bytes]:
+    for row in objects(path, name):
+        if row is not None:
+            kept = {key: value for key, value in row.items() if key in keep}
+            yield json.dumps(kept, ensure_ascii=False, allow_nan=False).encode()
+        yield b"\n"
+
+
+def _put(target: Path, shown: Shown, pieces: Iterable[bytes]) -> None:
     with target.open("xb") as raw:
         # Without name and time, so that the same content always gives the same bytes.
         zipped = shown.name.name.endswith(".gz")
         out: Any = gzip.GzipFile("", "wb", 6, raw, 0) if zipped else raw
-        for row in objects(shown.path, str(shown.name)):
-            if row is not None:
-                kept = {key: value for key, value in row.items() if key in keep}
-                out.write(json.dumps(kept, ensure_ascii=False, allow_nan=False).encode())
-            out.write(b"\n")
+        for piece in pieces:
+            out.write(piece)
         if zipped:
             out.close()
         raw.flush()
         os.fsync(raw.fileno())
     target.chmod(0o444)
+
+
+# A topic: an element of XML or of TREC's markup, else a line that is not blank.
+_MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*<")
+_ELEMENT = re.compile(rb"<(topic|query|top)\b[^>]*>.*?</\1\s*>\s*", re.DOTALL | re.IGNORECASE)
+_LINE = re.compile(rb"[^\n]*\S[^\n]*\n?")
+
+
+def _read(path: Path) -> bytes:
+    data = path.read_bytes()
+    return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+
+
+def _topics(data: bytes) -> list[tuple[int, int]]:
+    form = _ELEMENT if _MARKUP.match(data) else _LINE
+    return [match.span() for match in form.finditer(data)]
+
+
+def count_topics(path: Path) -> int:
+    """How many topics a file lists, plain or gzip: a line each, or an element ``topic``, ``query`` or ``top``. Raises OSError."""
+    return len(_topics(_read(path)))
+
+
+def _of_topics(data: bytes, count: int) -> bytes:
+    """The content of a file of topics with ``count`` of them: those whose text has the least SHA-256, in their order.
+
+    Which ones they are depends on nothing but the topics, not on their order nor on what a scenario sees of them.
+    """
+    spans = _topics(data)
+    by_hash = sorted(spans, key=lambda span: hashlib.sha256(data[slice(*span)].strip()).digest())
+    for start, end in sorted(by_hash[count:], reverse=True):
+        data = data[:start] + data[end:]
+    return data
 
 
 def objects(path: Path, name: str) -> Iterator[dict[str, Any] | None]:

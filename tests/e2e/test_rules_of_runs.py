@@ -56,3 +56,34 @@ def test_a_pause_stops_a_plan_that_is_worked_on(live: Project) -> None:
     call(live, "evaluate", "--all", timeout=240)
     ended = {row["run"]: row["outcome"]["name"] for row in call(live, "runs", "--json").json}
     assert ended == {first: "scored", second: "scored"}
+
+
+def test_first_cases_end_a_run_early(live: Project) -> None:
+    datasets = [one | {"smoke": 2} for one in TASK["datasets"]]
+    live.write_task(datasets=datasets)
+    count = "import os; topics = len(open(os.environ['inputDataset'] + '/queries.jsonl').readlines())\n"
+    count += "print('topics', topics, flush=True)\n"
+    live.software("early", count + "raise SystemExit(3)")
+    live.software("later", count + "if topics > 2: raise SystemExit(3)\n" + GOOD)
+    live.software("good", count + GOOD)
+    call(live, "submit", "-t", "alpha", "--no-check")
+    call(live, "evaluate", "--all", timeout=300)
+    rows = {row["software"]: row for row in call(live, "runs", "--json").json}
+    ended = {name: (row["outcome"]["name"], row["outcome"]["verdict"]) for name, row in rows.items()}
+    assert ended == {
+        "early": ("failed", "run-error"),
+        "later": ("failed", "run-error"),
+        "good": ("scored", "ok"),
+    }
+    logs = {name: call(live, "logs", row["run"]).out for name, row in rows.items()}
+    assert ["topics 2" in logs[name] for name in ("early", "later", "good")] == [True, False, False]
+    assert "topics 3" in logs["later"] and "topics 3" in logs["good"]
+    said = call(live, "show", rows["early"]["run"], expect=None).out
+    assert "first cases, 2 of the topics" in " ".join(said.split())
+    assert (
+        "first cases" not in call(live, "show", rows["early"]["run"], "--as", "team:alpha", expect=None).out
+    )
+    told = " ".join(call(live, "task", "show", "mini", "--as", "team:alpha").out.split())
+    assert "1 failed on the first cases (4 count as one failure)" in told
+    assert "test: 2 topics run first" in told
+    call(live, "store", "verify")

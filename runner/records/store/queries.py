@@ -231,6 +231,7 @@ def _facts(attempt: Mapping[str, Any], evaluations: list[Mapping[str, Any]]) -> 
         tuple(
             EvaluationFacts(**{field.name: e[field.name] for field in fields(EvaluationFacts)}) for e in own
         ),
+        any(one.get("kind") == "first-cases" for one in json.loads(attempt["warnings"])),
     )
 
 
@@ -378,7 +379,8 @@ def _charges(runs: Iterable[Run]) -> list[Charge]:
         Charge(
             datetime.fromisoformat(group[0].submission.registered),
             any(r.outcome.costs_quota and not r.outcome.own_failure for r in group),
-            any(r.outcome.costs_quota and r.outcome.own_failure for r in group),
+            any(r.outcome.costs_quota and r.outcome.own_failure and not r.outcome.first_cases for r in group),
+            any(r.outcome.costs_quota and r.outcome.first_cases for r in group),
             any(r.outcome.name in ("pending", "running") for r in group),
         )
         for group in groups.values()

@@ -86,7 +86,7 @@ class Overview:
                 {name: getattr(one, name) for name in ("id", "visibility", "scores", "description")}
                 | {"publish_at": _date(dates.publish.get(one.id))}
                 | {"quota": None if one.quota is None else _quota(one.quota), **_phase(dates, one.id)}
-                | {"requires": one.requires}
+                | {"requires": one.requires, "smoke": one.smoke}
                 for one in task.datasets.values()
             ],
             "scenarios": list(task.scenarios),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from runner.model.limits import in_units
+from runner.model.quota import FIRST_CASES
 from runner.views.overview.facts import Figure, Overview
 from runner.views.text import listed, plural
 from schemas.measures import base
@@ -150,6 +151,12 @@ def _quotas(of: Overview) -> Iterator[str]:
         soon = f"; the next may come {use.next_free}" if use.next_free else ""
         left = f"{use.left_in_all:,} of {plural(use.limit, 'submission')} left"
         yield f"{where}{left} for {standing.team} ({use.says}){soon}"
+    for one in task.datasets.values():
+        if one.smoke:
+            yield (
+                f"{one.id}: {plural(one.smoke, 'topic')} run first, the others only where that ends well; "
+                f"{FIRST_CASES} submissions that fail on them count as one failure"
+            )
 
 
 def _bounds(quota: Quota) -> list[str]:

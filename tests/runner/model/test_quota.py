@@ -66,3 +66,18 @@ def test_it_is_said_in_plain_words() -> None:
     assert found.says == (
         "0 used, 1 still open; 2 of 3 left today; 1 of 2 wait or run; 1 of 1 failures cost nothing"
     )
+
+
+def test_four_that_failed_on_the_first_cases_are_one_failure() -> None:
+    first, quota = Charge(MIDNIGHT, first=True), Quota(submissions=1, per_day=1)
+    for number in range(1, 4):
+        use = _use(quota, *[first] * number)
+        assert (use.used, use.left, use.today) == (0, 1, 0)
+    four = _use(quota, *[first] * 4)
+    assert (four.used, four.left, four.today, four.first) == (1, 0, 1, 4)
+    forgiving = _use(Quota(submissions=1, failures=1), *[first] * 8)
+    assert (forgiving.used, forgiving.forgiven, forgiving.left) == (1, 1, 0)
+    # What also failed or was scored elsewhere is no such submission; what may still be is open.
+    assert _use(quota, Charge(MIDNIGHT, first=True, failed=True)).used == 1
+    assert _use(quota, Charge(MIDNIGHT, first=True, scored=True)).first == 0
+    assert _use(quota, Charge(MIDNIGHT, first=True, open=True)).open == 1

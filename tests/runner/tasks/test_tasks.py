@@ -121,6 +121,8 @@ DEV = {"id": "dev", "visibility": "public"}
         ({"datasets": [DEV | {"requires": "tset"}]}, '"tset"'),
         ({"datasets": [DEV | {"requires": "dev"}]}, "before itself"),
         ({"datasets": [DEV | {"requires": "b"}, DEV | {"id": "b", "requires": "dev"}]}, "before itself"),
+        ({"datasets": [{"id": "test", "visibility": "public", "smoke": 2}]}, "name a file of the inputs with topics:"),
+        ({"datasets": [DEV | {"smoke": 0}]}, '"smoke"'),
         ({"title": None}, 'lacks the key "title"'),
         ({"schema_version": 2}, '"schema_version" must be 1'),
     ],

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluator.formats.topics import read_topics
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.task import Rule, Scenario, Task
@@ -21,7 +24,7 @@ from runner.tasks import compose, views
 from runner.tasks import load as tasks
 from runner.tasks.check_data import task_problems
 from runner.tasks.data_files import files_digest, folder_files
-from runner.tasks.files import inputs_digest, view_addresses, view_files, view_sights
+from runner.tasks.files import inputs_digest, part, view_addresses, view_files, view_sights
 from runner.tasks.views import Shown
 from tests.worlds.definitions import project, told, write_task
 
@@ -318,3 +321,94 @@ def test_a_place_that_cannot_be_written_is_the_platforms_fault(tmp_path: Path) -
     with pytest.raises(RunnerError) as caught:
         views.materialise([Shown(PurePosixPath("d.jsonl"), tmp_path / "d.jsonl", ("id",))], tmp_path / "home")
     assert caught.value.code == "E306" and os.linesep not in caught.value.what
+
+
+# --- a part of the topics -------------------------------------------------------------------------------------------
+
+SIX = [json.dumps({"qid": str(n), "query": f"words of {n}", "more": n}) for n in range(6)]
+ELEMENTS = "".join(f"<topic number='{n}'>\n<title>words {n}</title>\n</topic>\n" for n in range(6))
+TREC = "".join(f"<top>\n<num> Number: {n}\n<title> words {n}\n</top>\n\n" for n in range(6))
+
+
+def part_of(config: Config, name: str, content: bytes, count: int, **scenario: Any) -> tuple[Task, list[Any]]:
+    """The toy task with these topics, and the parts of that many of them of its dataset test, by scenario."""
+    dataset = {"id": "test", "visibility": "public", "topics": name}
+    scenarios = [{"id": "all"}, {"id": "part", **scenario}] if scenario else [{"id": "all"}]
+    cells = [{"dataset": "test", "scenario": "all"}]
+    tables = [{"id": "main", "cells": cells, "rank_by": "ap"}]
+    folder = write_task(config, datasets=[dataset], scenarios=scenarios, tables=tables)
+    (folder / "datasets/test/inputs" / name).write_bytes(content)
+    task = tasks.load_task(config, "toy")
+    found = [part(task.datasets["test"], one, count) for one in task.scenarios.values()]
+    return task, [found, task.scenarios]
+
+
+def shown(dataset: Any, scenario: Any, name: str) -> bytes:
+    data = dict(view_files(dataset, scenario))[PurePosixPath(name)].read_bytes()
+    return gzip.decompress(data) if name.endswith(".gz") else data
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("name", ["topics.jsonl", "topics.jsonl.gz"])
+def test_a_part_has_the_same_topics_in_any_order_and_scenario(config: Config, name: str, order: int) -> None:
+    text = "\n".join([*SIX[::order], ""]).replace("\n", "\n\n", 1).encode()
+    content = gzip.compress(text) if name.endswith(".gz") else text
+    task, ((whole, few), scenarios) = part_of(
+        config, name, content, 2, view=[{"files": name, "fields": ["qid"]}]
+    )
+    lines = shown(whole, scenarios["all"], name).decode().split()
+    ids = [
+        json.loads(line)["qid"] for line in shown(whole, scenarios["all"], name).decode().splitlines() if line
+    ]
+    assert sorted(ids) == CHOSEN and lines
+    assert set(filter(None, shown(whole, scenarios["all"], name).decode().split("\n"))) < set(SIX)
+    cut = [json.loads(line) for line in shown(few, scenarios["part"], name).decode().splitlines() if line]
+    assert cut == [{"qid": one} for one in ids]
+    # Everything else of the dataset is as it was, and each part has a digest of its own.
+    assert [n for n, _ in view_files(whole)] == [n for n, _ in view_files(task.datasets["test"])]
+    seen = {
+        inputs_digest(one, scenarios[of]) for of in ("all", "part") for one in (task.datasets["test"], whole)
+    }
+    assert len(seen) == 4
+    assert part(task.datasets["test"], scenarios["all"], 6) is None, "there are no more"
+
+
+CHOSEN = sorted(
+    str(n) for n in sorted(range(6), key=lambda n: hashlib.sha256(SIX[n].encode()).hexdigest())[:2]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "head"),
+    [
+        (
+            "topics.xml",
+            f"<?xml version='1.0'?>\n<topics>\n{ELEMENTS}</topics>\n",
+            "<?xml version='1.0'?>\n<topics>\n",
+        ),
+        ("topics.txt", TREC, ""),
+        ("topics.tsv", "".join(f"{n}\twords {n}\n" for n in range(6)), ""),
+    ],
+)
+def test_topics_in_other_forms_have_parts_that_can_be_read(
+    config: Config, name: str, text: str, head: str
+) -> None:
+    _, ((few,), scenarios) = part_of(config, name, text.encode(), 2)
+    data = shown(few, scenarios["all"], name).decode()
+    assert data.startswith(head) and data != text
+    path = dict(view_files(few, scenarios["all"]))[PurePosixPath(name)]
+    ids = [topic.decode() for topic in read_topics(path, name)]
+    assert len(ids) == 2 and all(f"words {one}" in data for one in ids)
+    assert data.count("words") == 2
+    if name.endswith(".xml"):
+        assert len(ElementTree.fromstring(data)) == 2
+
+
+def test_first_cases_that_a_scenario_cannot_have_fail_the_check(config: Config) -> None:
+    changes = {"datasets": [
+        {"id": "dev", "visibility": "public", "topics": "queries.jsonl"},
+        {"id": "test", "visibility": "blinded", "topics": "queries.jsonl", "scores": "public", "smoke": 1},
+    ]}  # fmt: skip
+    task = with_view(config, **changes)
+    (problem,) = task_problems(task, config)
+    assert "sees no topics in queries.jsonl" in problem.what

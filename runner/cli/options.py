@@ -120,6 +120,10 @@ TeamArgument = Annotated[str, typer.Argument(help="A team.", autocompletion=_tea
 OnlyDatasetArgument = Annotated[str | None, typer.Argument(help="Only this dataset.")]
 DatasetArgument = Annotated[str, typer.Argument(help="A dataset of the task.")]
 SubmissionArgument = Annotated[str, typer.Argument(help="A submission id.", autocompletion=_submissions)]
+SampleOption = Annotated[
+    int | None,
+    typer.Option("--sample", min=1, help="Execute so many topics only, always the same ones. Default: all."),
+]
 RunArgument = Annotated[
     str,
     typer.Argument(help="A run, as runner runs lists it, or the beginning of its id.", autocompletion=_runs),

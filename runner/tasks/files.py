@@ -19,6 +19,7 @@ from runner.tasks.views import (
     count_topics,
     materialise,
     seen,
+    topic_ids,
     view_digest,
     view_summary,
 )
@@ -95,6 +96,12 @@ def part(dataset: Dataset, scenario: Scenario, topics: int) -> Dataset | None:
     return replace(dataset, sample=topics, smoke=None)
 
 
+def topics_of(dataset: Dataset, scenario: Scenario) -> list[str]:
+    """The ids of the topics of a dataset, or of a part of one, where they can be told. Raises E402."""
+    listed = (path for name, path in view_files(dataset, scenario) if str(name) == dataset.topics)
+    return [topic for path in listed for topic in topic_ids(path)]
+
+
 def view_files(dataset: Dataset, scenario: Scenario | None = None) -> list[tuple[PurePosixPath, Path]]:
     """The files that a scenario (None: the evaluator) may see.
 
@@ -120,8 +127,16 @@ def inputs_digest(dataset: Dataset, scenario: Scenario | None = None) -> str:
 
 def view_addresses(dataset: Dataset, scenario: Scenario) -> set[str]:
     """The folders below ``RUNNER_HOME/views`` that a scenario needs. Raises E402."""
-    parts = [dataset] + ([replace(dataset, sample=dataset.smoke)] if dataset.smoke else [])
-    return {address(shown) for one in parts for shown in view(one, scenario) if not shown.whole}
+    return {address(shown) for one in _parts(dataset) for shown in view(one, scenario) if not shown.whole}
+
+
+def view_digests(dataset: Dataset, scenario: Scenario) -> set[str]:
+    """The digests of all that runs in a scenario are shown of a dataset: of all of it, and of its first cases. Raises E402."""
+    return {inputs_digest(one, scenario) for one in _parts(dataset)}
+
+
+def _parts(dataset: Dataset) -> list[Dataset]:
+    return [dataset, replace(dataset, sample=dataset.smoke)] if dataset.smoke else [dataset]
 
 
 def view_sights(task: Task, datasets: Sequence[str] | None = None) -> list[ViewSummary]:

@@ -182,6 +182,30 @@ def count_topics(path: Path) -> int:
     return len(_topics(_read(path)))
 
 
+_ID_KEYS = ("qid", "query_id", "topic_id", "request_id", "id", "number", "num", "_id")
+_ATTRIBUTE = re.compile(rb"<\w+\b[^>]*?\s(?:number|id|num|qid)\s*=\s*[\"']([^\"']*)[\"']", re.IGNORECASE)
+_CHILD = re.compile(rb"<(?:number|id|num|qid)>\s*(?:number:)?\s*([^\s<]+)", re.IGNORECASE)
+
+
+def topic_ids(path: Path) -> list[str]:
+    """The ids of the topics that a file lists (see :func:`count_topics`), where they can be told. Raises OSError."""
+    data = _read(path)
+    return [found for span in _topics(data) if (found := _id(data[slice(*span)].strip()))]
+
+
+def _id(topic: bytes) -> str:
+    if topic.startswith(b"<"):
+        match = _ATTRIBUTE.match(topic) or _CHILD.search(topic)
+        return match[1].decode("utf-8", "replace").strip() if match else ""
+    if not topic.startswith(b"{"):
+        return topic.split(b"\t" if b"\t" in topic else None, 1)[0].decode("utf-8", "replace").strip()
+    try:
+        row = json.loads(topic)
+    except ValueError:
+        return ""
+    return next((str(row[key]).strip() for key in _ID_KEYS if key in row), "")
+
+
 def _of_topics(data: bytes, count: int) -> bytes:
     """The content of a file of topics with ``count`` of them: those whose text has the least SHA-256, in their order.
 

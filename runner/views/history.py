@@ -37,7 +37,12 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "dataset-unpublished": ("scores on {task}/{dataset} were closed",),
     "run-released": ("{run} was opened to its team, attempt {attempt}",),
     "run-closed": ("{run} was closed to its team again, attempt {attempt}",),
-    "run-verified": ("{run} was executed again", ", and was the same{same}", ", {topics} topics differ"),
+    "run-verified": (
+        "{run} was executed again",
+        ", on {sample} topics",
+        ", and was the same{same}",
+        ", {topics} topics differ",
+    ),
     "round-frozen": ("the round {round} of {task} was frozen", ", SHA-256 {sha256}"),
     "labels-imported": ("{count} labels went into {file} of {task}/{dataset}", ", SHA-256 {sha256}"),
     "policy-changed": ("rules of {task}", ": {changes}", " and {more} more"),

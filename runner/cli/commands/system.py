@@ -127,7 +127,7 @@ def gc(
     as_json: options.JsonOption = False,
 ) -> None:
     """Remove what nothing needs any more: leftovers of killed processes, data volumes of old inputs, contents of no run."""
-    from runner.tasks.files import inputs_digest, missing_sources, truths_digest, view_addresses
+    from runner.tasks.files import inputs_digest, missing_sources, truths_digest, view_addresses, view_digests
     from runner.tasks.views import sweep
 
     where = context.config()
@@ -139,7 +139,7 @@ def gc(
             if dataset.inputs.is_dir() and not missing_sources(dataset, "inputs", optional=False):
                 keep.add(inputs_digest(dataset))
                 for scenario in task.scenarios.values():
-                    keep.add(inputs_digest(dataset, scenario))
+                    keep |= view_digests(dataset, scenario)
                     views |= view_addresses(dataset, scenario)
             if dataset.truths.is_dir() and not missing_sources(dataset, "truths", optional=False):
                 keep.add(truths_digest(dataset))

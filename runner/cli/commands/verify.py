@@ -24,10 +24,11 @@ SHOWN_TOPICS = 20
 
 
 @app.command(
-    epilog="Examples:  runner verify baselines.dense.1a2b3c4d.test  |  runner verify RUN --as team:mine  |  runner verify RUN --json"
+    epilog="Examples:  runner verify baselines.dense.1a2b3c4d.test  |  runner verify RUN --sample 5  |  runner verify RUN --as team:mine  |  runner verify RUN --json"
 )
 def verify(
     run: options.RunArgument,
+    sample: options.SampleOption = None,
     as_: options.AsOption = "organiser",
     dry_run: options.DryRunOption = False,
     as_json: options.JsonOption = False,
@@ -35,7 +36,9 @@ def verify(
     """Execute a run's software again, apart from what counts, and compare: how far the scores move, and on which topics.
 
     The image, the lock, the data and the evaluator have to be what they were. Nothing of it is an attempt or costs quota; the
-    event log keeps the result. How long it took the last time is said first. Exit code 1 when it ended otherwise, or a score of any topic differs.
+    event log keeps the result. How long it took the last time is said first. With --sample only some topics are executed, always
+    the same ones, and only their scores are compared: that they are the same makes no row final. Exit code 1 when it ended
+    otherwise, or a score of any topic differs.
     """
     from runner.execution.trials.verify import ready
     from runner.execution.trials.verify import verify as execute_again
@@ -47,7 +50,11 @@ def verify(
     with context.store(where) as store:
         found, _, _ = looked_up(store, tasks, audience, run)
         machine, seconds = context.machine(where), _took(store, tasks, found.run, audience)
-        takes = "" if seconds is None else f"; it took {duration(seconds)} the last time"
+        takes = (
+            ""
+            if seconds is None
+            else f"; it took {duration(seconds)} the last time{' on all topics' if sample else ''}"
+        )
         if dry_run:
             ready(machine, store, tasks, found)
             if as_json:
@@ -56,7 +63,7 @@ def verify(
                 output.data(f"{found.run.id} would be executed again{takes}")
             return
         output.say(f"executing {found.run.id} again{takes} …")
-        made = execute_again(machine, store, tasks, found, audience)
+        made = execute_again(machine, store, tasks, found, audience, sample=sample)
     if as_json:
         output.as_json({**asdict(made), "moved": made.moved})
     else:
@@ -81,6 +88,8 @@ def _print(made: Verified) -> None:
 
     same = {True: "the same output", False: f"other bytes in {', '.join(made.files)}"}
     facts = {"run": made.run, "result": "the same scores" if made.same else "different"}
+    if made.sample is not None:
+        facts["topics"] = f"a sample of {made.sample:,}; values are means over them"
     if made.identical is not None:
         facts["output"] = same[made.identical]
     if made.ended[0] != made.ended[1]:
@@ -104,6 +113,11 @@ def _print(made: Verified) -> None:
             for name, moved in by.items()
         ]
         output.table(("topic", "measure", "moved"), [row[:3] for row in rows], right=("moved",))
+    if made.uncompared:
+        for line in wrapped(
+            f"not compared, as they have no value by topic: {', '.join(made.uncompared)}", ""
+        ):
+            output.data(line)
     for name in made.hidden:
         for line in wrapped(f"not shown: {name}", ""):
             output.data(line)

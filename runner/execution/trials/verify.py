@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import Any, NamedTuple
 
 from runner.execution.job import Job
@@ -13,12 +14,13 @@ from runner.execution.trials.software import check
 from runner.execution.workspace import Workspace
 from runner.model.errors import PlatformError, RunnerError
 from runner.model.run import Run
-from runner.model.task import Task
+from runner.model.task import Dataset, Scenario, Task
 from runner.records.store.connect import Store
 from runner.records.store.run_detail import RunDetail
 from runner.submissions.bundle import Bundle
 from runner.submissions.kept import registered, take_image
-from runner.views.audience import ORGANISER, Audience
+from runner.tasks.files import part, topics_of
+from runner.views.audience import ORGANISER, Audience, escape
 from runner.views.comparison import TIE
 from runner.views.redact import RunView, redact_run
 
@@ -33,6 +35,9 @@ class Verified:
     output files have the same bytes, and ``files`` which have not (None and none where the audience may not see files).
     ``ended`` and ``values`` (by measure) are before and after, ``topics`` the differences (after minus before; None where
     one has no value) of the topics that differ, by measure. ``hidden`` names what was left out for this audience.
+
+    ``sample`` is how many topics were executed, None for all. Of a sample the values are means over its topics, and
+    ``uncompared`` are measures that have no value by topic; files are not compared.
     """
 
     run: str
@@ -43,6 +48,8 @@ class Verified:
     values: Mapping[str, tuple[float | None, float | None]]
     topics: Mapping[str, Mapping[str, float | None]]
     hidden: tuple[str, ...]
+    sample: int | None = None
+    uncompared: tuple[str, ...] = ()
 
     @property
     def moved(self) -> dict[str, float]:
@@ -88,29 +95,64 @@ def ready(machine: Machine, store: Store, tasks: Mapping[str, Task], found: RunD
 
 
 def verify(
-    machine: Machine, store: Store, tasks: Mapping[str, Task], found: RunDetail, audience: Audience
+    machine: Machine,
+    store: Store,
+    tasks: Mapping[str, Task],
+    found: RunDetail,
+    audience: Audience,
+    *,
+    sample: int | None = None,
 ) -> Verified:
     """Execute and evaluate a settled run again in a scratch data directory: same image, lock, data and evaluator.
 
     Nothing of it counts: there is no attempt, no score and no use of a quota, only an event with what differs. Returns the
     differences that ``audience`` may see.
 
+    With a ``sample`` it is executed on so many topics alone, always the same ones (:func:`runner.tasks.files.part`), and only
+    the scores of these topics are compared.
+
     Raises:
-        RunnerError: as :func:`ready`; E103 where the audience may not know of it, E204 when its image is gone.
+        RunnerError: as :func:`ready`; E103 where the audience may not know of it, E204 when its image is gone; of a sample E101
+            where the dataset cannot give it, E102 where the run has no scores by topic.
     """
     run, (bundle, task, job) = found.run, ready(machine, store, tasks, found)
     dataset = task.datasets[run.dataset]
     before = {who: redact_run(found, who, dataset) for who in (ORGANISER, audience)}
+    shown, only = dataset, None
+    if sample is not None:
+        shown, only = _sample(run, before[ORGANISER], dataset, task.scenarios[run.scenario], sample)
     take_image(machine.engine(), bundle)
-    with check(machine, bundle, task, dataset, run.scenario, input_runs=job.input_runs) as checked:
+    with check(machine, bundle, task, shown, run.scenario, input_runs=job.input_runs) as checked:
         if checked.detail.run.outcome.name not in SETTLED:
             why = checked.our_failure or checked.detail.run.outcome.reason
             raise PlatformError(f"{run.id} could not be verified", why=why, fix="run the command again")
         again = replace(checked.detail, published=found.published, released=found.released)
-        made = {who: _compared(view, redact_run(again, who, dataset)) for who, view in before.items()}
+        views = {who: (view, redact_run(again, who, dataset)) for who, view in before.items()}
+    made = {
+        who: _compared(*pair) if only is None else _compared_topics(*pair, only)
+        for who, pair in views.items()
+    }
     whole = made[ORGANISER]
     store.commit("run-verified", _event(found, whole), actor="organiser")
     return replace(made[audience], same=whole.same)
+
+
+def _sample(
+    run: Run, before: RunView, dataset: Dataset, scenario: Scenario, count: int
+) -> tuple[Dataset, frozenset[str]]:
+    """A part of a run's dataset, and its topics as scores name them. Raises E101 and E102 where scores cannot be compared."""
+    some = part(dataset, scenario, count) if count > 0 and dataset.topics else None
+    if some is None:
+        what = f"{dataset.id} has no sample of {count} topics"
+        why = "It needs a list of topics (topics: in task.yaml) that the scenario sees and that has more than these."
+        raise RunnerError("E101", what, why=why, fix="leave --sample away, or take fewer topics")
+    topics = frozenset(escape(topic, 200) for topic in topics_of(some, scenario))
+    if run.outcome.name != "scored" or not any(topics & by.keys() for by in before["topic_scores"].values()):
+        why = "A sample compares the scores of its topics."
+        raise RunnerError(
+            "E102", f"{run.id} has no scores for single topics", why=why, fix="leave --sample away"
+        )
+    return some, topics
 
 
 def _check_settled(workspace: Workspace, run: Run) -> None:
@@ -165,6 +207,29 @@ def _compared(before: RunView, after: RunView) -> Verified:
     )
 
 
+def _compared_topics(before: RunView, after: RunView, only: frozenset[str]) -> Verified:
+    """The same of a sample: only what its topics can tell."""
+    old, new = (
+        {
+            name: {topic: value for topic, value in by.items() if topic in only}
+            for name, by in view["topic_scores"].items()
+        }
+        for view in (before, after)
+    )
+    values = {name: (_mean(old[name]), _mean(new.get(name, {}))) for name in old if old[name]}
+    topics, ended = _topics(old, new), (_ended(before), _ended(after))
+    return Verified(
+        *(before["run"], ended[0] == ended[1] and not topics, None, ended, (), values, topics),
+        hidden=tuple(before["hidden"]),
+        sample=len(only),
+        uncompared=tuple(name for name in before["scores"] if before["topic_scores"] and name not in values),
+    )
+
+
+def _mean(values: Mapping[str, float]) -> float | None:
+    return fsum(values.values()) / len(values) if values else None
+
+
 def _sums(view: RunView) -> dict[str, str]:
     return {file["name"]: file["sha256"] for file in (view["output"] or {}).get("files", ())}
 
@@ -210,4 +275,5 @@ def _event(found: RunDetail, whole: Verified) -> dict[str, Any]:
         "ended": whole.ended[1],
         "topics": len(whole.topics),
         "moved": whole.moved,
+        **({} if whole.sample is None else {"sample": whole.sample}),
     }

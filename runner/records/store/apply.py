@@ -22,8 +22,8 @@ dataset-published        task, dataset, and publish_at where it was due by this 
 dataset-unpublished      task, dataset, reason: the scores are closed again
 run-released             task, run, attempt, reason: its team may see the words and figures of this attempt
 run-closed               task, run, attempt: not any more
-run-verified             task, run, attempt, same, identical, ended, topics (how many differ), moved (by measure): what executing it
-                         again gave
+run-verified             task, run, attempt, same, identical, ended, topics (how many differ), moved (by measure), sample (so many topics; none: all):
+                         what executing it again gave
 round-frozen             task, round, sha256 (of the snapshot), frozen
 labels-imported          task, dataset, file (name in the truths), sha256 (of that file with them in it), count
 policy-changed           task, policy (its rules), changes (in words; none: noted for the first time), more (how many were too many)
@@ -278,8 +278,10 @@ def _labels(_: Connection, event: Event, __: RunArchive) -> None:
 
 
 def _verified(connection: Connection, event: Event, _: RunArchive) -> None:
-    """What executing an attempt again gave; the latest counts."""
+    """What executing an attempt again gave; the latest counts. That some topics are the same says nothing of the others."""
     c, d = t.verifications.c, event.data
+    if "sample" in d and d["same"] is True:
+        return
     connection.execute(t.verifications.delete().where(c.run == d["run"], c.attempt == d["attempt"]))
     _insert(connection, t.verifications, event, "run", "attempt", same=d["same"] is True)
 

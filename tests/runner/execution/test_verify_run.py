@@ -15,8 +15,10 @@ from runner.cli import context
 from runner.engines.fake import Mounts
 from runner.execution.machine import Machine
 from runner.execution.trials.verify import verify
+from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.records.store.connect import open_store, rebuild
+from runner.records.store.queries import find_run
 from runner.records.store.run_detail import detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.table import build
@@ -226,3 +228,104 @@ def test_the_command_says_what_moved_and_ends_with_one_where_anything_did(
     said = call_here(project, ["verify", moved, "--json", "--as", "team:beta"], capsys)
     assert said.code == 1 and said.json["same"] is False and said.json["topics"] == {}
     assert call_here(project, ["verify", f"{moved}#7"], capsys).code == 2
+
+
+# --- a sample of the topics -----------------------------------------------------------------------------------------
+
+
+class Answers:
+    """A software that answers the topics that it is shown; ``value`` is asked for each, with the number of the execution."""
+
+    def __init__(self, value: Any = lambda topic, time: 0.5) -> None:
+        self.value, self.times, self.shown = value, 0, list[list[str]]()
+
+    def __call__(self, mounts: Mounts, out: Path) -> None:
+        self.times += 1
+        (inputs,) = (path for path in mounts.values() if (path / "queries.jsonl").is_file())
+        topics = [json.loads(line)["qid"] for line in (inputs / "queries.jsonl").read_text().splitlines()]
+        self.shown.append(topics)
+        lines = (f"{topic} Q0 d 1 {self.value(topic, self.times)} tag\n" for topic in topics)
+        out.joinpath("run.txt").write_text("".join(lines))
+
+
+def sampled(world: World, run: str, count: int, audience: Audience = ORGANISER) -> Any:
+    machine = Machine(world.project.config, engine=world.engine, images={"evaluator": EVALUATOR})
+    found = detail(world.store, run, world.tasks.values())
+    return verify(machine, world.store, world.tasks, found, audience, sample=count)
+
+
+def test_a_sample_is_executed_alone_and_says_nothing_of_the_others(world: World) -> None:
+    """Its topics are the same ones every time; a row is not final because they are."""
+    world.project.write_task(verify={"before": "final"})
+    software = Answers()
+    run = world.hand_in("alpha", script=software)
+    world.work()
+    found = sampled(world, run, 2)
+    assert sampled(world, run, 2) == found
+    assert [len(topics) for topics in software.shown] == [3, 2, 2] and software.shown[1] == software.shown[2]
+    assert (found.same, found.sample, found.identical, found.files, found.topics) == (True, 2, None, (), {})
+    assert found.values == {"ndcg_10": (0.5, 0.5), "p_10": (0.5, 0.5)}
+    assert last_event(world).data["sample"] == 2 and last_event(world).data["same"] is True
+    assert find_run(world.store, run, world.tasks.values()).verified is False
+    assert verified(world, run).same
+    assert find_run(world.store, run, world.tasks.values()).verified is True
+    rebuild(world.project.config)
+    with open_store(world.project.config) as again:
+        assert find_run(again, run, world.tasks.values()).verified is True
+
+
+def test_the_topics_of_a_sample_that_differ_are_named_with_how_far_they_moved(world: World) -> None:
+    probe = Answers()
+    world.hand_in("beta", script=probe)
+    world.work()
+    sampled(world, next(iter(world.done)), 2)
+    chosen = probe.shown[-1]
+    (other,) = set(probe.shown[0]) - set(chosen)
+    software = Answers(lambda topic, time: 0.5 + 0.25 * (time - 1) * (topic in (chosen[0], other)))
+    run = world.hand_in("alpha", script=software)
+    world.work()
+    facts = {
+        "task": "mini",
+        "run": run,
+        "attempt": 1,
+        "identical": True,
+        "ended": "",
+        "topics": 0,
+        "moved": {},
+    }
+    world.store.commit("run-verified", facts | {"same": True}, actor="organiser")
+    found = sampled(world, run, 2)
+    assert not found.same and found.topics == {chosen[0]: {"ndcg_10": 0.25, "p_10": 0.25}}
+    assert found.values["ndcg_10"] == (0.5, 0.625) and found.moved["p_10"] == 0.125
+    assert last_event(world).data["topics"] == 1
+    assert find_run(world.store, run, world.tasks.values()).verified is False
+    for_team = sampled(world, run, 2, Audience.parse("team:alpha"))
+    assert (for_team.same, for_team.values, for_team.topics) == (False, {}, {}) and for_team.hidden
+
+
+def test_what_a_sample_cannot_tell_is_not_compared(world: World) -> None:
+    def of_one_measure(mounts: Mounts, out: Path) -> None:
+        scoring(mounts, out)
+        lines = out.joinpath("scores.jsonl").read_text().splitlines()
+        out.joinpath("scores.jsonl").write_text("".join(f"{x}\n" for x in lines if "p_10" not in x))
+
+    world.engine.script[EVALUATOR] = of_one_measure
+    run = world.hand_in("alpha", script=Answers())
+    world.work()
+    found = sampled(world, run, 1)
+    assert list(found.values) == ["ndcg_10"] and found.uncompared == ("p_10",)
+    with pytest.raises(RunnerError) as caught:
+        sampled(world, run, 3)
+    assert caught.value.code == "E101" and "no sample of 3 topics" in caught.value.what
+
+
+def test_a_run_without_scores_by_topic_has_no_sample(world: World) -> None:
+    foreign = world.hand_in("alpha", script=steady)  # answers topics that the dataset does not list
+    failed = world.hand_in("beta", script=Exit(code=3))
+    world.work()
+    started = len(world.engine.started)
+    for run in (foreign, failed):
+        with pytest.raises(RunnerError) as caught:
+            sampled(world, run, 1)
+        assert caught.value.code == "E102" and "no scores for single topics" in caught.value.what
+    assert len(world.engine.started) == started, "nothing is executed for it"

@@ -24,7 +24,7 @@ from runner.tasks import compose, views
 from runner.tasks import load as tasks
 from runner.tasks.check_data import task_problems
 from runner.tasks.data_files import files_digest, folder_files
-from runner.tasks.files import inputs_digest, part, view_addresses, view_files, view_sights
+from runner.tasks.files import inputs_digest, part, topics_of, view_addresses, view_files, view_sights
 from runner.tasks.views import Shown
 from tests.worlds.definitions import project, told, write_task
 
@@ -360,7 +360,7 @@ def test_a_part_has_the_same_topics_in_any_order_and_scenario(config: Config, na
     ids = [
         json.loads(line)["qid"] for line in shown(whole, scenarios["all"], name).decode().splitlines() if line
     ]
-    assert sorted(ids) == CHOSEN and lines
+    assert sorted(ids) == CHOSEN and lines and topics_of(whole, scenarios["all"]) == ids
     assert set(filter(None, shown(whole, scenarios["all"], name).decode().split("\n"))) < set(SIX)
     cut = [json.loads(line) for line in shown(few, scenarios["part"], name).decode().splitlines() if line]
     assert cut == [{"qid": one} for one in ids]
@@ -398,6 +398,7 @@ def test_topics_in_other_forms_have_parts_that_can_be_read(
     assert data.startswith(head) and data != text
     path = dict(view_files(few, scenarios["all"]))[PurePosixPath(name)]
     ids = [topic.decode() for topic in read_topics(path, name)]
+    assert topics_of(few, scenarios["all"]) == ids
     assert len(ids) == 2 and all(f"words {one}" in data for one in ids)
     assert data.count("words") == 2
     if name.endswith(".xml"):

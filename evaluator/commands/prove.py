@@ -16,7 +16,7 @@ from typing import Any
 from evaluator import registry
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
-from evaluator.kinds.base import Broken, Kind, Proof, find
+from evaluator.kinds.base import Broken, Fixture, Kind, Proof, find
 from evaluator.process import FINE
 from evaluator.request import Request, load
 from evaluator.scores import Sink
@@ -27,27 +27,50 @@ SAME = 1e-9  # values that differ by less are equal
 def prove(path: Path) -> int:
     """Print, as one JSON object, what the kind's own outputs score on the data of a request. Returns 0.
 
-    ``made`` is false where the kind cannot make them. ``orders`` has the values of each measure and what is wrong with them,
-    ``unproven`` the measures that no output of these is best in, ``broken`` the codes that were looked for.
+    ``made`` is false where the kind cannot make them of the truths; ``fixtures`` is how many outputs about data of its own it
+    brings instead. ``orders`` has the values of each measure and what is wrong with them, ``unproven`` the measures that no
+    output of these is best in, ``broken`` the codes that were looked for.
     """
     request = load(path)
     kind, module = find(request.kind), registry.part(request.kind, "proof")
     proof: Proof | None = module.proof(request.inputs, request.truths, request) if module else None
-    answer: dict[str, Any] = {"made": proof is not None, "orders": [], "unproven": [], "broken": []}
+    made = proof is not None and proof.fixture is None
+    answer: dict[str, Any] = {"made": made, "fixtures": 0, "orders": [], "unproven": [], "broken": []}
     if proof is not None:
         with tempfile.TemporaryDirectory(prefix="proof-", dir=request.output) as scratch:
             file = Path(scratch) / "run"
+            if proof.fixture is not None:
+                asked = _placed(proof.fixture, Path(scratch))
+                answer["fixtures"] = len({o for g in proof.orders for o in g.outputs.values()}) + len(
+                    proof.broken
+                )
+            else:
+                asked = request
             for group in proof.orders:
                 scored = {
-                    name: _scored(kind, request, file, output)
+                    name: _scored(kind, asked, file, output)
                     for name, output in group.outputs.items()
                 }  # fmt: skip
                 answer["orders"] += [_order(m, scored, group.best.get(m), request) for m in group.measures]
-            answer["broken"] = [_broken(kind, request, file, one) for one in proof.broken]
+            answer["broken"] = [_broken(kind, asked, file, one) for one in proof.broken]
         proven = {one["measure"] for one in answer["orders"]}
         answer["unproven"] = [m.id for m in request.measures if m.id not in proven]
     print(json.dumps(answer))
     return FINE
+
+
+def _placed(fixture: Fixture, folder: Path) -> Request:
+    """The request about a fixture, whose files are written to ``folder``."""
+    for name, data in fixture.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    services = folder / "services"
+    return fixture.request._replace(
+        inputs=folder / "inputs",
+        truths=folder / "truths",
+        services=services if services.is_dir() else None,
+        gateway=None,
+    )
 
 
 def _evaluated(kind: Kind, request: Request, file: Path, output: bytes) -> tuple[Log, Sink]:

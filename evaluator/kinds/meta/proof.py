@@ -1,17 +1,20 @@
-"""Judgments of debates whose order is known, made from people's labels: the same, half of them turned round, and all."""
+"""Judgments and leaderboards whose order is known, made from the truths: the same, half of it turned round, and all of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from evaluator.formats.gold import Gold, read_gold
+from evaluator.formats.leaderboards import ALL, Board, Row, read_boards, write_board
 from evaluator.kinds.base import Broken, Order, Proof
 from evaluator.kinds.meta.judgments import shape_of
 from evaluator.kinds.options import checked_options
+from evaluator.measures.boards import BEST, Comparison
 from evaluator.measures.judging import Measure
 from evaluator.request import Request
 from schemas.debates import CRITERIA
@@ -20,14 +23,14 @@ Says = Callable[[int, str], bool]  # what is said, given the label and the place
 
 
 def proof(inputs: Path, truths: Path, request: Request) -> Proof | None:
-    """Judgments for each file of labels, and broken ones; see :class:`Proof`. None for leaderboards.
+    """Judgments for each file of labels, or leaderboards for each measure of the truth's, and broken ones; see :class:`Proof`.
 
-    The share of yes is left out, since none is the best, and kappa is not the worst where all is turned round. Raises
-    EvaluatorError for wrong truths.
+    The share of yes is left out, since none is the best, and kappa is not the worst where all is turned round. None for
+    leaderboards in the format trec_eval, which holds a single run. Raises EvaluatorError for wrong truths.
     """
     options = checked_options("meta", request.options)
     if options["form"] != "judgments":
-        return None
+        return None if options["format"] == "trec_eval" else _boards(truths, request, options)
     shape = shape_of(inputs, request)
     orders = []
     first = b""
@@ -81,5 +84,55 @@ def _all_broken(run: bytes, request: Request) -> list[Broken]:
         "F233": run + _line(turns),
         "F234": scored({}),
         "F235": scored({"score": 2}),
+    }
+    return [Broken(code, data) for code, data in made.items() if request.severities.get(code) != "ignore"]
+
+
+def _boards(truths: Path, request: Request, options: Mapping[str, Any]) -> Proof:
+    """Leaderboards with the values of each measure of the truth, with those of the lower half in reverse, and of all runs."""
+    compared = {m.id: (m.truths, Comparison(m.measure)) for m in request.measures}
+    boards = {
+        name: read_boards([truths / name], options["truth_format"])
+        for name in {m.truths for m in request.measures}
+    }
+    names = list(dict.fromkeys(c.judge for _, c in compared.values() if c.judge != BEST)) or ["score"]
+    runs = list(dict.fromkeys(run for board in boards.values() for run in board.runs))
+
+    def written(values: Mapping[str, float], left_out: int = 0) -> bytes:
+        board = Board()
+        for run, name in product(runs[left_out:], names):
+            board.add(Row(run, ALL, name, values.get(run, 0.0)))
+        return "".join(f"{line}\n" for line in write_board(board, options["format"])).encode()
+
+    orders = []
+    values: Mapping[str, float] = {}
+    for name, truth in dict.fromkeys((name, c.truth) for name, c in compared.values()):
+        values, _ = boards[name].overall(truth, recompute=options["recompute"])
+        best = sorted(values, key=lambda run: (-values[run], run))
+        half = best[: len(best) // 2]
+        lower = best[len(half) :]
+        turned = dict(zip(lower, (values[run] for run in reversed(lower)), strict=True))
+        upside_down = dict(zip(best, (values[run] for run in reversed(best)), strict=True))
+        ids = [i for i, (of, c) in compared.items() if (of, c.truth) == (name, truth)]
+        outputs = {"perfect": values, "half reversed": {**values, **turned}, "reversed": upside_down}
+        orders.append(Order(ids, {o: written(v) for o, v in outputs.items()}, dict.fromkeys(ids, 1.0)))
+    return Proof(orders, _broken_boards(written(values), written(values, 1), request, options))
+
+
+def _broken_boards(run: bytes, without: bytes, request: Request, options: Mapping[str, Any]) -> list[Broken]:
+    row = Row("nobody-has-this-run", ALL, "nobody-has-this-measure", 0.5)
+    other = Board()
+    other.add(row)
+    strange = "".join(write_board(other, options["format"])).encode()
+    missing = {"error": "F245", "warn": "F246", "default": "F246"}.get(options["on_missing"])
+    asked = any(Comparison(m.measure).judge != BEST for m in request.measures)
+    made = {
+        "F242": (b"[]\n" if options["format"] == "jsonl" else b"one two\n") + run,
+        "F243": run + strange.replace(b"0.5", b"null" if options["format"] == "jsonl" else b"nan"),
+        "F244": run + run.splitlines(keepends=True)[-1],
+        **({missing: without} if missing else {}),
+        "F247": run
+        + strange.replace(row.measure.encode(), Comparison(request.measures[0].measure).judge.encode()),
+        **({"F248": strange} if asked else {}),
     }
     return [Broken(code, data) for code, data in made.items() if request.severities.get(code) != "ignore"]

@@ -116,14 +116,22 @@ def _proofs(where: Config, task: Task, *, show: bool) -> tuple[list[Ordered], li
 def _show_order(ordered: list[Ordered]) -> None:
     """What outputs of a known order showed, in a line for each measure, and what is wrong."""
     rows = [
-        (one.dataset, one.scenario, measure, " > ".join(output.figure(value) for value in values.values()))
+        (
+            one.dataset or "(fixtures)",
+            one.scenario,
+            measure,
+            " > ".join(output.figure(value) for value in values.values()),
+        )
         for one in ordered
         for measure, values in one.values.items()
     ]
     if rows:
         output.table(("dataset", "scenario", "measure", "best > … > worst output"), rows)
     for one in ordered:
-        where = f"{one.dataset}, {one.scenario}"
+        where = f"{one.dataset}, {one.scenario}" if one.dataset else "fixtures"
+        if one.fixtures:
+            how = "proven by" if one.values and not one.wrong else "tried with"
+            output.say(f"this kind cannot make a perfect output; {how} {one.fixtures} fixtures")
         if one.why:
             output.say(f"not proven: the order of outputs on {where}: {one.why}")
         if one.unproven:

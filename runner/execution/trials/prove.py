@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.execution.evaluation import proof
@@ -66,7 +66,8 @@ class Ordered:
 
     ``values``: for each measure those of the outputs, from the best to the worst. ``wrong`` says what is not as it has to be,
     ``unproven`` names measures of which nothing is known, ``refused`` the findings that broken outputs were refused with.
-    ``why`` says why no outputs could be made, or is empty.
+    ``why`` says why no outputs could be made, or is empty. ``fixtures``: nobody can make the best output of this kind; so many
+    outputs about data of the kind's own were scored with the task's measures and rules instead, and stand for all datasets.
     """
 
     dataset: str
@@ -76,6 +77,7 @@ class Ordered:
     unproven: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     why: str = ""
+    fixtures: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -90,8 +92,8 @@ def prove_order(machine: Machine, task: Task, say: Callable[[str], None]) -> lis
     cells = dict.fromkeys(
         (cell.dataset, cell.scenario) for table in task.tables.values() for cell in table.cells
     )
-    if why := _unmade(task):
-        return [Ordered(*cell, {}, why=why) for cell in cells]
+    if task.evaluator_image is not None:
+        return [Ordered(*cell, {}, why="its evaluator is an image of its own") for cell in cells]
     engine = machine.engine([task.evaluator_limits])
     image = machine.evaluator()
     found = []
@@ -101,21 +103,23 @@ def prove_order(machine: Machine, task: Task, say: Callable[[str], None]) -> lis
             found.append(Ordered(dataset, scenario, {}, why="its files are still to come"))
             continue
         say(f"scoring outputs of a known order on {dataset} …")
-        evaluator = Evaluator.of(task, [of], engine, image)
+        evaluator = Evaluator.of(
+            replace(task, evaluator_gateway=False), [of], engine, image
+        )  # no model is asked
         name = f"proof.{task.id}.{secrets.token_hex(4)}"
-        found.append(_read(task, dataset, scenario, proof(evaluator, of, scenario, engine, attempt_id=name)))
+        said = proof(evaluator, of, scenario, engine, attempt_id=name)
+        if said["fixtures"]:  # no data of the task are in them: once is enough
+            return [_read(task, "", "", said)]
+        found.append(_read(task, dataset, scenario, said))
     return found
 
 
-def _unmade(task: Task) -> str:
-    if task.evaluator_image is not None:
-        return "its evaluator is an image of its own"
-    return "its evaluator asks models" if task.evaluation_gateway is not None else ""
-
-
 def _read(task: Task, dataset: str, scenario: str, said: Mapping[str, Any]) -> Ordered:
-    """What the evaluator said; that a measure by which a table ranks tells outputs apart is looked at here."""
-    if not said["made"]:
+    """What the evaluator said; that a measure by which a table ranks tells outputs apart is looked at here.
+
+    Without a dataset it is about fixtures, and all tables are looked at.
+    """
+    if not said["made"] and not said["fixtures"]:
         why = f"outputs of a known order cannot be made for the kind {task.kind}; only its baseline proves it"
         return Ordered(dataset, scenario, {}, why=why)
     wrong = [f"{one['measure']}: {what}" for one in said["orders"] for what in one["wrong"]]
@@ -123,7 +127,7 @@ def _read(task: Task, dataset: str, scenario: str, said: Mapping[str, Any]) -> O
     ranking = {
         measure
         for table in task.tables.values()
-        if any((cell.dataset, cell.scenario) == (dataset, scenario) for cell in table.cells)
+        if not dataset or any((cell.dataset, cell.scenario) == (dataset, scenario) for cell in table.cells)
         for measure in table.rank_by.measures
     }
     values = {one["measure"]: one["values"] for one in said["orders"]}
@@ -131,4 +135,5 @@ def _read(task: Task, dataset: str, scenario: str, said: Mapping[str, Any]) -> O
         if len(set(values[name].values())) == 1:
             wrong.append(f"{name}: tells no output from another, and a table ranks by it")
     refused = tuple(one["code"] for one in said["broken"] if not one["wrong"])
-    return Ordered(dataset, scenario, values, tuple(wrong), tuple(said["unproven"]), refused)
+    unproven = tuple(said["unproven"])
+    return Ordered(dataset, scenario, values, tuple(wrong), unproven, refused, fixtures=said["fixtures"])

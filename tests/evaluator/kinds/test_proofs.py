@@ -80,12 +80,104 @@ def test_data_with_which_nothing_can_be_scored_are_found(prove: Any) -> None:
 
 def test_what_has_no_best_output_is_said_not_to_be_proven(prove: Any) -> None:
     assert {"alpha_ndcg", "rkl"} <= set(prove("perspective-2024", "dev", "baseline")["unproven"])
-    assert prove("report-generation", "train") == {
-        "made": False,
-        "orders": [],
-        "unproven": [],
-        "broken": [],
-    }
+
+
+# What a task says of its reports: which measures are ordered may not depend on it.
+REPORTS = [
+    {},
+    {"always_check_all_nuggets": True, "credit": "none", "strict": True},
+    {"credit": "sentence", "negative_assertions": True, "penalize_missing_topics": False},
+    {"judge": {"type": "human"}, "limit": 5, "max_questions": 1},
+    {"judge": {"type": "openai", "model": "m"}, "track": "rag25"},
+]
+
+
+@pytest.mark.parametrize("options", REPORTS)
+def test_reports_are_proven_by_fixtures_whatever_the_task_says(prove: Any, options: Made) -> None:
+    from evaluator.argue.scoring.measures import ARGUE, NEGATION, STRICT
+
+    names = [
+        *ARGUE.ratios,
+        *STRICT.ratios,
+        *NEGATION.ratios,
+        "f1@micro",
+        "correct_nuggets",
+        "copied",
+        "sentences",
+    ]
+    measures = [{"id": f"m{n}", "measure": name, "truths": "nuggets"} for n, name in enumerate(names)]
+    made = prove("report-generation", "test", options=options, measures=measures)
+    assert (made["made"], made["fixtures"]) == (False, 3 + len(made["broken"])) and not wrong(made)
+    assert made["unproven"] == [f"m{names.index(name)}" for name in ("copied", "sentences")]
+    for one in made["orders"]:
+        good, worse, empty = one["values"].values()
+        assert good > worse > empty == 0, names[int(one["measure"][1:])]
+    assert {"F301", "F305", "F310", "F311"} <= {one["code"] for one in made["broken"]}
+
+
+@pytest.mark.parametrize("options", [{}, {"turns": 5, "word_limit": 3, "labels": {"least": 0.5}}])
+def test_debates_are_proven_by_fixtures_whatever_the_task_says(prove: Any, options: Made) -> None:
+    from evaluator.measures.debate import NAMES
+    from schemas.debates import CRITERIA
+
+    sources = ("human", "heuristic", "software", "software/one", "llm")
+    names = [*NAMES, *(f"{c}@{source}" for c in (*CRITERIA, "score") for source in sources)]
+    measures = [{"id": f"m{n}", "measure": name, "truths": "labels"} for n, name in enumerate(names)]
+    made = prove("rad-2025-debate", "test", options=options, measures=measures, records=True)
+    assert not made["made"] and made["fixtures"] > len(made["broken"]) >= 5 and not wrong(made)
+    left = {names[int(i[1:])].partition("@")[0] for i in made["unproven"] if "llm" not in names[int(i[1:])]}
+    assert left == {"words", "latency", "readability", "readability-official"}
+    for one in made["orders"]:
+        good, worse, last = one["values"].values()
+        assert good == 1 > worse > last == 0, names[int(one["measure"][1:])]
+
+
+def test_fixtures_find_a_wrong_direction_and_what_is_not_refused(prove: Any) -> None:
+    measures = [{"id": "f1", "measure": "f1", "truths": "nuggets", "direction": "lower"}]
+    made = prove("report-generation", "test", measures=measures)
+    assert [what.partition(" (")[0] for what in made["orders"][0]["wrong"]] == [
+        "the worse output",
+        "the empty output",
+    ]
+
+
+BOARD = "".join(
+    f"run{n} all {m} {v}\n" for m, k in (("nDCG", 1), ("AP", -1)) for n in range(1, 6) for v in [k * n]
+)
+
+
+@pytest.mark.parametrize("form", ["ir_measures", "tot", "rag4reports", "ranking", "jsonl"])
+@pytest.mark.parametrize("missing", ["error", "warn", "skip", "default"])
+def test_leaderboards_are_made_from_the_truth(prove: Any, tmp_path: Path, form: str, missing: str) -> None:
+    """The truth's own leaderboard, under the judge's name of the measure, is the best in every coefficient."""
+    truths = tmp_path.with_name(f"{tmp_path.name}-truths")
+    truths.mkdir()
+    (truths / "board").write_text(BOARD)
+    names = ["kendall", "tauap_b", "tau_gap", "spearman", "pearson", "kendall@3"]
+    compared = [f"{name}@{both}" for name in names for both in ("nDCG/M", "AP/M", "nDCG/*", "AP/L")]
+    measures = [{"id": f"m{n}", "measure": one, "truths": "board"} for n, one in enumerate(compared)]
+    paths = {"run": tmp_path, "output": tmp_path, "inputs": tmp_path, "truths": truths}
+    made = prove(
+        "rad-2025-judging",
+        "dev",
+        options={"form": "leaderboard", "format": form, "on_missing": missing},
+        measures=measures,
+        paths={side: str(path) for side, path in paths.items()} | {"services": None, "gateway": None},
+    )
+    assert made["made"] and not made["fixtures"] and not made["unproven"] and not wrong(made)
+    for one in made["orders"]:
+        best, between, worst = one["values"].values()
+        deep = "kendall@3" in compared[int(one["measure"][1:])]
+        assert best == pytest.approx(1) and worst < 0 and (worst < between < best or deep), one
+    codes = {"F242", "F243", "F244", "F247", "F248"}
+    codes |= {"error": {"F245"}, "warn": {"F246"}, "default": {"F246"}, "skip": set()}[missing]
+    assert {one["code"] for one in made["broken"]} == codes
+
+
+def test_a_leaderboard_of_one_run_cannot_be_made(prove: Any) -> None:
+    options = {"form": "leaderboard", "format": "trec_eval"}
+    made = prove("rad-2025-judging", "dev", options=options, measures=[])
+    assert made == {"made": False, "fixtures": 0, "orders": [], "unproven": [], "broken": []}
 
 
 def test_a_code_that_a_task_takes_lightly_need_not_refuse(prove: Any) -> None:

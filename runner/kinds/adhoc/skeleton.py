@@ -57,6 +57,7 @@ measures:
   - {{id: ndcg_10, measure: nDCG@10, truths: qrels.txt}}
   - {{id: ap, measure: AP, truths: qrels.txt}}
 
+# Software that proves the task: write `baseline: team/software` into a table (README.md).
 tables:
   - id: main
     cells: [{{dataset: test}}]
@@ -127,10 +128,9 @@ word lists, only so that the task works at once. Scores on them mean nothing. Re
 
 1. `runner task check {id}` checks the definition and the files.
 2. Put your inputs into `datasets/<dataset>/inputs` and your judgments into `datasets/<dataset>/truths`.
-3. Edit `task.yaml`; every key is explained in `docs/reference/task.md`.
-4. `python -m runner.tasks.compose {id}` writes `compose.yaml` anew after you changed limits or datasets.
-5. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
-6. State here where your data come from and under which licence.
+3. A baseline: copy `submissions/baselines/dirichlet`, and change its `task` to `{id}`.
+4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
+5. State here where your data come from, under which licence, and whom teams can ask.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runner.kinds.debate.importer import import_release
 from runner.kinds.debate.presenter import read
+from runner.kinds.debate.skeleton import files
 from runner.model.kinds import KindSpec
 from runner.model.task import Task
 
@@ -19,6 +20,7 @@ def judge_doubt(task: Task) -> str:
 SPEC = KindSpec(
     presenter=read,
     importer=import_release,
+    skeleton=files,
     annotation="runs",
     judge_doubt=judge_doubt,
     model_judges=lambda measure: measure.endswith("@llm"),

@@ -1,13 +1,15 @@
-"""A new task of every kind that has a skeleton is right at once, and its baseline scores in it on the real engine."""
+"""Every kind has a skeleton; the new task is right at once, and proven with its baseline on the real engine."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
+from evaluator import registry
 from runner.engines.docker.engine import DockerEngine
 from runner.execution.machine import Machine
 from runner.execution.trials.prove import prove, prove_order
@@ -22,20 +24,14 @@ from runner.tasks.scaffold import new_task
 from tests.worlds.definitions import project
 
 BASELINES = Path(__file__).resolve().parents[3] / "submissions" / "baselines"
-# The baseline of each skeleton, and the folders that it takes files from.
-OF = {
-    "adhoc": ("dirichlet", ()),
-    "diversity": ("perspective-bm25", ()),
-    "meta": ("rad-judge-heuristic-batch", ("rad-judge-heuristic", "rad-judge-1")),
-    "report": ("report-extractive", ()),
-}
+KINDS = registry.built_in()
 
 
-def test_every_skeleton_has_a_baseline_here() -> None:
-    assert set(kinds_with("skeleton")) == set(OF)
+def test_every_kind_has_a_skeleton() -> None:
+    assert kinds_with("skeleton") == KINDS
 
 
-@pytest.mark.parametrize("kind", sorted(OF))
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_new_task_has_no_fault_and_no_warning(kind: str, tmp_path: Path) -> None:
     config = project(tmp_path / "root")
     new_task(config, "mine", kind)
@@ -43,15 +39,16 @@ def test_a_new_task_has_no_fault_and_no_warning(kind: str, tmp_path: Path) -> No
     assert task_problems(task, config) == [] and compose.outdated({"mine": task}) == []
     for one in read_contents(task, config, lambda _: None):
         assert not one.unchecked and not one.problems and not one.warnings, one
-    assert OF[kind][0] in (task.folder / "README.md").read_text() or kind == "adhoc"
 
 
-def with_baseline(config: Config, kind: str) -> None:
-    """Copy the baseline, as the README of a new task says, and name it in the tables."""
-    name, others = OF[kind]
-    more = {"scenarios": ["baseline"]} if kind == "diversity" else {}
-    for one in (name, *others):
-        shutil.copytree(BASELINES / one, config.submissions / "baselines" / one)
+def with_baseline(config: Config) -> None:
+    """Copy the baseline, and change it, as the README of the new task says; name it in the tables."""
+    told = (config.tasks / "mine" / "README.md").read_text()
+    (name,) = re.findall(r"copy `submissions/baselines/([a-z0-9-]+)`", told)
+    shutil.copytree(
+        BASELINES, config.submissions / "baselines", dirs_exist_ok=True
+    )  # some take files of others
+    more = {"scenarios": found} if (found := re.findall(r"its scenarios to `\[(\w+)\]`", told)) else {}
     file = config.submissions / "baselines" / name / "submission.yaml"
     file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "task": "mine", **more}))
     definition = config.tasks / "mine" / "task.yaml"
@@ -62,15 +59,24 @@ def with_baseline(config: Config, kind: str) -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("kind", sorted(OF))
-def test_its_baseline_scores_in_a_new_task(
-    kind: str, tmp_path: Path, engine: DockerEngine, evaluator_image: ImageRef, base_image: ImageRef
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_baseline_and_its_order_are_proven(
+    kind: str,
+    tmp_path: Path,
+    engine: DockerEngine,
+    evaluator_image: ImageRef,
+    sidecars_image: ImageRef,
+    base_image: ImageRef,
 ) -> None:
     config = project(tmp_path / "root")
     new_task(config, "mine", kind)
-    with_baseline(config, kind)
-    machine = Machine(config, engine=engine, images={"evaluator": evaluator_image.id})
+    with_baseline(config)
+    images = {"evaluator": evaluator_image.id, "sidecars": sidecars_image.id}
+    machine = Machine(config, engine=engine, images=images)
     task = load_task(config, "mine")
     rows = prove(machine, task, lambda _: None)
     assert [row["dataset"] for row in rows] == ["dev", "test"] and all(row["good"] for row in rows), rows
-    assert not [one.wrong for one in prove_order(machine, task, lambda _: None) if one.wrong]
+    ordered = prove_order(machine, task, lambda _: None)
+    assert ordered and not [one for one in ordered if one.wrong or one.why]
+    ranked = {measure for table in task.tables.values() for measure in table.rank_by.measures}
+    assert all(ranked <= one.values.keys() for one in ordered)

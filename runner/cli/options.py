@@ -128,6 +128,14 @@ RunArgument = Annotated[
     str,
     typer.Argument(help="A run, as runner runs lists it, or the beginning of its id.", autocompletion=_runs),
 ]
+OnlyRunArgument = Annotated[
+    str | None,
+    typer.Argument(help="A run, as runner runs lists it, or the beginning of its id.", autocompletion=_runs),
+]
+RowOption = Annotated[
+    str | None,
+    typer.Option("--row", metavar="TASK/TABLE/TEAM/SOFTWARE", help="A row of a leaderboard instead."),
+]
 
 
 def selection(everything: bool, *names: str | None) -> Selection:

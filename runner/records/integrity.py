@@ -85,15 +85,26 @@ def verify(
 def check_whole(archive: RunArchive, sealed: Attempt | Evaluation, manifest: str) -> None:
     """Raise E307 unless every file of ``sealed`` is as it was when its ``manifest`` (SHA-256) was committed."""
     check_manifest(sealed, manifest)
+    if wrong := whole(archive, sealed, manifest):
+        error = damaged(str(wrong[0]))
+        error.problems = tuple(wrong)
+        raise error
+
+
+def whole(archive: RunArchive, sealed: Attempt | Evaluation, manifest: str) -> list[Problem]:
+    """What of ``sealed`` is not as it was when its ``manifest`` (SHA-256) was committed; empty when every file is."""
+    place = str(sealed.path.relative_to(archive.root))
+    try:
+        if sealed.manifest_digest() != manifest:
+            return [Problem(place, "holds other files than those that were committed.", _BACKUP)]
+    except PlatformError as error:
+        return [Problem(place, error.why, _BACKUP)]
     wrong = _check_folder(archive.root, sealed)
     if not wrong:
         contents: dict[Content, list[str]] = {}
         _add(contents, _stored(sealed))
         wrong = _check_contents(archive, contents)
-    if wrong:
-        error = damaged(str(wrong[0]))
-        error.problems = tuple(wrong)
-        raise error
+    return wrong
 
 
 def check_manifest(sealed: Attempt | Evaluation, manifest: str) -> None:

@@ -9,12 +9,13 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
-from runner.model.errors import FAILED
+from runner.model.errors import FAILED, RunnerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runner.execution.trials.verify import Verified
+    from runner.execution.trials.verify_row import RowChecked
     from runner.model.run import Run
     from runner.model.task import Task
     from runner.records.store.connect import Store
@@ -24,11 +25,13 @@ SHOWN_TOPICS = 20
 
 
 @app.command(
-    epilog="Examples:  runner verify baselines.dense.1a2b3c4d.test  |  runner verify RUN --sample 5  |  runner verify RUN --as team:mine  |  runner verify RUN --json"
+    epilog="Examples:  runner verify baselines.dense.1a2b3c4d.test  |  runner verify RUN --sample 5  |  runner verify RUN --as team:mine  |  "
+    "runner verify --row vaswani/main/baselines/bm25"
 )
 def verify(
-    run: options.RunArgument,
+    run: options.OnlyRunArgument = None,
     sample: options.SampleOption = None,
+    row: options.RowOption = None,
     as_: options.AsOption = "organiser",
     dry_run: options.DryRunOption = False,
     as_json: options.JsonOption = False,
@@ -39,7 +42,61 @@ def verify(
     event log keeps the result. How long it took the last time is said first. With --sample only some topics are executed, always
     the same ones, and only their scores are compared: that they are the same makes no row final. Exit code 1 when it ended
     otherwise, or a score of any topic differs.
+
+    With --row no software runs: the evaluator of the row's evaluations judges the archived output again, by the truths and
+    definitions of then. Files are compared with manifests, these with the event log, every value to the last digit with the board.
+    Exit code 1 when anything differs, or could not be computed again; both are named. For organisers.
     """
+    if (run is None) == (row is None):
+        raise RunnerError(
+            "E101", "name either a run or a row", fix="runner verify RUN, or --row TASK/TABLE/TEAM/SOFTWARE"
+        )
+    if row is not None:
+        if dry_run or sample is not None:
+            raise RunnerError("E101", "--row executes no software", fix="leave --dry-run and --sample out")
+        _verify_row(row, context.audience(as_), as_json)
+    elif run is not None:
+        _verify_run(run, as_, sample, dry_run, as_json)
+
+
+def _verify_row(row: str, audience: Audience, as_json: bool) -> None:
+    from runner.execution.trials.verify_row import verify_row
+    from runner.views.audience import not_for
+
+    if audience.kind != "organiser":
+        raise not_for(audience, "computing a row again, which needs the truths")
+    where = context.config()
+    with context.store(where) as store:
+        made = verify_row(context.machine(where), store, context.all_tasks(where), row)
+    if as_json:
+        output.as_json({**asdict(made), "same": made.same})
+    else:
+        _print_row(made)
+    if not made.same:
+        raise typer.Exit(FAILED)
+
+
+def _print_row(made: RowChecked) -> None:
+    from runner.views.text import plural, wrapped
+
+    board, again = made.rank
+    output.facts({"row": made.row, "result": "the same, to the last digit" if made.same else "NOT the same"})
+    output.data("")
+    rows = [("rank", str(board), "–" if again is None else str(again))]
+    rows += [(id, repr(old), "–" if new is None else repr(new)) for id, (old, new) in made.values.items()]
+    output.table(("measure", "board", "computed again"), rows, right=("board", "computed again"))
+    lines = [f"WRONG: {line}" for line in made.wrong]
+    for run in made.runs:
+        lines += [f"{run.run}: {plural(run.values, 'value')} computed again"] if run.values else []
+        lines += [f"WRONG: {run.run}: {line}" for line in run.wrong]
+        lines += [f"not computed again: {run.run}: {run.missing}"] if run.missing else []
+    output.data("")
+    for line in lines:
+        for part in wrapped(output.printable(line), ""):
+            output.data(part)
+
+
+def _verify_run(run: str, as_: str, sample: int | None, dry_run: bool, as_json: bool) -> None:
     from runner.execution.trials.verify import ready
     from runner.execution.trials.verify import verify as execute_again
     from runner.views.listing import looked_up

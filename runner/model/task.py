@@ -224,6 +224,7 @@ class Table:
     description: str = ""
     unit: Literal["software", "team"] = "software"  # what a row is
     pick: Literal["latest", "best", "chosen"] = "latest"  # which valid submission counts in each cell
+    best_on: str | None = None  # with ``best``: the dataset that decides in every cell; None: the cell's own
     part_of: str | None = None  # made for one cell of that table
 
 

@@ -133,6 +133,7 @@ def _check_references(data: Raw, problems: Problems) -> None:
     for i, table in rows(data, "tables"):
         at = ("tables", i)
         _check_ranking((*at, "rank_by"), table.get("rank_by"), measures, problems)
+        _check_pick((*at, "pick"), table.get("pick"), data, problems)
         for k, name in enumerate(table.get("measures", ())):
             problems.known((*at, "measures", k), "measure", name, measures)
         for k, cell in rows(table, "cells"):
@@ -149,6 +150,17 @@ def _check_ranking(at: Pointer, given: Any, measures: list[str], problems: Probl
     for rule, names in given.items():
         for k, name in enumerate(names):
             problems.known((*at, rule, k), "measure", name, measures)
+
+
+def _check_pick(at: Pointer, given: Any, data: Raw, problems: Problems) -> None:
+    """Note a dataset that is to say which submission is best, and is not there or not public."""
+    if not isinstance(given, Mapping):
+        return
+    name, datasets = given.get("best"), {row["id"]: row for _, row in rows(data, "datasets") if "id" in row}
+    problems.known((*at, "best"), "dataset", name, list(datasets))
+    if datasets.get(name, {}).get("visibility") == "blinded":
+        what = f'"{name}" is blinded: which run counts would tell what nobody may see there yet'
+        problems.add((*at, "best"), what, "name a public dataset")
 
 
 def _check_required(data: Raw, problems: Problems) -> None:

@@ -174,4 +174,8 @@ def _table(row: Mapping[str, Any], order: Sequence[str]) -> Table:
     rank_by = Ranking.read(row["rank_by"])
     shown = list(dict.fromkeys((*rank_by.measures, *order)))
     cells = [from_mapping(Cell, cell) for cell in row["cells"]]
-    return from_mapping(Table, {"measures": shown, **row}, cells=cells, rank_by=rank_by)
+    on = row["pick"]["best"] if isinstance(row.get("pick"), Mapping) else None
+    pick = "best" if on else row.get("pick", Table.pick)
+    return from_mapping(
+        Table, {"measures": shown, **row}, cells=cells, rank_by=rank_by, pick=pick, best_on=on
+    )

@@ -44,7 +44,12 @@ class Group:
     key: tuple[str, str]
     entries: tuple[Entry, ...]
     chosen: tuple[Run | None, ...]
-    named: tuple[str | None, ...]  # the submission that its team named last in each cell, valid or not
+    named: tuple[
+        str | None, ...
+    ]  # the submission that its team named last, or that is best elsewhere, in each cell, valid or not
+    unknown: tuple[
+        str, ...
+    ] = ()  # valid submissions that could not be the best: they have no value yet, others have one
 
     @property
     def complete(self) -> bool:
@@ -118,8 +123,9 @@ def groups_of(
         latest_first = [[e.runs[n] for e in reversed(entries)] for n in range(len(table.cells))]
         ranked = [[run for run in cell if run is not None and run.outcome.ranked] for cell in latest_first]
         counts = tuple(max(cell, key=better) if cell else None for cell in ranked)
-        named = tuple(_named_last(table, cell, better) for cell in latest_first)
-        groups.append(Group(key, tuple(entries), counts, named))
+        named = tuple(_named(table, cell, better) for cell in latest_first)
+        unknown = tuple(dict.fromkeys(id for cell in ranked for id in _unknown(table, cell, better)))
+        groups.append(Group(key, tuple(entries), counts, named, unknown))
     return groups, withdrawn
 
 
@@ -131,17 +137,31 @@ def _better(
         return lambda _: 0.0
     if table.pick == "chosen":
         return lambda run: _chosen(store, task, run, part)
+    all_ = {run.id: run for run in runs}
     sign = 1.0 if task.measures[table.rank_by.first].direction == "higher" else -1.0
-    values = measures_of(store, task.id, (run for run in runs if run.outcome.ranked))
+    values = measures_of(store, task.id, (run for run in all_.values() if run.outcome.ranked))
     by = table.rank_by.first
     means = {run: sign * cell[by].value for run, cell in values.items() if by in cell}
-    return lambda run: means.get(run.id, -math.inf)
+
+    def decides(run: Run) -> str:
+        return run_id(run.submission.id, table.best_on, run.scenario) if table.best_on else run.id
+
+    return lambda run: means.get(decides(run), -math.inf)
 
 
-def _named_last(table: Table, cell: Iterable[Run | None], better: Callable[[Run], float]) -> str | None:
-    """The submission that was named last among the runs of a cell; None where none was, or nobody is asked."""
-    named = [run for run in cell if run is not None and better(run) > 0] if table.pick == "chosen" else []
+def _named(table: Table, cell: Iterable[Run | None], better: Callable[[Run], float]) -> str | None:
+    """The submission that was named last among the runs of a cell, or that is best on another dataset; None where none is, or
+    neither decides."""
+    floor = 0.0 if table.pick == "chosen" else -math.inf
+    decides = table.pick == "chosen" or table.best_on is not None
+    named = [run for run in cell if run is not None and better(run) > floor] if decides else []
     return max(named, key=better).submission.id if named else None
+
+
+def _unknown(table: Table, cell: Iterable[Run], better: Callable[[Run], float]) -> list[str]:
+    """The submissions among the valid runs of a cell of which nobody knows whether they are the best, while another counts so."""
+    lacks = [run.submission.id for run in cell if better(run) == -math.inf] if table.pick == "best" else []
+    return lacks if any(better(run) > -math.inf for run in cell) else []
 
 
 def _chosen(store: Store, task: Task, run: Run, part: Part | None) -> int:
@@ -159,20 +179,33 @@ def _chosen(store: Store, task: Task, run: Run, part: Part | None) -> int:
     )
 
 
-def not_chosen(groups: Sequence[Group]) -> list[str]:
-    """A note where something else counts than what was named, because that has no valid run there."""
+def not_chosen(table: Table, measure: str, groups: Sequence[Group]) -> list[str]:
+    """Notes where something else counts than what was named or is best on another dataset, because that has no valid run there;
+    and where a submission could not be the best because it has no value on ``measure`` yet."""
     names = [
         named
         for group in groups
         for named, run in zip(group.named, group.chosen, strict=True)
         if named is not None and (run is None or run.submission.id != named)
     ]
-    why = "has no valid run in some cell; what was named before it counts there, else the latest valid one."
-    return (
-        [f"What a team named ({listed(list(dict.fromkeys(map(str, names))), MOST_NAMES)}) {why}"]
-        if names
-        else []
-    )
+    notes, unknown = [], list(dict.fromkeys(id for group in groups for id in group.unknown))
+    if names:
+        of = listed(list(dict.fromkeys(map(str, names))), MOST_NAMES)
+        what, then = (
+            (f"Best on {table.best_on} ({of}), but without a", "the next best counts there.")
+            if table.best_on
+            else (
+                f"What a team named ({of}) has no",
+                "what was named before it counts there, else the latest valid one.",
+            )
+        )
+        notes.append(f"{what} valid run in some cell; {then}")
+    if unknown:
+        on = f" on {table.best_on}" if table.best_on else ""
+        notes.append(
+            f"Without a value of {measure}{on}, and so not counted as the best of a row: {listed(unknown, MOST_NAMES)}."
+        )
+    return notes
 
 
 def _key(table: Table, s: Submission) -> tuple[str, str]:
@@ -231,7 +264,7 @@ def cell_name(cell: Cell) -> str:
     return cell.dataset if cell.scenario == "default" else f"{cell.dataset}/{cell.scenario}"
 
 
-def _named(cells: Sequence[Cell]) -> str:
+def _cells(cells: Sequence[Cell]) -> str:
     """Cells for people, a long list cut."""
     return listed([cell_name(cell) for cell in cells], MOST_NAMES)
 
@@ -265,7 +298,7 @@ def unranked(table: Table, listed: Listed, words: bool) -> Unranked:
             reason = f"{cell_name(table.cells[n])}: {reason}"
     elif state == "incomplete":
         blame = "none"
-        reason = f"Nothing scored on {_named(missing)}; ranked in the tables of its other cells."
+        reason = f"Nothing scored on {_cells(missing)}; ranked in the tables of its other cells."
     else:
         n, run = next((n, r) for n, r in listed.runs if r.outcome.name == state)
         reason, blame = run.outcome.says, run.outcome.blame
@@ -279,7 +312,7 @@ def unranked(table: Table, listed: Listed, words: bool) -> Unranked:
             reason += f" It does not displace {counts.submission.id}, which counts."
         if several and missing:
             ranks = table.rank_by.figure and group.settled
-            reason += f" Nothing scored on {_named(missing)}{': it ranks behind all others there' if ranks else ''}."
+            reason += f" Nothing scored on {_cells(missing)}{': it ranks behind all others there' if ranks else ''}."
     return Unranked(
         **{name: getattr(s, name) for name in ("team", "software", "method", "how", "registered")},
         tag=escape(s.tag, 40),

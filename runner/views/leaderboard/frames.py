@@ -93,7 +93,7 @@ AFTER_MEASURES = (
         frozen="When the round was frozen (ISO 8601), or `no`; empty without a round.",
         aggregate="How the means of several cells become one; empty with one cell.",
         unit="What a row is: `software` or `team`.",
-        pick="What counts of it in each cell: its `latest`, its `best` or the `chosen` valid submission.",
+        pick="What counts of it in each cell: its `latest`, its `best` (`best on DATASET`) or the `chosen` valid submission.",
         filter="What the rows were filtered by, such as `method=manual`.",
         judge="Who judged the runs of the row; several with bars between.",
         judge_model="The judge's model.",
@@ -186,7 +186,7 @@ def leaderboard(table: LeaderboardTable) -> pd.DataFrame:
         "frozen": (table.round.frozen or "no") if table.round else "",
         "aggregate": table.aggregate if len(table.cells) > 1 else "",
         "unit": table.unit,
-        "pick": table.pick,
+        "pick": f"{table.pick} on {table.best_on}" if table.best_on else table.pick,
         "filter": " ".join(f"{name}={word}" for name, word in table.filters.items()),
     }
     rows = [{**_ranked(table, row), **same} for row in table.rows]

@@ -190,6 +190,7 @@ class LeaderboardTable:
     aggregate: str = "mean"
     unit: str = "software"
     pick: str = "latest"
+    best_on: str | None = None  # the dataset that says which is best
     round: RoundInfo | None = None
     filters: Mapping[str, str] = field(default_factory=dict)
     judges: tuple[Judge, ...] = ()

@@ -91,6 +91,8 @@ def _chosen(table: Table, choices: Mapping[str, str | None]) -> Table:
         if word not in CHOICES[name]:
             known = " or ".join(CHOICES[name])
             raise RunnerError("E101", f"there is no {name} {escape(word, 40)!r}", fix=f"use {known}")
+    if "pick" in given:
+        given["best_on"] = None
     return replace(table, **given)
 
 
@@ -176,7 +178,8 @@ def _build(
             *_stale(compared),
             *not_final(task, rows),
             *notes,
-            *_mixed([g for _, g in rows], table.pick),
+            *_mixed([g for _, g in rows], table),
+            *choosing.not_chosen(table, task.measures[wanted.first].measure, [g for _, g in rows]),
             *judge_notes(counting, judges, len(below)),
         ),
         judges=judges,
@@ -185,6 +188,7 @@ def _build(
         aggregate=table.aggregate,
         unit=table.unit,
         pick=table.pick,
+        best_on=table.best_on,
         round=part.info if part else None,
         names=_names(named),
     )
@@ -369,7 +373,7 @@ def _stale(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _mixed(groups: list[Group], pick: str) -> list[str]:
+def _mixed(groups: list[Group], table: Table) -> list[str]:
     """What makes rows hard to compare: other truths or evaluators, and cells of different submissions."""
     notes = []
     per_cell = [[run for run in cell if run] for cell in zip(*(g.chosen for g in groups), strict=True)]
@@ -385,5 +389,7 @@ def _mixed(groups: list[Group], pick: str) -> list[str]:
             "since then would not be noticed. runner reevaluate pins them."
         )
     if any(len({r.submission.id for r in g.runs}) > 1 for g in groups):
-        notes.append(f"Some rows combine several submissions: in each cell the {pick} valid one counts.")
-    return notes + choosing.not_chosen(groups)
+        notes.append(
+            f"Some rows combine several submissions: in each cell the {table.pick} valid one counts."
+        )
+    return notes

@@ -100,6 +100,7 @@ class Overview:
                     "cells": [asdict(cell) for cell in table.cells],
                     "rank_by": table.rank_by.written,
                     "pick": table.pick,
+                    **({"best_on": table.best_on} if table.best_on else {}),
                     "measures": list(table.measures),
                 }
                 for table in task.tables.values()

@@ -15,7 +15,7 @@ from schemas.measures import base
 if TYPE_CHECKING:
     from runner.model.dates import ZonedTime
     from runner.model.service import Interaction
-    from runner.model.task import Dataset, Quota, Task
+    from runner.model.task import Dataset, Quota, Table, Task
 
 WIDTH = 80
 _LABEL = 11
@@ -289,13 +289,19 @@ _COUNTS = {
 }
 
 
+def _counts(table: Table) -> str:
+    if table.best_on:
+        return f"; your valid submission that is best on {table.best_on} counts"
+    return _COUNTS.get(table.pick, "")
+
+
 def _tables(task: Task, most: int | None) -> list[str]:
     texts, names = [], {id: one.measure for id, one in task.measures.items()}
     for table in task.tables.values():
         if table.part_of is None:
             datasets = ", ".join(dict.fromkeys(cell.dataset for cell in table.cells))
             ranked = f"ranked by {table.rank_by.says(names)}"
-            texts.append(f"{table.id}: {datasets}, {ranked}{_COUNTS.get(table.pick, '')}")
+            texts.append(f"{table.id}: {datasets}, {ranked}{_counts(table)}")
     return _first(texts, most, "table")
 
 

@@ -24,6 +24,8 @@ from runner.tasks import load as tasks
 from runner.tasks.check_data import check_task, task_problems
 from runner.tasks.data_files import files_digest
 from runner.tasks.files import inputs_digest, model_digest, truths_digest, view_files, work_digest
+from runner.views.overview.facts import overview
+from runner.views.overview.screen import screen
 from tests.worlds.definitions import definition, project, told, write_task
 
 
@@ -93,6 +95,10 @@ DEV = {"id": "dev", "visibility": "public"}
         ({"tables": [{"id": "m", "cells": [{"dataset": "test"}], "rank_by": "app"}]}, 'there is no measure "app". Fix: Did you mean "ap"?'),
         ({"tables": [TABLE | {"rank_by": {"median_rank": ["ap", "app"]}}]}, 'there is no measure "app". Fix: Did you mean "ap"?'),
         ({"tables": [TABLE | {"rank_by": {}}]}, '"rank_by"'),
+        ({"tables": [TABLE | {"rank_by": "ap", "pick": {"best": "tset"}}]}, 'there is no dataset "tset"'),
+        ({"tables": [TABLE | {"rank_by": "ap", "pick": {"best": "test"}}]}, '"test" is blinded'),
+        ({"tables": [TABLE | {"rank_by": "ap", "pick": {"latest": "dev"}}]}, '"latest"'),
+        ({"tables": [TABLE | {"rank_by": "ap", "pick": {}}]}, 'lacks the key "best"'),
         ({"tables": [TABLE | {"rank_by": {"mean_rank": []}}]}, '"mean_rank"'),
         ({"tables": [TABLE | {"rank_by": {"mean": ["ap"]}}]}, '"mean"'),
         ({"tables": [TABLE | {"rank_by": {"mean_rank": ["ap"], "median_rank": ["ap"]}}]}, '"rank_by"'),
@@ -140,9 +146,16 @@ def test_ranks_on_several_measures_are_combined_and_these_stand_first(config: Co
     measures = [
         {"id": id, "measure": name, "truths": "q"} for id, name in (("p", "P@5"), ("ap", "AP"), ("rr", "RR"))
     ]
-    write_task(config, measures=measures, tables=[TABLE | {"rank_by": {"median_rank": ["rr", "ap"]}}])
+    write_task(
+        config,
+        measures=measures,
+        tables=[TABLE | {"rank_by": {"median_rank": ["rr", "ap"]}, "pick": {"best": "dev"}}],
+    )
     table = tasks.load_task(config, "toy").tables["m"]
     assert (table.rank_by, table.measures) == (Ranking(("rr", "ap"), "median_rank"), ("rr", "ap", "p"))
+    assert (table.pick, table.best_on) == ("best", "dev")
+    said = " ".join(" ".join(screen(overview(tasks.load_task(config, "toy")))).split())
+    assert "ranked by median rank on RR and AP; your valid submission that is best on dev counts" in said
 
 
 def test_all_problems_come_at_once_with_their_lines(config: Config) -> None:

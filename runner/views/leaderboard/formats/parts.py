@@ -96,10 +96,16 @@ def rules(table: LeaderboardTable) -> list[str]:
         lines.append(
             f"A row is a team: in each cell its {table.pick} valid submission counts. Baselines rank apart."
         )
-    elif table.pick != "latest":
+    elif table.pick != "latest" or table.counts.get("superseded"):
         lines.append(f"In each cell the {table.pick} valid submission of a software counts.")
     if table.pick == "chosen":
         lines.append("Chosen is the one that its team named last; where it named none, the latest.")
+    if table.pick == "best":
+        on = f", in every cell by its value on {table.best_on}" if table.best_on else ""
+        lines.append(
+            f"Which is best is decided by the first ranking measure of the task{on}; of equal ones the latest counts, and one without a "
+            "value is behind all."
+        )
     if table.filters:
         words = " and ".join(f"{name} {word}" for name, word in table.filters.items())
         lines.append(f"Filter: {words}; ranks are among these.")
@@ -169,6 +175,10 @@ def legend(table: LeaderboardTable) -> list[str]:
         lines.append("≈ the memory peak was sampled, the true one may be higher.")
     if any(r.time_step or r.memory_step for r in table.rows):
         lines.append("Time and memory are given in four steps: the dataset is blinded.")
+    if any(u.outcome == "unjudged" for u in table.unranked):
+        lines.append(
+            "Who has no value yet on what decides has no rank, and takes none from others: see below."
+        )
     if any(c.id not in r.values for r in table.rows for c in table.columns):
         lines.append("–: no value, or none yet.")
     lines += [judge.brief() for judge in table.judges]

@@ -30,7 +30,9 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
             table, "task", "title", "table", "heading", "description", "audience", "round", "aggregate"
         ),
         "aggregation": AGGREGATES[table.aggregate] if len(table.cells) > 1 else "",
-        **_fields(table, "unit", "pick", "filters", "cells"),
+        **_fields(table, "unit", "pick"),
+        **({"best_on": table.best_on} if table.best_on else {}),
+        **_fields(table, "filters", "cells"),
         "rank_by": table.rank_by.written,
         "measures": _plain(table.columns),
         **_fields(table, "baseline", "topics"),
@@ -82,6 +84,7 @@ def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
         round=None if data["round"] is None else rows.RoundInfo(**data["round"]),
         filters=dict(data["filters"]),
         pick=data.get("pick", "latest"),
+        best_on=data.get("best_on"),
         judges=tuple(_judge_of(judge) for judge in data.get("judges", ())),
         names=dict(data.get("names", {})),
     )

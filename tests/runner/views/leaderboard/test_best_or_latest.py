@@ -19,7 +19,7 @@ from runner.cli.app import app
 from runner.cli.main import load_commands
 from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
-from runner.model.task import Cell
+from runner.model.task import Cell, Task
 from runner.submissions.register import choose
 from runner.views.audience import ORGANISER, PUBLIC
 from runner.views.leaderboard.export import export, from_dict, print_table
@@ -223,7 +223,76 @@ def test_a_table_of_the_task_can_say_it_and_exports_keep_it(world: World, tmp_pa
     path.write_text(json.dumps(data))
     with pytest.raises(RunnerError) as caught:
         load_task(project.config, records.TASK)
-    assert "latest, best" in str(caught.value.problems[0])
+    assert "`latest`, `best`" in str(caught.value.problems[0])
+
+
+def on_both(world: World, version: int, dev: float | None, test: float | None) -> str:
+    """A submission of a/x with flat scores; None: it failed there."""
+    id = world.register("a", "x", version=version)
+    for dataset, value in (("dev", dev), ("test", test)):
+        if value is None:
+            world.attempt(id, dataset=dataset, verdict="run-error")
+        else:
+            world.evaluation(world.attempt(id, dataset=dataset), {"ndcg": flat(value), "rr": flat(value)})
+    return id
+
+
+def best_on_dev(direction: str = "higher") -> Task:
+    task = records.task(baseline=None, direction=direction)
+    return replace(task, tables={"main": replace(task.tables["main"], pick="best", best_on="dev")})
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_best_on_a_public_dataset_counts_on_the_hidden_one(world: World, sign: int) -> None:
+    task = best_on_dev("higher" if sign > 0 else "lower")
+
+    def counts() -> tuple[str, list[str]]:
+        made = build(world.store, task, None, PUBLIC)
+        return made.rows[0].submission, [note for note in made.notes if "dev" in note]
+
+    first = on_both(world, 1, 0.5 + sign * 0.4, 0.5)
+    on_both(world, 2, 0.5, 0.5 + sign * 0.4)  # better on test: nobody asks
+    assert counts() == (first, [])
+    equal = on_both(world, 3, 0.5 + sign * 0.4, 0.1)
+    assert counts() == (equal, [])  # of equal ones the latest
+    failed = on_both(world, 4, None, 0.5 + sign * 0.4)
+    why = f"Without a value of nDCG@10 on dev, and so not counted as the best of a row: {failed}."
+    assert counts() == (equal, [why])
+    better = on_both(world, 5, 0.5 + sign * 0.45, None)
+    note = f"Best on dev ({better}), but without a valid run in some cell; the next best counts there."
+    assert counts() == (equal, [note, why])
+
+
+def test_with_nothing_on_the_public_dataset_the_latest_counts(world: World) -> None:
+    on_both(world, 1, None, 0.9)
+    latest = on_both(world, 2, None, 0.1)
+    made = build(world.store, best_on_dev(), None, ORGANISER)
+    assert [row.submission for row in made.rows] == [latest] and made.notes == ()
+
+
+def test_what_counts_stands_on_the_board_and_in_exports(world: World) -> None:
+    on_both(world, 1, 0.9, 0.5)
+    alone = build(world.store, records.task(baseline=None), None, ORGANISER)
+    assert "latest" not in export(alone, "table")  # nothing to choose from
+    on_both(world, 2, 0.1, 0.9)
+    latest = build(world.store, records.task(baseline=None), None, ORGANISER)
+    assert "In each cell the latest valid submission of a software counts." in export(latest, "table")
+    made = build(world.store, best_on_dev(), None, ORGANISER)
+    for form in ("table", "markdown", "latex", "html"):
+        said = " ".join(export(made, form).split())
+        assert "In each cell the best valid submission of a software counts." in said, form
+        assert (
+            "Which is best is decided by the first ranking measure of the task, in every cell by its value on dev;"
+            in said
+        ), form
+    data = json.loads(export(made, "json"))
+    assert schemas.validate(data, "leaderboard") == [] and (data["pick"], data["best_on"]) == ("best", "dev")
+    assert from_dict(data, "organiser") == made
+    assert next(csv.DictReader(io.StringIO(export(made, "csv"))))["pick"] == "best on dev"
+    own = build(world.store, best_on_dev(), None, ORGANISER, pick="best")
+    assert (own.best_on, own.rows[0].values["ndcg"].mean) == (None, 0.9)
+    for table in (alone, latest, own):
+        assert "best_on" not in export(table, "json")
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import schemas
 from runner.execution.plan import Selection, plan
 from runner.execution.workspace import Workspace
 from runner.model.run import Run, run_id
+from runner.model.task import Ranking
 from runner.records.store.connect import open_store
 from runner.records.store.results import pending_measures
 from runner.records.store.run_detail import detail
@@ -107,6 +108,63 @@ def test_who_lacks_the_ranking_measure_is_listed_below_with_the_reason(world: Wo
         assert (made.counts["ranked"], made.counts["unranked"]) == (1, 1)
         for name in FORMATS:
             assert "unjudged" in export(made, name)
+
+
+RULES = (Ranking(("ndcg",)), Ranking(("ndcg", "rr"), "mean_rank"), Ranking(("ndcg", "rr"), "median_rank"))
+
+
+@pytest.mark.parametrize("direction", ["higher", "lower"])
+@pytest.mark.parametrize("rank_by", RULES, ids=lambda rule: rule.rule)
+def test_who_has_no_value_has_no_rank_and_takes_none_from_others(
+    world: World, rank_by: Ranking, direction: str
+) -> None:
+    """A missing value is neither the best nor the worst, whichever end is good and however ranks are made."""
+    task = records.task(baseline="beta/one", direction=direction)
+    rr = replace(task.measures["rr"], direction=direction)
+    task = replace(
+        task,
+        measures={**task.measures, "rr": rr},
+        tables={"main": replace(task.tables["main"], rank_by=rank_by)},
+    )
+    world.by = task
+    run(world, "beta", ndcg=0.5, rr=0.5)
+    run(world, "gamma", ndcg=0.2, rr=0.2)
+    before = build(world.store, task, None, ORGANISER)
+    run(world, "alpha", ndcg=None)
+    if rank_by.rule != "value":  # who lacks one of several measures neither
+        run(world, "delta", rr=None)
+    made = build(world.store, task, None, ORGANISER)
+    order = ["beta", "gamma"] if direction == "higher" else ["gamma", "beta"]
+    assert [(row.rank, row.team) for row in made.rows] == [(1, order[0]), (2, order[1])]
+    assert made.rows == before.rows  # tests, intervals and component ranks as well
+    without = ["alpha"] if rank_by.rule == "value" else ["alpha", "delta"]
+    assert [(u.team, u.outcome, u.blame) for u in made.unranked] == [
+        (team, "unjudged", "none") for team in without
+    ]
+    assert made.unranked[0].reason == f"No value on ndcg: {REASON}."
+    assert [u.reason for u in made.unranked[1:]] == [f"No value on rr: {REASON}."] * (len(without) - 1)
+    for name in {*FORMATS} - {"csv", "json"}:
+        assert "has no rank, and takes none from others" in " ".join(export(made, name).split())
+    for line in csv.DictReader(io.StringIO(export(made, "csv"))):
+        assert (line["rank"] == "") == (line["team"] in without)
+    assert "rank" not in json.loads(export(made, "json"))["unranked"][0]
+
+
+@pytest.mark.parametrize("direction", ["higher", "lower"])
+def test_a_submission_without_a_value_is_not_the_best_and_the_board_says_so(
+    world: World, direction: str
+) -> None:
+    world.scored("a", "x", version=1, scores={"1": 0.4, "2": 0.6})
+    newer = world.register("a", "x", version=2)
+    world.evaluation(world.attempt(newer), {"rr": {"1": 0.9}}, more={"pending": {"ndcg": REASON}})
+    task = records.task(baseline=None, direction=direction)
+    made = build(world.store, task, None, ORGANISER, pick="best")
+    assert [row.values["ndcg"].mean for row in made.rows] == [0.5]
+    note = f"Without a value of nDCG@10, and so not counted as the best of a row: {newer}."
+    assert note in made.notes
+    alone = build(world.store, task, None, ORGANISER)  # the latest counts, and waits
+    assert (alone.rows, [u.outcome for u in alone.unranked]) == ((), ["unjudged"])
+    assert note not in alone.notes
 
 
 def test_pending_is_no_reason_to_evaluate_again_but_a_new_measure_is(world: World) -> None:

@@ -19,11 +19,19 @@ class Measure:
 
 def board(values: dict[str, list[float]], canaries: dict[str, float], **directions: str) -> Any:
     """The measure that the board ranks by, and its notes; the first of ``values`` is the one of the definition."""
+    found, notes = found_by(Ranking((next(iter(values)),)), values, canaries, **directions)
+    return found.first, notes
+
+
+def found_by(
+    rank_by: Ranking, values: dict[str, list[float]], canaries: dict[str, float], **directions: str
+) -> tuple[Ranking, tuple[str, ...]]:
+    """What the board ranks by, and its notes."""
 
     judged = SimpleNamespace(judge={"name": "llm", "canaries": canaries})
     toy = SimpleNamespace(measures={n: Measure(directions.get(n, "higher")) for n in values})
     names = list(values)
-    table = Table("main", (Cell("test", "default"),), Ranking((names[0],)), measures=tuple(names))
+    table = Table("main", (Cell("test", "default"),), rank_by, measures=tuple(names))
     rows = [
         (
             [cast("Run", judged)],
@@ -32,13 +40,24 @@ def board(values: dict[str, list[float]], canaries: dict[str, float], **directio
         for i in range(len(values[names[0]]))
     ]
     found, notes = trusted(table, cast("Task", toy), rows)
-    return found.rank_by.first, notes
+    return found.rank_by, notes
 
 
 def test_a_measure_that_no_echo_wins_ranks() -> None:
     assert board({"quality": [0.4, 0.9], "words": [3, 4]}, {"quality": 0.5}) == ("quality", ())
     assert board({"quality": [0.4, 0.9]}, {}) == ("quality", ())
     assert board({"quality": []}, {"quality": 1.0}) == ("quality", ())
+
+
+def test_of_combined_ranks_those_on_a_measure_that_an_echo_wins_are_left_out() -> None:
+    values = {"quality": [0.4, 0.9], "manner": [0.1, 0.2], "answered": [1.0, 0.5]}
+    both = Ranking(("quality", "manner"), "mean_rank")
+    assert found_by(both, values, {"quality": 0.5}) == (both, ())
+    by, (note,) = found_by(both, values, {"quality": 0.9})
+    assert by == Ranking(("manner",), "mean_rank") and note.startswith("Not ranked by quality:")
+    by, (note,) = found_by(both, values, {"quality": 0.9, "manner": 0.2})
+    assert by == Ranking(("answered",), "mean_rank") and "Not ranked by manner:" in note
+    assert note.endswith("Ranked by answered instead.")
 
 
 @pytest.mark.parametrize("worthless", [0.9, 1.0])

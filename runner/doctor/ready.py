@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runner.doctor.checks import Check, caution, failed, passed
-from runner.doctor.tasks import sources_check, truths_check
+from runner.doctor.strangers import strangers
+from runner.doctor.tasks import budget_check, sources_check, truths_check
 from runner.model.calendar import calendar
 from runner.model.clock import Clock
-from runner.tasks.data_files import within
 
 if TYPE_CHECKING:
     from runner.model.config import Config
     from runner.model.run import Run
-    from runner.model.task import Dataset, Task
+    from runner.model.task import Stated, Task
     from runner.records.store.connect import Store
 
 CLOSE = 0.8  # of a limit: a baseline that uses more leaves others little room
-CANARY = 12  # characters of a text that can be told from chance
-MOST = 20_000  # lines of a file
-_LICENCE = re.compile(r"licen[cs]e|public domain|CC[- ]BY|CC0", re.I)
-_CONTACT = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+|mailto:|contact", re.I)
-_TERMS = re.compile(r"terms|rules|conditions of (?:use|participation)", re.I)
+# What task.yaml has to say to those who take part, and what helps.
+STATED: Mapping[Stated, str] = {
+    "licence": "write the licence of the data into task.yaml, such as licence: CC BY 4.0",
+    "terms": "write into task.yaml under which terms teams take part, or the address of a page, as terms: …",
+    "contact": "write into task.yaml whom teams can ask, such as contact: chair@example.org",
+}
 
 
 def ready(config: Config, task: Task, store: Store, clock: Clock) -> list[Check]:
@@ -37,8 +33,9 @@ def ready(config: Config, task: Task, store: Store, clock: Clock) -> list[Check]
         *_words(task),
         *_baselines(task, store),
         _quota(task),
+        budget_check(task, store),
         *_dates(task, clock),
-        *_strangers(config, task, store),
+        *strangers(config, task, store),
     ]
 
 
@@ -56,17 +53,15 @@ def _data(config: Config, task: Task) -> Iterator[Check]:
 
 
 def _words(task: Task) -> Iterator[Check]:
-    """What the task's README has to say to those who take part."""
-    file = task.folder / "README.md"
-    text = file.read_text("utf-8", "replace") if file.is_file() else ""
-    name = f"tasks/{task.id}/README.md"
-    licensed = _LICENCE.search(text) or any(task.folder.glob("LICEN[CS]E*"))
-    for what, found, fix in (
-        ("licence", licensed, f"say in {name} where the data come from and under which licence"),
-        ("terms", _TERMS.search(text), f"say in {name} under which terms teams take part"),
-        ("contact", _CONTACT.search(text), f"say in {name} whom teams can ask, with an address"),
-    ):
-        yield passed(what, f"{name} speaks of it") if found else caution(what, f"{name} does not say", fix)
+    """What the task has to say to those who take part, of each of its datasets."""
+    for name, fix in STATED.items():
+        by_dataset = task.stated(name)
+        silent = [dataset for dataset, text in by_dataset.items() if not text]
+        if silent:
+            of = "" if len(silent) == len(by_dataset) else f" of {', '.join(silent)}"
+            yield caution(name, f"task.yaml says nothing{of}", fix)
+        else:
+            yield passed(name, "; ".join(dict.fromkeys(by_dataset.values())) or "no dataset needs one")
 
 
 def _baselines(task: Task, store: Store) -> Iterator[Check]:
@@ -143,100 +138,3 @@ def _dates(task: Task, clock: Clock) -> Iterator[Check]:
             yield caution(name, "it is open from now on", "write opens into task.yaml")
         else:
             yield passed(name, f"opens {opens.own}, closes {closes.own}")
-
-
-def _strangers(config: Config, task: Task, store: Store) -> Iterator[Check]:
-    """What somebody without an account gets to see of blinded data: the tree, the task's pages, and the boards."""
-    hidden = [d for d in task.datasets.values() if d.visibility == "blinded" and d.stage is None]
-    if not hidden:
-        yield passed("strangers", "no dataset is blinded")
-        return
-    if task.demo:
-        yield caution(
-            "strangers", "not looked for: the blinded data of a demo may lie in the tree", "remove demo"
-        )
-        return
-    inside = [d.id for d in hidden if within(d.inputs, config.root)]
-    if inside:
-        what = f"the inputs of {', '.join(inside)} lie in the tree that participants clone"
-        yield caution("strangers: tree", what, "keep these folders out of what you hand out")
-    views = _public(task, store)
-    known = {text for d in task.datasets.values() if d.visibility == "public" for text in _dataset_texts(d)}
-    files = {path.relative_to(task.folder).as_posix(): _texts(path) for path in _handed_out(task, hidden)}
-    for dataset in hidden:
-        canaries = _dataset_texts(dataset) - known
-        found = {name for name, text in views.items() if any(one in text for one in canaries)}
-        found |= {name for name, texts in files.items() if not texts.isdisjoint(canaries)}
-        name = f"strangers: {dataset.id}"
-        if found:
-            what = f"ALARM: text of its hidden files is in what everybody sees: {', '.join(sorted(found))}"
-            yield failed(
-                name, what, "see where it comes from (a description, a copy, a name), and take it out"
-            )
-        elif canaries:
-            what = f"none of {len(canaries):,} texts of its hidden files is in the task's folder, its screen or its boards"
-            yield passed(name, what)
-        else:
-            yield caution(name, "its hidden files hold no text that is long enough to look for")
-
-
-def _public(task: Task, store: Store) -> Mapping[str, str]:
-    """What everybody sees, by name: the task's own files and screen, and each board as it is exported."""
-    from runner.model.errors import RunnerError
-    from runner.views.audience import PUBLIC
-    from runner.views.leaderboard.export import export
-    from runner.views.leaderboard.table import build
-    from runner.views.overview.facts import overview
-
-    seen = {"task show": json.dumps(overview(task).as_dict(), ensure_ascii=False, default=str)}
-    for name in ("task.yaml", "README.md", "compose.yaml"):
-        if (task.folder / name).is_file():
-            seen[name] = (task.folder / name).read_text("utf-8", "replace")
-    for table in task.tables.values():
-        if table.part_of is None:
-            try:
-                shown = build(store, task, table.id, PUBLIC)
-            except RunnerError:  # it is closed to everybody
-                continue
-            seen[f"board {table.id}"] = export(shown, "json")
-    return seen
-
-
-def _handed_out(task: Task, hidden: Iterable[Dataset]) -> Iterator[Path]:
-    """The files of the task's folder but for those of its blinded datasets."""
-    folders = [folder for d in hidden for folder in (d.inputs, d.truths)]
-    for path in sorted(task.folder.rglob("*")):
-        if path.is_file() and not any(within(path, folder) for folder in folders):
-            yield path
-
-
-def _dataset_texts(dataset: Dataset) -> set[str]:
-    """Texts of the topics and the truths of a dataset."""
-    files = [path for path in sorted(dataset.truths.rglob("*")) if path.is_file()]
-    if dataset.topics and (dataset.inputs / dataset.topics).is_file():
-        files.append(dataset.inputs / dataset.topics)
-    return {text for file in files for text in _texts(file)}
-
-
-def _texts(file: Path) -> set[str]:
-    """Texts by which the beginning of a file would be known again: values of JSON lines, and lines without tags; no short ones."""
-    found: set[str] = set()
-    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines:
-        for line in islice(lines, MOST):
-            text = line.decode("utf-8", "replace").strip()
-            try:
-                found.update(_values(json.loads(text)))
-            except (ValueError, RecursionError):
-                found.add(re.sub(r"<[^>]*>", " ", text).strip())
-    return {text for text in found if len(text) >= CANARY}
-
-
-def _values(data: Any) -> Iterator[str]:
-    if isinstance(data, str):
-        yield data.strip()
-    elif isinstance(data, dict):
-        for value in data.values():
-            yield from _values(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _values(value)

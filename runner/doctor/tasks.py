@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from runner.doctor.checks import Check, caution, failed, guarded, of_error, passed
@@ -12,6 +13,7 @@ from runner.doctor.engine import reached
 if TYPE_CHECKING:
     from runner.model.config import Config
     from runner.model.task import Task
+    from runner.records.store.connect import Store
 
 
 def task_checks(config: Config) -> Iterator[Check]:
@@ -24,6 +26,7 @@ def task_checks(config: Config) -> Iterator[Check]:
     if not errors:
         yield passed("tasks", ", ".join(sorted(tasks)) or "none yet")
     yield from guarded("gateways", lambda: gateway_checks(config, tasks.values()))
+    yield from guarded("budgets", lambda: budget_checks(config, tasks.values()))
     yield sources_check(tasks.values())
     hidden = sorted(
         f"{task.id}/{dataset.id}"
@@ -89,6 +92,34 @@ def gateway_check(
     if wanted and not key:
         return caution(name, f"{wanted} is not set: only known replies can be used", f"export {wanted}=…")
     return passed(name, f"{options.get('base_url')} through the network {network}")
+
+
+def budget_check(task: Task, store: Store) -> Check:
+    """How much of its budget the runs of a task have used; it warns from 70 % on, as everywhere."""
+    from runner.records.store.queries import spent
+    from runner.views.estimate import HOUR, budget_warning
+
+    name, hours = "budget", spent(store, task.id) / HOUR
+    if task.budget_hours is None:
+        none = f"none is set; {hours:,.1f} hours of processor time are used"
+        return caution(
+            name, none, f"runner task estimate {task.id}; write budget: {{hours: …}} into task.yaml"
+        )
+    used = f"{hours:,.1f} of {task.budget_hours:,g} hours of processor time are used ({hours / task.budget_hours:.0%})"
+    if budget_warning(task, hours):
+        return caution(name, f"{used}; nothing is closed because of it", f"runner task estimate {task.id}")
+    return passed(name, used)
+
+
+def budget_checks(config: Config, tasks: Iterable[Task]) -> list[Check]:
+    """The same for every task that has a budget. Raises E306 or E307."""
+    from runner.records.store.connect import open_store
+
+    some = [task for task in tasks if task.budget_hours is not None]
+    if not some or not config.database.exists():
+        return []
+    with open_store(config) as store:
+        return [replace(budget_check(task, store), name=f"budget of {task.id}") for task in some]
 
 
 def truths_check(config: Config, hidden: Sequence[str]) -> Check:

@@ -13,6 +13,9 @@ from runner.model.service import Interaction, Service
 
 Direction = Literal["higher", "lower"]
 Workflow = Literal["batch", "upload", "interactive"]
+Stated = Literal[
+    "licence", "terms", "contact"
+]  # what an organiser says in words, of the task or of a dataset
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,9 @@ class Dataset:
         None  # so many of its topics are run first, and what fails there is not run on the others
     )
     sample: int | None = None  # it is that part of a dataset (runner.tasks.files.part); None: all of it
+    licence: str = ""  # these three: empty for what the task says
+    terms: str = ""
+    contact: str = ""
 
 
 @dataclass(frozen=True)
@@ -270,6 +276,9 @@ class Task:
     uploads: bool = False  # run files are taken beside software
     shared: tuple[str, ...] = ()  # patterns of truths that participants get as well
     description: str = ""
+    licence: str = ""  # of the data; in words
+    terms: str = ""  # under which teams take part: an address, or in words
+    contact: str = ""  # whom they ask: an e-mail address, or that of a page
     digest: str = ""
     definition: Mapping[str, Any] = field(default_factory=dict)
     workflows: tuple[Workflow, ...] = ()  # those that a submission can choose from
@@ -301,6 +310,11 @@ class Task:
     def needs_sidecars(self) -> bool:
         """Whether containers of the platform's own stand beside its software or evaluator."""
         return "interactive" in self.workflows or self.evaluation_gateway is not None
+
+    def stated(self, name: Stated) -> dict[str, str]:
+        """What holds for each dataset that comes with the task, by its id: its own, or else the task's; empty for neither."""
+        own: str = getattr(self, name)
+        return {d.id: getattr(d, name) or own for d in self.datasets.values() if d.stage is None}
 
     def default_scenario(self) -> Scenario:
         """The scenario called ``default``, or else the first."""

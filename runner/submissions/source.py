@@ -20,6 +20,7 @@ from schemas import show
 
 SECONDS = 30.0
 FETCH_SECONDS = 900.0
+MOST_OF_A_FILE, MOST_OF_ALL = 16 * 1024 * 1024, 1024**3  # bytes of a history that are read
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _URL = re.compile(r"[!-?A-~]{1,400}")  # printable, and no @
 _SCHEME = re.compile(r"(?:https?|ssh|git)://")
@@ -85,6 +86,58 @@ def check_out(address: str, commit: str, base: Path, target: Path) -> None:
         if done.returncode != 0:
             raise _not_there(address, commit, done.stderr.decode("utf-8", "replace"))
     shutil.rmtree(target / ".git")
+
+
+def history(folder: Path) -> Iterator[tuple[str, bytes | None]]:
+    """What a clone of the repository around ``folder`` brings beside the files of today: its commits, and every version of every file.
+
+    Yields names (paths in the repository; commits have none) with contents, None for contents of over 16 MiB and for what
+    comes after a GiB. Raises OSError when git is not here or cannot read the repository; yields nothing where there is none.
+    """
+    if not _git(folder, "rev-parse", "--git-dir"):
+        if any((one / ".git").exists() for one in (folder, *folder.parents)):
+            raise OSError("git cannot read the repository")
+        return
+    listed = _asked(folder, ["rev-list", "--objects", "--all"]).decode("utf-8", "replace").splitlines()
+    names = {digest: name for digest, _, name in (line.partition(" ") for line in listed)}
+    known = _asked(folder, ["cat-file", "--batch-check"], "\n".join(names).encode())
+    batch: list[str] = []
+    size = read = 0
+    for line in known.decode().splitlines():
+        digest, kind, length = line.split(" ")
+        if kind == "tree":
+            continue
+        if int(length) > MOST_OF_A_FILE or read > MOST_OF_ALL:
+            yield names[digest], None
+            continue
+        batch.append(digest)
+        size, read = size + int(length), read + int(length)
+        if size > MOST_OF_A_FILE:
+            yield from _contents(folder, batch, names)
+            batch, size = [], 0
+    yield from _contents(folder, batch, names)
+
+
+def _contents(folder: Path, digests: Sequence[str], names: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    """The names and contents of some objects. Raises OSError."""
+    data = _asked(folder, ["cat-file", "--batch"], "\n".join(digests).encode())
+    at = 0
+    for digest in digests:
+        end = data.index(b"\n", at)
+        length = int(data[at:end].rpartition(b" ")[2])
+        yield names[digest], data[end + 1 : end + 1 + length]
+        at = end + length + 2
+
+
+def _asked(folder: Path, words: Sequence[str], given: bytes = b"") -> bytes:
+    """What git says. Raises OSError when it fails or takes too long."""
+    try:
+        done = _run(folder, words, FETCH_SECONDS, {}, given)
+    except subprocess.TimeoutExpired as error:
+        raise OSError("git takes too long") from error
+    if done.returncode != 0:
+        raise OSError(f"git said: {show(' '.join(done.stderr.decode('utf-8', 'replace').split()), 200)}")
+    return done.stdout
 
 
 def _through() -> dict[str, str]:
@@ -164,7 +217,7 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _run(
-    folder: Path, words: Sequence[str], seconds: float, more: Mapping[str, str]
+    folder: Path, words: Sequence[str], seconds: float, more: Mapping[str, str], given: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git without anybody's settings. Raises OSError where there is none, TimeoutExpired after ``seconds``."""
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
@@ -172,7 +225,7 @@ def _run(
         ["git", *settings, *words],
         cwd=folder,
         env={"PATH": os.environ.get("PATH", ""), **_NOTHING, **more},
-        stdin=subprocess.DEVNULL,
+        input=given,
         capture_output=True,
         timeout=seconds,
         check=False,

@@ -68,6 +68,7 @@ tables:
 
 limits: {{memory: 512MiB, cpus: 1, wall_clock: 2min}}
 quota: {{submissions: 20}}
+# Before it opens, too: licence, terms, contact, opens, closes (docs/reference/task.md).
 """
 
 _OF_A_COLLECTION = """\
@@ -98,6 +99,7 @@ tables:
 
 limits: {{memory: 2GiB, cpus: 1, wall_clock: 30min}}
 quota: {{submissions: 20}}
+# Before it opens, too: licence, terms, contact, opens, closes (docs/reference/task.md).
 """
 
 _DEV = """\
@@ -130,7 +132,7 @@ word lists, only so that the task works at once. Scores on them mean nothing. Re
 2. Put your inputs into `datasets/<dataset>/inputs` and your judgments into `datasets/<dataset>/truths`.
 3. A baseline: copy `submissions/baselines/dirichlet`, and change its `task` to `{id}`.
 4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
-5. State here where your data come from, under which licence, and whom teams can ask.
+5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """
 
 

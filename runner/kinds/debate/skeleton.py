@@ -62,6 +62,7 @@ tables:
 
 limits: {{memory: 512MiB, cpus: 1, wall_clock: 5min}}
 quota: {{submissions: 20}}
+# Before it opens, too: licence, terms, contact, opens, closes (docs/reference/task.md).
 """
 
 _README = """\
@@ -75,7 +76,7 @@ them mean nothing. Replace them by your own.
    `datasets/<dataset>/inputs/claims.jsonl`. People's labels come later, into `datasets/<dataset>/truths/labels`.
 3. A baseline: copy `submissions/baselines/rad-elastic-python`, and change its `task` to `{id}`.
 4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
-5. State here where your data come from, under which licence, and whom teams can ask.
+5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """
 
 # claim -> what is said against it, what is said against that, and so on

@@ -60,6 +60,7 @@ tables:
 
 limits: {{memory: 512MiB, cpus: 1, wall_clock: 2min}}
 quota: {{submissions: 20}}
+# Before it opens, too: licence, terms, contact, opens, closes (docs/reference/task.md).
 """
 
 _README = """\
@@ -73,7 +74,7 @@ Scores on them mean nothing. Replace them by your own.
    relevance) and `datasets/<dataset>/truths`.
 3. A baseline: copy `submissions/baselines/perspective-bm25`, and change its `task` to `{id}` and its scenarios to `[baseline]`.
 4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
-5. State here where your data come from, under which licence, and whom teams can ask.
+5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """
 
 _SUBJECTS = ("trams", "libraries", "gardens", "markets")

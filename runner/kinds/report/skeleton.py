@@ -56,6 +56,7 @@ tables:
 
 limits: {{memory: 512MiB, cpus: 1, wall_clock: 2min}}
 quota: {{submissions: 20}}
+# Before it opens, too: licence, terms, contact, opens, closes (docs/reference/task.md).
 """
 
 _README = """\
@@ -69,7 +70,7 @@ Scores on them mean nothing. Replace them by your own.
    `datasets/<dataset>/truths/nuggets`.
 3. A baseline: copy `submissions/baselines/report-extractive`, and change its `task` to `{id}`.
 4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
-5. State here where your data come from, under which licence, and whom teams can ask.
+5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """
 
 # subject -> (what is asked, the answer, the sentence of a document that says it)

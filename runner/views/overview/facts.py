@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import schemas
 from runner.model.calendar import Calendar, calendar
+from runner.model.task import Stated
 from runner.views.overview.inputs import InputFile, first_id, input_files
 from schemas.measures import meaning
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from runner.model.limits import Limits
     from runner.model.quota import QuotaUse
     from runner.model.task import Dataset, Quota, Task
+
+STATED: tuple[Stated, ...] = get_args(Stated)
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Overview:
         limits = (self.standing and self.standing.limits) or task.limits
         return {
             **{name: getattr(task, name) for name in ("id", "title", "description", "kind", "demo")},
+            **{name: getattr(task, name) for name in STATED},
             "workflows": list(task.workflows),
             "takes": ["software"] * task.takes_software + ["run files"] * task.takes_uploads,
             "limits": {**asdict(limits), "image": task.image_limit},
@@ -87,6 +91,7 @@ class Overview:
                 | {"publish_at": _date(dates.publish.get(one.id))}
                 | {"quota": None if one.quota is None else _quota(one.quota), **_phase(dates, one.id)}
                 | {"requires": one.requires, "smoke": one.smoke}
+                | {str(name): task.stated(name).get(one.id, "") for name in STATED}
                 for one in task.datasets.values()
             ],
             "scenarios": list(task.scenarios),

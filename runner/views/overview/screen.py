@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from runner.model.limits import in_units
 from runner.model.quota import FIRST_CASES
-from runner.views.overview.facts import Figure, Overview
+from runner.views.overview.facts import STATED, Figure, Overview
 from runner.views.text import listed, plural
 from schemas.measures import base
 
@@ -68,6 +68,8 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
         f"{one.id} ({_seen(of, one)}): {one.description}".rstrip(": ") for one in task.datasets.values()
     ]
     yield from _section("datasets", datasets, most=None if of_example > 1 else 1)
+    for name in STATED:
+        yield from _section(name, _stated(task.stated(name)), most=None if of_example > 1 else 1)
     if len(task.scenarios) > 1:
         yield from _section("scenarios", [", ".join(task.scenarios)])
     yield from _inputs(of, most, of_example)
@@ -78,6 +80,13 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     yield from _section("measures", ["↓: lower is better" if lower else "higher is better"])
     yield from _measures(of.measures)
     yield from _section("tables", _tables(task, most))
+
+
+def _stated(by_dataset: Mapping[str, str]) -> list[str]:
+    """What holds for the datasets, once where it is the same for all."""
+    if len(set(by_dataset.values())) == 1:
+        return [text for text in list(by_dataset.values())[:1] if text]
+    return [f"{name}: {text}" for name, text in by_dataset.items() if text]
 
 
 def _wrap(text: str, head: str, rest: str | None = None, most: int | None = None) -> list[str]:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 import schemas
 from runner.engines.fake import FakeEngine
 from runner.model.container import Exit, ImageRef
 from runner.model.errors import RunnerError
 from runner.provision.base import LOCAL_IMAGE
-from runner.provision.engine import can_install, install
 from runner.submissions.bundle import bundle_digest, registration
 from runner.submissions.load import load_submission
 from runner.submissions.pack import image_of, write
 from runner.submissions.source import public_address, source_of
 from tests.worlds.definitions import project, write_submission, write_task
 from tests.worlds.machines import without_engine
+from tests.worlds.repository import git, require_git
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 
@@ -31,21 +28,7 @@ pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 @pytest.fixture(scope="module", autouse=True)
 def has_git() -> None:
     """A bare machine has no git."""
-    if shutil.which("git") is None and can_install():
-        with FileLock(Path(tempfile.gettempdir()) / "install-git-for-tests.lock", timeout=1000):
-            if shutil.which("git") is None:
-                install("git")
-    if shutil.which("git") is None:
-        pytest.fail("there is no git. Fix: apt-get install git", pytrace=False)
-
-
-def git(folder: Path, *words: str) -> str:
-    env = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-    who = ("-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "init.defaultBranch=main")
-    command = ["git", *who, *words]
-    return subprocess.run(
-        command, cwd=folder, env=env, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    require_git()
 
 
 @pytest.fixture

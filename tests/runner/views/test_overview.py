@@ -214,6 +214,29 @@ def test_which_submission_counts_is_said(
     assert runner_cli("task", "show", "mini", "--json").json["tables"][0]["pick"] == pick
 
 
+def test_licence_terms_and_contact_are_said(project: Project, runner_cli: Callable[..., Said]) -> None:
+    blinded = {"id": "test", "visibility": "blinded", "licence": "all rights reserved"}
+    stated = {"licence": "CC BY 4.0", "terms": "https://example.org/terms", "contact": "chair@example.org"}
+    project.write_task(datasets=[{"id": "dev", "visibility": "public"}, blinded], **stated)
+    told = runner_cli("task", "show", "mini", "--as", "public").out
+    assert "\nlicence    dev: CC BY 4.0\n           test: all rights reserved\n" in told
+    assert "\nterms      https://example.org/terms\ncontact    chair@example.org\n" in told
+    facts = runner_cli("task", "show", "mini", "--json").json
+    assert {name: facts[name] for name in stated} == stated
+    assert [one["licence"] for one in facts["datasets"]] == ["CC BY 4.0", "all rights reserved"]
+
+
+@pytest.mark.parametrize(
+    "contact", ["the chairs", "chair@host", "javascript:alert(1)", "a b@example.org", "@", ""]
+)
+def test_a_contact_that_is_none_is_refused(
+    project: Project, runner_cli: Callable[..., Said], contact: str
+) -> None:
+    project.write_task_only(contact=contact)
+    said = runner_cli("task", "show", "mini", expect=4)
+    assert "contact" in said.err and "chair@example.org" in said.err
+
+
 AT = "2031-05-17 23:59 AoE"
 
 

@@ -1,0 +1,136 @@
+"""The alarm for what strangers would see of blinded data: canaries are planted wherever something is handed out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.model.config import Config
+from runner.submissions.source import history
+from tests.runner.doctor.conftest import SECRET
+from tests.worlds.repository import git, require_git
+
+
+@pytest.fixture
+def repository(config: Config) -> Path:
+    """The project as a repository with one commit."""
+    require_git()
+    git(config.root, "init", "-q")
+    (config.root / ".gitignore").write_text("tasks/toy/datasets/test/\n")
+    commit(config.root, "begin")
+    return config.root
+
+
+def commit(root: Path, message: str) -> None:
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "--allow-empty", "-m", message)
+
+
+@pytest.mark.parametrize("where", ["README.md", "notes/old.jsonl", "task.yaml"])
+def test_hidden_text_that_strangers_see_is_an_alarm(look: Any, config: Config, where: str) -> None:
+    changes = {}
+    if where == "task.yaml":
+        changes = {"description": f"Say {SECRET}."}
+    else:
+        file = config.tasks / "toy" / where
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(SECRET if where == "README.md" else json.dumps({"text": SECRET}) + "\n")
+    statuses, said = look(**changes)
+    assert statuses["strangers: test"] == "FAIL" and "ALARM" in said["strangers: test"]
+    assert where in said["strangers: test"] and SECRET not in said["strangers: test"]
+
+
+def test_a_copy_of_the_truths_is_an_alarm(look: Any, config: Config) -> None:
+    (config.tasks / "toy" / "backup.txt").write_text("test-1 0 document-of-owls 1\n")
+    assert "backup.txt" in look()[1]["strangers: test"]
+
+
+def test_a_text_that_is_public_anyway_is_none(look: Any, config: Config) -> None:
+    dev = config.tasks / "toy" / "datasets" / "dev" / "inputs" / "queries.jsonl"
+    dev.write_text(json.dumps({"qid": "dev-1", "query": SECRET}) + "\n")
+    assert look()[0]["strangers: test"] == "PASS"
+
+
+def test_hidden_text_on_a_board_is_an_alarm(board: Any) -> None:
+    """A team's software read the topics, and its tag says one of them."""
+    world, look = board()
+    world.scored("alpha", "quiet")
+    assert look()["strangers: test"].startswith("PASS")
+    world.scored("alpha", "loud", tag=SECRET)
+    assert look()["strangers: test"].startswith("FAIL ALARM") and "board main" in look()["strangers: test"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Among others we ask {SECRET}, and why.",
+        f"We ask\n{textwrap.fill(SECRET.upper(), 12)}\nand more",
+        f'<p class="x">{SECRET.replace(" ", "  ")}</p>',
+        json.dumps({"note": f"see: {SECRET}!"}),
+    ],
+)
+def test_it_is_found_within_longer_texts_however_these_are_written(
+    look: Any, config: Config, text: str
+) -> None:
+    (config.tasks / "toy" / "notes.md").write_text(text)
+    assert "notes.md" in look()[1]["strangers: test"]
+
+
+def test_words_that_are_common_are_no_alarm(look: Any, config: Config) -> None:
+    (config.tasks / "toy" / "notes.md").write_text(
+        "Whether owls hunt at night, and at noon: whether owls sleep.\n"
+    )
+    assert look()[0]["strangers: test"] == "PASS"
+
+
+def test_a_clean_repository_passes(look: Any, repository: Path) -> None:
+    statuses, _ = look()
+    assert statuses["strangers: test"] == "PASS" and "strangers: history" not in statuses
+
+
+@pytest.mark.parametrize(
+    "where", ["tasks/toy/old.txt", "elsewhere/backup.jsonl.gz", "a commit message", "another branch"]
+)
+def test_what_was_committed_once_is_an_alarm_though_it_is_gone(
+    look: Any, repository: Path, where: str
+) -> None:
+    name = "old.txt" if where[0] == "a" else where
+    file, message = repository / name, "change"
+    if where == "a commit message":
+        message = f"Topic: {SECRET}"
+    else:
+        if where == "another branch":
+            git(repository, "checkout", "-qb", "draft")
+        line = json.dumps({"query": SECRET}).encode() + b"\n"
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(gzip.compress(line) if name.endswith(".gz") else line)
+    commit(repository, message)
+    if where == "another branch":
+        git(repository, "checkout", "-q", "main")
+    elif file.exists():
+        file.unlink()
+        commit(repository, "tidy")
+    assert not file.exists()
+    statuses, said = look()
+    assert statuses["strangers: test"] == "FAIL" and SECRET not in said["strangers: test"]
+    found = f"{'a commit message' if where == 'a commit message' else name} (history)"
+    assert found in said["strangers: test"] and "publish a new repository" in said["strangers: test"]
+
+
+def test_a_history_that_cannot_be_read_is_said(look: Any, repository: Path) -> None:
+    (repository / ".git" / "HEAD").write_text("nonsense\n")
+    statuses, said = look()
+    assert statuses["strangers: history"] == "CAUTION" and "git cannot read" in said["strangers: history"]
+
+
+def test_a_version_that_is_too_large_is_said(look: Any, repository: Path) -> None:
+    (repository / "large.bin").write_bytes(bytes(17 * 1024 * 1024))
+    commit(repository, "large")
+    assert ("large.bin", None) in list(history(repository))
+    statuses, said = look()
+    assert statuses["strangers: history"] == "CAUTION" and said["strangers: history"].startswith("1 file")

@@ -102,6 +102,7 @@ class Home:
         *,
         unit: str | None = None,
         pick: str | None = None,
+        topics: str | None = None,
     ) -> pd.DataFrame:
         """A leaderboard: one row a ranked software (or team), then those that do not rank, with the reason.
 
@@ -111,6 +112,8 @@ class Home:
             round: one of its rounds, as it was frozen; default: everything up to now.
             unit: what a row is, ``software`` or ``team``; default: as the table says.
             pick: what counts of it in each cell, its ``latest``, ``best`` or ``chosen`` submission; default: as the table says.
+            topics: over which part of split topics, ``public``, ``private`` or ``all``; default: those that are open, for the
+                organiser the private ones.
 
         Returns a frame whose ``attrs`` name the task, table, audience and ranking measure, and hold the notes that the
         leaderboard prints below its rows. A measure whose id is the name of another column stands as ``measure_ID``.
@@ -122,14 +125,13 @@ class Home:
         from runner.views.leaderboard.table import build
 
         loaded = load_task(self.where, task)
+        choices: dict[str, Any] = {"unit": unit, "pick": pick, "topics": topics}
         with self._store() as store:
             running = list(store.archive.live())
             if round is None:
-                built = build(store, loaded, table, self.audience, running=running, unit=unit, pick=pick)
+                built = build(store, loaded, table, self.audience, running=running, **choices)
             else:
-                built = board(
-                    store, loaded, round, table, self.audience, running=running, unit=unit, pick=pick
-                )
+                built = board(store, loaded, round, table, self.audience, running=running, **choices)
         return frames.leaderboard(built)
 
     @_with(*frames.RUNS)

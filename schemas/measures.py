@@ -26,3 +26,19 @@ def meaning(kind: str, measure: str) -> Meaning:
         return Meaning()
     found = schema(f"kinds/{kind}").get("x-measures", {})
     return Meaning(**(found.get(measure) or found.get(base(measure)) or {}))
+
+
+def mean_of_topics(kind: str, measure: str) -> bool:
+    """Whether the value of a measure over all topics is the mean of those by topic, so that it can be told for a part of them.
+
+    The kind's schema says so (``x-topic-means``, with exceptions in ``x-sums``), of measures that it names.
+    """
+    if kind not in kinds():
+        return False
+    found = schema(f"kinds/{kind}")
+    name = base(measure)
+    return (
+        bool(found.get("x-topic-means"))
+        and name in found["x-measures"]
+        and name not in found.get("x-sums", ())
+    )

@@ -64,6 +64,38 @@ AsOption = Annotated[
 AcceptOption = Annotated[
     bool, typer.Option("--accept", help="Have the new scores count, in the place of the old ones.")
 ]
+UnitOption = Annotated[
+    str | None, typer.Option("--unit", help="What a row is: software or team; default as the table says.")
+]
+HowOption = Annotated[
+    str | None, typer.Option("--how", help="Only rows of this way of taking part: executed or uploaded.")
+]
+BoardOption = Annotated[
+    str | None, typer.Option("--table", help="One of the task's tables; default the first.")
+]
+RoundOption = Annotated[
+    str | None, typer.Option("--round", help="One of the task's rounds; default: everything up to now.")
+]
+MethodOption = Annotated[
+    str | None, typer.Option("--method", help="Only rows of this method: automatic or manual.")
+]
+WideOption = Annotated[
+    bool, typer.Option("--wide", "-w", help="Every column, with run ids and descriptions, however wide.")
+]
+PickOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pick",
+        help="What counts of a row in each cell: latest, best or chosen; default as the table says.",
+    ),
+]
+TopicsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--topics",
+        help="Over which part of split topics: public, private or all; default those that are open, for the organiser the private ones.",
+    ),
+]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Kept in the event log.")]
 MoreOption = Annotated[
     int | None, typer.Option("--submissions", "-n", min=1, max=1000, help="How many more.")

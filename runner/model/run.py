@@ -100,14 +100,14 @@ class Run:
 
 @dataclass(frozen=True)
 class MeasureValue:
-    """One aggregate: mean over ``topics`` judged topics, of which ``covered`` had a result; 95 % interval.
+    """One aggregate: mean over ``topics`` judged topics, of which ``covered`` (None: not known) had a result; 95 % interval.
 
     ``measure`` is what was computed, by the kind's name for it; empty when that is not known.
     """
 
     value: float
     topics: int
-    covered: int
+    covered: int | None
     low: float | None = None
     high: float | None = None
     measure: str = ""

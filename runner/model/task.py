@@ -99,6 +99,9 @@ class Dataset:
     licence: str = ""  # these three: empty for what the task says
     terms: str = ""
     contact: str = ""
+    public_topics: float | None = (
+        None  # the share of its topics over which scores are shown before they are published
+    )
 
 
 @dataclass(frozen=True)

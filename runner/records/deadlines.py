@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from runner.model.calendar import Round, calendar
 from runner.model.dates import ZonedTime, parse
 from runner.model.errors import RunnerError
 from runner.records.events import COORDINATOR
+from runner.records.split import KEY_BYTES
 
 if TYPE_CHECKING:
     from runner.model.clock import Clock
@@ -123,6 +125,25 @@ def publish_due(store: Store, tasks: Iterable[Task], clock: Clock) -> list[tuple
                 data = {"task": task.id, "dataset": name, "publish_at": date.own}
                 store.commit("dataset-published", data, actor=COORDINATOR)
                 found.append((task, name, date))
+    return found
+
+
+def draw_keys(store: Store, tasks: Iterable[Task]) -> list[Task]:
+    """Draw the key of each task that needs one and has none; returns these. The caller holds the coordinator's lock.
+
+    Only the event log and the store that is made from it hold a key: it is no part of the archive, of truths or of exports.
+    """
+    from runner.records.store.queries import key_in
+
+    found = []
+    for task in tasks:
+        if any(one.public_topics is not None for one in task.datasets.values()):
+            with store.read() as connection:
+                known = key_in(connection, task.id)
+            if not known:
+                data = {"task": task.id, "key": secrets.token_hex(KEY_BYTES)}
+                store.commit("key-drawn", data, actor=COORDINATOR)
+                found.append(task)
     return found
 
 

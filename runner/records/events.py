@@ -42,6 +42,7 @@ TYPES: Mapping[str, str] = {
     "run-cancelled": "a person stopped a run",
     "dataset-published": "the scores on a blinded dataset were opened; `publish_at` where this was due by that date",
     "dataset-unpublished": "they were closed again",
+    "key-drawn": "a random key of a task was drawn, which says which of its topics are public; only the organiser may see it",
     "run-released": "one attempt on a blinded dataset was opened to its team: logs, findings, exact figures",
     "run-closed": "it was closed again",
     "run-verified": "a run's software was executed again, apart from what counts: whether it was the same, how many topics differ and how far each measure moved",

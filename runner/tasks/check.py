@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import schemas
+import schemas.measures
 from runner.model.calendar import check_dates
 from runner.model.config import Config
 from runner.model.mapping import ids, rows
@@ -55,7 +56,9 @@ def _check_scores(data: Raw, problems: Problems) -> None:
     for i, row in rows(data, "datasets"):
         public = row.get("visibility") == "public"
         why = "the dataset is public" if public else "scores: public opens them at once"
-        if "publish_at" in row and (public or row.get("scores") == "public"):
+        if "public_topics" in row:
+            _check_split(data, row, ("datasets", i, "public_topics"), problems)
+        if "publish_at" in row and (public or (row.get("scores") == "public" and "public_topics" not in row)):
             problems.add(
                 ("datasets", i, "publish_at"),
                 f"there is nothing to publish later: {why}",
@@ -65,6 +68,25 @@ def _check_scores(data: Raw, problems: Problems) -> None:
             problems.add(
                 ("datasets", i, "scores"), "scores on a public dataset cannot be closed", "remove it"
             )
+
+
+def _check_split(data: Raw, row: Raw, at: Pointer, problems: Problems) -> None:
+    """Topics are split where somebody sees scores before they are published, and where each part has values of its own."""
+    if row.get("visibility") == "public":
+        problems.add(at, "everybody sees all topics of a public dataset", "remove it")
+    elif row.get("scores", "organiser") == "organiser":
+        what = "nobody but the organiser sees scores before they are published"
+        problems.add(at, what, "add scores: public (or team), or remove it")
+    if "image" in data.get("evaluator", {}):
+        what = "values of an evaluator that is not the platform's own cannot be told for a part of the topics"
+        problems.add(at, what, "remove it")
+        return
+    kind = data.get("kind", "")
+    names = [one["measure"] for _, one in rows(data, "measures") if "measure" in one]
+    whole = [schemas.show(name, 80) for name in names if not schemas.measures.mean_of_topics(kind, name)]
+    if kind in schemas.kinds() and whole:
+        what = f"no mean over topics, so that a part of them has no value: {', '.join(whole)}"
+        problems.add(at, what, "remove these measures, or public_topics")
 
 
 def _once(problems: Problems, where: str, named: Iterable[tuple[Pointer, str]], fix: str) -> None:

@@ -154,6 +154,7 @@ def _dataset(config: Config, folder: Path, data: Mapping[str, Any], row: Mapping
         sources=[_source(inputs, truths, source) for source in row.get("sources", ())],
         views=config.home / "views",
         quota=_dataset_quota(data.get("quota", {}), row["quota"]) if "quota" in row else None,
+        public_topics=int(row["public_topics"][:-1]) / 100 if "public_topics" in row else None,
         stage=stage
         and from_mapping(Stage, stage | stage.get("sample", {}), name=stage.get("as", Stage.name)),
     )

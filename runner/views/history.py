@@ -35,6 +35,7 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "run-cancelled": ("{run} was cancelled",),
     "dataset-published": ("scores on {task}/{dataset} were opened", ", due {publish_at}"),
     "dataset-unpublished": ("scores on {task}/{dataset} were closed",),
+    "key-drawn": ("the key of {task} was drawn, by which its topics are split",),
     "run-released": ("{run} was opened to its team, attempt {attempt}",),
     "run-closed": ("{run} was closed to its team again, attempt {attempt}",),
     "run-verified": (
@@ -83,9 +84,11 @@ class Told:
         return f"{words}: {escape(data['reason'], 300)}" if data.get("reason") else words
 
     def as_dict(self) -> dict[str, Any]:
-        """The event as it is in the log, with ``says``, ``task`` and ``team`` beside it."""
+        """The event as it is in the log but for a key, with ``says``, ``task`` and ``team`` beside it."""
+        whole = self.event.as_dict()
         return {
-            **self.event.as_dict(),
+            **whole,
+            **({"data": {**whole["data"], "key": "…"}} if "key" in whole["data"] else {}),
             "who": self.who,
             "says": self.says,
             "task": self.task,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,31 +23,14 @@ if TYPE_CHECKING:
 )
 def leaderboard(
     task: options.TaskArgument,
-    table: Annotated[
-        str | None, typer.Option("--table", help="One of the task's tables; default the first.")
-    ] = None,
-    round_: Annotated[
-        str | None, typer.Option("--round", help="One of the task's rounds; default: everything up to now.")
-    ] = None,
-    method: Annotated[
-        str | None, typer.Option("--method", help="Only rows of this method: automatic or manual.")
-    ] = None,
-    how: Annotated[
-        str | None, typer.Option("--how", help="Only rows of this way of taking part: executed or uploaded.")
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option("--unit", help="What a row is: software or team; default as the table says.")
-    ] = None,
-    pick: Annotated[
-        str | None,
-        typer.Option(
-            "--pick",
-            help="What counts of a row in each cell: latest, best or chosen; default as the table says.",
-        ),
-    ] = None,
-    wide: Annotated[
-        bool, typer.Option("--wide", "-w", help="Every column, with run ids and descriptions, however wide.")
-    ] = False,
+    table: options.BoardOption = None,
+    round_: options.RoundOption = None,
+    method: options.MethodOption = None,
+    how: options.HowOption = None,
+    unit: options.UnitOption = None,
+    pick: options.PickOption = None,
+    topics: options.TopicsOption = None,
+    wide: options.WideOption = False,
     form: Annotated[
         str, typer.Option("--format", "-f", help=f"One of {', '.join((*FORMATS, *TREC))}.")
     ] = "table",
@@ -68,20 +51,19 @@ def leaderboard(
     where = context.config()
     loaded = context.load_task(where, task)
     with context.store(where) as store:
-        running = list(store.archive.live())
+        choices: dict[str, Any] = {"unit": unit, "pick": pick, "topics": topics}
+        choices["running"] = list(store.archive.live())
         if round_ is None:
-            built = build(store, loaded, table, context.audience(as_), running=running, unit=unit, pick=pick)
+            built = build(store, loaded, table, context.audience(as_), **choices)
         else:
-            built = board(
-                store, loaded, round_, table, context.audience(as_), running=running, unit=unit, pick=pick
-            )
+            built = board(store, loaded, round_, table, context.audience(as_), **choices)
         shown = filtered(built, method=method, how=how)
         if form == "table":
             text = ""
         elif form in TREC:
             # Scores by topic are not for everybody, a round has frozen none, and several cells may share topics.
             alone = as_ == "organiser" and round_ is None and len(shown.cells) == 1
-            text = to_trec(shown, form, _by_topic(store, loaded, shown) if alone else None)
+            text = to_trec(shown, form, _by_topic(store, loaded, shown, topics) if alone else None)
         else:
             text = export(shown, form)
         if form != "table":
@@ -98,13 +80,18 @@ def leaderboard(
         _more(loaded, built)
 
 
-def _by_topic(store: Store, task: Task, table: LeaderboardTable) -> dict[tuple[str, str], dict[str, float]]:
-    """The scores by topic of the rows of a table with one cell."""
+def _by_topic(
+    store: Store, task: Task, table: LeaderboardTable, topics: str | None
+) -> dict[tuple[str, str], dict[str, float]]:
+    """The scores by topic of the rows of the organiser's table with one cell."""
     from runner.records.store import queries, results
+    from runner.views.audience import ORGANISER
+    from runner.views.split import board_split
 
+    split = board_split(store, task, [cell.dataset for cell in table.cells], ORGANISER, topics)
     runs = {run.id: run for run in queries.runs(store, [task], task=task.id)}
     return {
-        (row.submission, column.id): results.topic_scores(store, runs[name], column.id)
+        (row.submission, column.id): results.topic_scores(store, runs[name], column.id, split)
         for row in table.rows
         for name in row.runs
         for column in table.columns

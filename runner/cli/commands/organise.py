@@ -41,7 +41,7 @@ def unpublish(
     from runner.views.audience import scores_open
 
     where, loaded, chosen = context.dataset(task, dataset)
-    if scores_open(chosen, published=False):
+    if scores_open(chosen, published=False) and chosen.public_topics is None:
         why = "Its data are public." if chosen.visibility == "public" else "task.yaml says scores: public."
         fix = "nothing to do" if chosen.visibility == "public" else "write scores: organiser (or team) there"
         raise RunnerError("E101", f"the scores on {task}/{dataset} are always open", why=why, fix=fix)

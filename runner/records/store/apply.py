@@ -20,6 +20,7 @@ evaluations-accepted     task, count, evaluations (triples of run, attempt, eval
 run-cancelled            task, run, submission, dataset, scenario
 dataset-published        task, dataset, and publish_at where it was due by this date
 dataset-unpublished      task, dataset, reason: the scores are closed again
+key-drawn                task, key: 32 bytes in hexadecimal digits, once for each task
 run-released             task, run, attempt, reason: its team may see the words and figures of this attempt
 run-closed               task, run, attempt: not any more
 run-verified             task, run, attempt, same, identical, ended, topics (how many differ), moved (by measure), sample (so many topics; none: all):
@@ -47,6 +48,7 @@ from runner.model.verdict import read_verdict
 from runner.records.archive import RunArchive
 from runner.records.events import Event
 from runner.records.snapshot import read_snapshot
+from runner.records.split import KEY_BYTES
 from runner.records.store import tables as t
 from runner.records.store.evaluated import count_evaluations, insert_evaluated, insert_failed
 
@@ -64,7 +66,7 @@ def apply(connection: Connection, event: Event, archive: RunArchive) -> None:
     """
     try:
         _RULES[event.type](connection, event, archive)
-    except (KeyError, TypeError, IntegrityError) as error:
+    except (KeyError, TypeError, ValueError, IntegrityError) as error:
         raise _contradiction(event, f"{type(error).__name__}: {error}") from error
 
 
@@ -185,6 +187,12 @@ def _take_down(connection: Connection, event: Event) -> bool:
     was_open = connection.execute(select(c.open).where(*here)).scalar() is True
     connection.execute(t.publications.delete().where(*here))
     return was_open
+
+
+def _key(connection: Connection, event: Event, _: RunArchive) -> None:
+    if len(bytes.fromhex(event.data["key"])) != KEY_BYTES:
+        raise _contradiction(event, "its key has another length")
+    _insert(connection, t.keys, event, "task", "key")
 
 
 def _cancelled(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -335,6 +343,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "run-cancelled": _cancelled,
     "dataset-published": _published,
     "dataset-unpublished": _unpublished,
+    "key-drawn": _key,
     "run-released": _released,
     "run-closed": _closed,
     "run-verified": _verified,

@@ -295,6 +295,11 @@ def publications_in(connection: Connection, task: str) -> dict[str, Publication]
     return {row.dataset: Publication(row.open, row.since) for row in rows}
 
 
+def key_in(connection: Connection, task: str) -> str:
+    """The random key of a task; empty as long as none was drawn."""
+    return str(connection.execute(select(t.keys.c.key).where(t.keys.c.task == task)).scalar() or "")
+
+
 @dataclass(frozen=True)
 class FrozenRound:
     """A round that was frozen: when, and the SHA-256 of its snapshot."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, select, union_all
 
 from runner.model.pins import Pins
 from runner.model.run import FindingCount, MeasureValue, Run
+from runner.records.split import WHOLE, Split
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
 
@@ -94,8 +95,9 @@ def all_topic_scores(store: Store, run: Run) -> dict[str, dict[str, float]]:
     return {measure: scores for measure, scores in found.items() if measure not in run.changed}
 
 
-def topic_scores(store: Store, run: Run, measure: str) -> dict[str, float]:
-    """The scores of ``run`` by topic for one measure; empty when there are none, or none by the task's definition."""
+def topic_scores(store: Store, run: Run, measure: str, split: Split = WHOLE) -> dict[str, float]:
+    """The scores of ``run`` by topic for one measure, of the part of the topics that ``split`` looks at; empty when there are
+    none, or none by the task's definition."""
     if measure in run.changed:
         return {}
     c = t.topic_scores.c
@@ -104,7 +106,7 @@ def topic_scores(store: Store, run: Run, measure: str) -> dict[str, float]:
         query = select(c.topic, c.value).where(_is(t.topic_scores, key), c.measure == measure)
         return {row.topic: row.value for row in connection.execute(query.order_by(c.topic))}
 
-    return _deciding(store, run, read)
+    return split.topics(run.dataset, _deciding(store, run, read))
 
 
 def findings(store: Store, run: Run) -> tuple[FindingCount, ...]:
@@ -125,11 +127,13 @@ def measured(store: Store) -> Mapping[Evaluated, frozenset[str]]:
     return {key: frozenset(names) for key, names in found.items()}
 
 
-def measures_of(store: Store, task: str, runs: Iterable[Run]) -> dict[str, dict[str, MeasureValue]]:
+def measures_of(
+    store: Store, task: str, runs: Iterable[Run], split: Split = WHOLE
+) -> dict[str, dict[str, MeasureValue]]:
     """The aggregates of the evaluations that decided the outcomes of these runs of a task: run id → measure → value.
 
     As :func:`measures` gives them for one run: without values of measures that the task defines
-    otherwise now.
+    otherwise now. Where ``split`` looks at a part of the topics, they are over that part, and what has no value there is left out.
     """
     deciding = {(run.id, run.outcome.attempt, run.outcome.evaluation): run for run in runs}
     found: dict[str, dict[str, MeasureValue]] = {run.id: {} for run in deciding.values()}
@@ -139,6 +143,33 @@ def measures_of(store: Store, task: str, runs: Iterable[Run]) -> dict[str, dict[
             run = deciding.get((row.run, row.attempt, row.evaluation))
             if run is not None and row.measure not in run.changed:
                 found[run.id][row.measure] = _value(row, run.pins)
+        by_topic = _by_topic(connection, task, deciding, split.partial)
+    for run in deciding.values():
+        if run.dataset in split.partial:
+            found[run.id] = over(split, run.dataset, found[run.id], by_topic[run.id])
+    return found
+
+
+def over(
+    split: Split, dataset: str, whole: Mapping[str, MeasureValue], topics: Mapping[str, Mapping[str, float]]
+) -> dict[str, MeasureValue]:
+    """Aggregates by measure over the part of the topics that ``split`` looks at, of those that have a value there."""
+    means = {name: split.mean(dataset, value, topics.get(name, {})) for name, value in whole.items()}
+    return {name: value for name, value in means.items() if value is not None}
+
+
+def _by_topic(
+    connection: Connection, task: str, deciding: Mapping[_Key, Run], datasets: Collection[str]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Scores by run, measure and topic of the deciding evaluations on some datasets of a task."""
+    found: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    if not datasets:
+        return found
+    here = (t.runs.c.task == task) & t.runs.c.dataset.in_(sorted(datasets))
+    query = select(t.topic_scores).join(t.runs, t.runs.c.id == t.topic_scores.c.run).where(here)
+    for row in connection.execute(query):
+        if (row.run, row.attempt, row.evaluation) in deciding:
+            found[row.run][row.measure][row.topic] = row.value
     return found
 
 

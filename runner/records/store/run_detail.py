@@ -14,7 +14,7 @@ from runner.records.archive import Attempt, Evaluation
 from runner.records.integrity import check_manifest
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
-from runner.records.store.queries import find_run_in, published_in, released_in, rows_of
+from runner.records.store.queries import find_run_in, key_in, published_in, released_in, rows_of
 from runner.records.store.results import findings_in, measures_in, pending_in, topics_in
 
 
@@ -36,6 +36,7 @@ class RunDetail:
     findings: tuple[FindingCount, ...] = ()
     pending: Mapping[str, str] = field(default_factory=dict)  # measure -> why it has no value yet
     released: bool = False  # the organiser has opened this attempt to its team
+    key: str = ""  # of its task (runner.records.split); empty: none was drawn
 
     def sealed(self) -> list[tuple[Attempt | Evaluation, str]]:
         """The attempt and the evaluation, each with the SHA-256 of its manifest as it was committed."""
@@ -115,4 +116,5 @@ def detail(
             findings=findings_in(connection, key),
             pending=pending_in(connection, key),
             released=(wanted, chosen) in released_in(connection),
+            key=key_in(connection, run.submission.task),
         )

@@ -133,6 +133,9 @@ publications = sa.Table(
     *_numbers("seq"),
 )
 
+# The random key of a task, in hexadecimal digits: it says which topics are public.
+keys = sa.Table("keys", metadata, *_keys("task"), *_texts("key"), *_numbers("seq"))
+
 releases = sa.Table(
     "releases", metadata, *_keys("run"), *_number_keys("attempt"), *_numbers("seq"), _of_attempt("attempt")
 )

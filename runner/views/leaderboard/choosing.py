@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from runner.model.names import BASELINES
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Cell, Table, Task
 from runner.records.deadlines import in_time
+from runner.records.split import WHOLE, Split
 from runner.records.store import queries, results
 from runner.records.store.results import measures_of
 from runner.views.audience import escape
@@ -100,9 +101,18 @@ def age(submission: Submission) -> tuple[str, int]:
 
 
 def groups_of(
-    store: Store, task: Task, table: Table, running: Sequence[str], part: Part | None
+    store: Store,
+    task: Task,
+    table: Table,
+    running: Sequence[str],
+    part: Part | None,
+    split: Split = WHOLE,
 ) -> tuple[list[Group], int]:
-    """What competes for each row, and how many submissions were withdrawn."""
+    """What competes for each row, and how many submissions were withdrawn.
+
+    The best of a row is best over the public topics, where there is a ``split``: whoever has more submissions gets no more
+    chances on those that decide.
+    """
     runs = {r.id: r for r in queries.runs(store, [task], task=task.id, running=running)}
     by_key: dict[tuple[str, str], list[Entry]] = {}
     withdrawn = 0
@@ -116,7 +126,7 @@ def groups_of(
             withdrawn += 1
             continue
         by_key.setdefault(_key(table, s), []).append(Entry(s, own_runs))
-    better = _better(store, task, table, runs.values(), part)
+    better = _better(store, task, table, runs.values(), part, split)
     groups = []
     for key, entries in sorted(by_key.items()):
         entries.sort(key=lambda e: e.age)
@@ -130,7 +140,7 @@ def groups_of(
 
 
 def _better(
-    store: Store, task: Task, table: Table, runs: Iterable[Run], part: Part | None
+    store: Store, task: Task, table: Table, runs: Iterable[Run], part: Part | None, split: Split
 ) -> Callable[[Run], float]:
     """What is greatest for the run that counts in a cell; of equal ones the first of a list counts."""
     if table.pick == "latest":
@@ -139,7 +149,8 @@ def _better(
         return lambda run: _chosen(store, task, run, part)
     all_ = {run.id: run for run in runs}
     sign = 1.0 if task.measures[table.rank_by.first].direction == "higher" else -1.0
-    values = measures_of(store, task.id, (run for run in all_.values() if run.outcome.ranked))
+    public = replace(split, parts=dict.fromkeys(split.parts, "public"))
+    values = measures_of(store, task.id, (run for run in all_.values() if run.outcome.ranked), public)
     by = table.rank_by.first
     means = {run: sign * cell[by].value for run, cell in values.items() if by in cell}
 
@@ -269,7 +280,7 @@ def _cells(cells: Sequence[Cell]) -> str:
     return listed([cell_name(cell) for cell in cells], MOST_NAMES)
 
 
-def unjudged_row(store: Store, table: Table, group: Group) -> Listed:
+def unjudged_row(store: Store, table: Table, group: Group, split: Split = WHOLE) -> Listed:
     """A group whose scored runs have no value on a ranking measure: not judged yet, or from before."""
     newest = max(group.entries, key=lambda e: e.age)
     counting = [(n, run, m) for n, run in enumerate(group.chosen) if run for m in table.rank_by.measures]
@@ -280,6 +291,8 @@ def unjudged_row(store: Store, table: Table, group: Group) -> Listed:
     for n, run, measure in counting:
         if (reason := results.pending_measures(store, run).get(measure)) is not None:
             return Listed(group, newest, "unjudged", ((n, run),), reason, measure)
+        if run.dataset in split.partial:
+            return Listed(group, newest, "unjudged", ((n, run),), "no topic of this part has one", measure)
     return Listed(group, newest, "scored")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from runner.model.task import Table, Task
+from runner.records.split import WHOLE, Split
 from runner.records.store import results
 from runner.views.leaderboard import significance
 from runner.views.leaderboard.choosing import Group
@@ -21,7 +22,7 @@ CORRECTION = "Holm"
 
 
 def compare(
-    store: Store, task: Task, table: Table, ranked: list[tuple[Row, Group]]
+    store: Store, task: Task, table: Table, ranked: list[tuple[Row, Group]], split: Split = WHOLE
 ) -> tuple[list[Row], list[str], str | None]:
     """Test every row against the baseline on the ranking measure. Returns rows, notes and the test's name."""
     rows = [row for row, _ in ranked]
@@ -30,7 +31,7 @@ def compare(
     base = next((n for n, r in enumerate(rows) if f"{r.team}/{r.software}" == table.baseline), None)
     if base is None:
         return rows, [f"No significance test: the baseline {table.baseline} is not ranked."], None
-    scores = [_topic_scores(store, table, group) for _, group in ranked]
+    scores = [_topic_scores(store, table, group, split) for _, group in ranked]
     against = scores[base]
     if not against:
         # A figure over all answers at once, such as an F1, has no paired differences to test.
@@ -67,7 +68,7 @@ def _comparison(pair: list[float], p: float, corrected: float, higher: bool) -> 
     return Comparison(difference, len(pair), p, corrected, mark)
 
 
-def _topic_scores(store: Store, table: Table, group: Group) -> dict[tuple[str, str], float]:
+def _topic_scores(store: Store, table: Table, group: Group, split: Split) -> dict[tuple[str, str], float]:
     """Dataset and topic → mean score over the table's scenarios.
 
     A topic that is answered in several scenarios is one topic: counted twice it would make differences look
@@ -75,6 +76,6 @@ def _topic_scores(store: Store, table: Table, group: Group) -> dict[tuple[str, s
     """
     scores: dict[tuple[str, str], list[float]] = {}
     for run in group.runs:
-        for topic, value in results.topic_scores(store, run, table.rank_by.first).items():
+        for topic, value in results.topic_scores(store, run, table.rank_by.first, split).items():
             scores.setdefault((run.dataset, topic), []).append(value)
     return {key: math.fsum(values) / len(values) for key, values in scores.items()}

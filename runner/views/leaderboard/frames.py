@@ -75,7 +75,11 @@ AFTER_MEASURES = (
     Column("difference", FLOAT, "The row's mean minus the baseline's, on the ranking measure."),
     Column("p", FLOAT, "Two-sided p of the paired randomisation test against the baseline, uncorrected."),
     Column("p_corrected", FLOAT, "The same with Holm's correction over all rows."),
-    Column("covered", WHOLE, "Topics with an answer, summed over the cells."),
+    Column(
+        "covered",
+        WHOLE,
+        "Topics with an answer, summed over the cells; missing where only a part of the topics counts.",
+    ),
     Column("topics", WHOLE, "Judged topics, summed over the cells."),
     Column("wall_seconds", FLOAT, "Run time in seconds, summed over the cells."),
     Column("memory_peak", WHOLE, "Peak memory in bytes, the maximum over the cells."),
@@ -95,6 +99,7 @@ AFTER_MEASURES = (
         unit="What a row is: `software` or `team`.",
         pick="What counts of it in each cell: its `latest`, its `best` (`best on DATASET`) or the `chosen` valid submission.",
         filter="What the rows were filtered by, such as `method=manual`.",
+        topics_of="Of datasets whose topics are split: over which part the scores are, such as `test=public`.",
         judge="Who judged the runs of the row; several with bars between.",
         judge_model="The judge's model.",
         judge_prompts="The digest of the judge's prompts.",
@@ -187,6 +192,7 @@ def leaderboard(table: LeaderboardTable) -> pd.DataFrame:
         "aggregate": table.aggregate if len(table.cells) > 1 else "",
         "unit": table.unit,
         "pick": f"{table.pick} on {table.best_on}" if table.best_on else table.pick,
+        "topics_of": " ".join(f"{name}={part}" for name, part in table.parts.items()),
         "filter": " ".join(f"{name}={word}" for name, word in table.filters.items()),
     }
     rows = [{**_ranked(table, row), **same} for row in table.rows]

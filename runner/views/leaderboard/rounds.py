@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from runner.model.config import Config
     from runner.model.run import Run
     from runner.model.task import Task
+    from runner.records.split import Split
     from runner.records.store.connect import Store
     from runner.views.audience import Audience
     from runner.views.leaderboard.rows import LeaderboardTable, Part
@@ -163,6 +164,8 @@ def _snapshot(
     from runner.views.leaderboard.table import frozen_tables
 
     tables, used = frozen_tables(store, task, belongs)
+    split = any(task.datasets[name].public_topics is not None for name in belongs.datasets)
+    public = frozen_tables(store, task, belongs, "public")[0] if split else []
     position = store.catch_up()
     return {
         "schema_version": 1,
@@ -179,6 +182,7 @@ def _snapshot(
         "evaluations": results.evaluation_manifests(store, used),
         "unsettled": sorted(run.id for run in open_),
         "tables": {table.table: as_dict(table) for table in tables},
+        **({"public_tables": {table.table: as_dict(table) for table in public}} if split else {}),
     }
 
 
@@ -192,6 +196,7 @@ def board(
     running: Iterable[str] = (),
     unit: str | None = None,
     pick: str | None = None,
+    topics: str | None = None,
 ) -> LeaderboardTable:
     """A table (None: the first) of a round: as it was frozen, or, before that, as it stands now.
 
@@ -201,12 +206,21 @@ def board(
     from runner.records.store.queries import frozen_rounds
     from runner.views.leaderboard import table as tables
     from runner.views.leaderboard.export import from_dict
+    from runner.views.split import board_split
 
     mark = frozen_rounds(store, task.id).get(round_id)
     if mark is None:
         belongs = part(task, get_round(task, round_id), store)
         return tables.build(
-            store, task, table_id, audience, running=list(running), part=belongs, unit=unit, pick=pick
+            store,
+            task,
+            table_id,
+            audience,
+            running=list(running),
+            part=belongs,
+            unit=unit,
+            pick=pick,
+            topics=topics,
         )
     if unit is not None or pick is not None:
         what, why = f"the round {round_id} is frozen", "What counts in it was decided then."
@@ -217,14 +231,28 @@ def board(
     if name not in frozen["tables"]:
         of = f"the round {schemas.show(round_id)} of {task.id}"
         raise no_such("table", name, frozen["tables"], of=of, fix="name one")
-    data = frozen["tables"][name]
+    cells = [cell["dataset"] for cell in frozen["tables"][name]["cells"]]
+    tables.check_open(store, task, name, cells, audience)
+    data = _of_part(frozen, name, board_split(store, task, cells, audience, topics), audience)
     if schemas.validate(data, "leaderboard"):
         raise snapshot_changed(
             snapshot_path(home, task.id, round_id), "holds a table that this program cannot read"
         )
-    tables.check_open(store, task, name, [cell["dataset"] for cell in data["cells"]], audience)
     made = from_dict(data, str(audience))
     if audience.kind != "organiser":  # rounds that were frozen by older versions hold exact figures
         made = tables.closed(made, task)
     assert made.round is not None
     return replace(made, round=replace(made.round, frozen=frozen["frozen"]))
+
+
+def _of_part(frozen: dict[str, Any], name: str, split: Split, audience: Audience) -> dict[str, Any]:
+    """The frozen table ``name`` over the part of the topics that is looked at. Raises E103 when none was frozen over it."""
+    from runner.views.audience import not_for
+
+    public = [dataset for dataset, part in split.parts.items() if part == "public"]
+    kept: dict[str, Any] = frozen.get("public_tables", {}).get(name, {}) if public else frozen["tables"][name]
+    over = kept.get("parts", {})
+    if any(over.get(dataset) != "public" for dataset in public) or (over and "all" in split.parts.values()):
+        what = f"the round {frozen['round']} over these topics"
+        raise not_for(audience, what, "look at the parts that were frozen: --topics public or private")
+    return kept

@@ -100,7 +100,7 @@ class Row:
     baseline: bool
     values: dict[str, Value]
     topics: int
-    covered: int
+    covered: int | None
     comparison: Comparison | None = None
     wall_seconds: float | None
     memory_peak: int | None
@@ -195,6 +195,9 @@ class LeaderboardTable:
     filters: Mapping[str, str] = field(default_factory=dict)
     judges: tuple[Judge, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)  # display names, by TEAM and TEAM/SOFTWARE
+    parts: Mapping[str, str] = field(
+        default_factory=dict
+    )  # over which of their topics, of datasets that are split
 
     def deciding(self, row: Row) -> float:
         """What decides the rank of a row: its mean on the ranking measure, or the mean or median of its ranks."""

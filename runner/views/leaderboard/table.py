@@ -8,16 +8,16 @@ behind are left out (1, 2, 2, 4).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import RunnerError, no_such
-from runner.model.names import BASELINES, MAX_DISPLAY
-from runner.model.run import MeasureValue, Run, Submission
+from runner.model.names import MAX_DISPLAY
+from runner.model.run import Run
 from runner.model.task import Table, Task
+from runner.records.split import Split
 from runner.records.store import queries
 from runner.records.store.results import measures_of
 from runner.views.audience import Audience, escape, not_for, scores_open
@@ -25,18 +25,19 @@ from runner.views.leaderboard import choosing, ranks
 from runner.views.leaderboard.choosing import Group, Listed
 from runner.views.leaderboard.comparing import compare
 from runner.views.leaderboard.judges import judge_notes, judges_of, without_unrelated_judge
+from runner.views.leaderboard.making import measures_shown, rank_rows
 from runner.views.leaderboard.rows import (
-    CellScore,
     Column,
     LeaderboardTable,
     Part,
     Row,
-    Value,
     coarsened,
     software_of,
 )
 from runner.views.leaderboard.trusting import not_final, trusted
 from runner.views.redact import without_free_text
+from runner.views.split import any_split, board_split
+from runner.views.split import notes as split_notes
 from runner.views.text import listed
 from schemas.measures import meaning
 
@@ -45,10 +46,8 @@ if TYPE_CHECKING:
 
 METHODS = ("automatic", "manual")
 HOWS = ("executed", "uploaded")
+_AS_DEFINED = ("cells", "rank_by", "baseline", "aggregate", "unit", "pick", "best_on")
 CHOICES = {"unit": ("software", "team"), "pick": ("latest", "best", "chosen")}
-MIXED = "mixed"
-Values = Sequence[Mapping[str, MeasureValue]]  # by measure, cell by cell; empty where nothing counts
-MAX_DESCRIPTION = 4000  # characters, as submission.yaml allows
 
 
 def build(
@@ -61,6 +60,7 @@ def build(
     part: Part | None = None,
     unit: str | None = None,
     pick: str | None = None,
+    topics: str | None = None,
 ) -> LeaderboardTable:
     """A leaderboard as an audience may see it.
 
@@ -73,14 +73,17 @@ def build(
         part: A round: only what belongs to it is in the table.
         unit: What a row is, ``software`` or ``team``; None: as the table says.
         pick: What counts of it in each cell, its ``latest``, its ``best`` or the ``chosen`` submission; None: as the table says.
+        topics: Over which part of split topics, see :func:`runner.views.split.board_split`.
 
     Raises:
-        RunnerError: E101 for another ``unit`` or ``pick``, E102 when there is no such table, E103 when its scores are not
-            open to this audience.
+        RunnerError: E101 for another ``unit``, ``pick`` or ``topics``, E102 when there is no such table, E103 when its scores are
+            not open to this audience.
     """
     table = _chosen(_table(task, table_id, part), {"unit": unit, "pick": pick})
-    check_open(store, task, table.id, [c.dataset for c in table.cells], audience)
-    made, _ = _build(store, task, table, running, part, words=audience.kind == "organiser")
+    datasets = [c.dataset for c in table.cells]
+    check_open(store, task, table.id, datasets, audience)
+    split = board_split(store, task, datasets, audience, topics)
+    made, _ = _build(store, task, table, running, part, split, words=audience.kind == "organiser")
     return replace(made, audience=str(audience))
 
 
@@ -122,58 +125,68 @@ def check_open(store: Store, task: Task, table_id: str, datasets: Sequence[str],
         )
 
 
-def frozen_tables(store: Store, task: Task, part: Part) -> tuple[list[LeaderboardTable], list[Run]]:
-    """Every table of a round, in words that are safe for everybody, and the runs that count in any of them."""
+def frozen_tables(
+    store: Store, task: Task, part: Part, topics: str | None = None
+) -> tuple[list[LeaderboardTable], list[Run]]:
+    """Every table of a round, in words that are safe for everybody, and the runs that count in any of them.
+
+    ``topics``: over which part of topics that are split; None: over those that decide.
+    """
     tables, used = [], dict[str, Run]()
     for table in task.tables.values():
         if any(cell.dataset in part.datasets for cell in table.cells):
-            made, runs = _build(store, task, _table(task, table.id, part), (), part, words=False)
+            shown = _table(task, table.id, part)
+            split = any_split(store, task, [cell.dataset for cell in shown.cells], topics)
+            made, runs = _build(store, task, shown, (), part, split, words=False)
             tables.append(made)
             used |= {run.id: run for run in runs}
     return tables, [used[id] for id in sorted(used)]
 
 
 def _build(
-    store: Store, task: Task, table: Table, running: Sequence[str], part: Part | None, *, words: bool
+    store: Store,
+    task: Task,
+    table: Table,
+    running: Sequence[str],
+    part: Part | None,
+    split: Split,
+    *,
+    words: bool,
 ) -> tuple[LeaderboardTable, list[Run]]:
     """A table and the runs that count in it. ``words``: reasons may hold what a participant wrote."""
-    groups, withdrawn = choosing.groups_of(store, task, table, running, part)
+    groups, withdrawn = choosing.groups_of(store, task, table, running, part, split)
     chosen, below, counts = choosing.choose(groups, partial=table.rank_by.rule != "value")
-    values = measures_of(store, task.id, (run for g in chosen for run in g.runs))
+    values = measures_of(store, task.id, (run for g in chosen for run in g.runs), split)
     scored = [(g, [{} if run is None else values[run.id] for run in g.chosen]) for g in chosen]
     wanted = table.rank_by
     table, doubts = trusted(table, task, [(g.runs, [values[run.id] for run in g.runs]) for g in chosen])
-    unjudged = [
-        g for g in chosen if any(not values[run.id].keys() >= {*table.rank_by.measures} for run in g.runs)
-    ]
-    waiting = [choosing.unjudged_row(store, table, group) for group in unjudged]
+    wants = {*table.rank_by.measures}
+    unjudged = [g for g in chosen if any(not values[run.id].keys() >= wants for run in g.runs)]
+    waiting = [choosing.unjudged_row(store, table, group, split) for group in unjudged]
     below += waiting if words else [_unsaid(row, task) for row in waiting]
-    ranked = [(g, cells) for g, cells in scored if g not in unjudged]
-    rows = _rank(table, task, ranked)
+    rows = rank_rows(table, task, [pair for pair in scored if pair[0] not in unjudged])
     if doubts and table.rank_by == wanted:
         rows = [(replace(row, rank=1), g) for row, g in rows]
-    compared, notes, test = compare(store, task, table, rows)
+    compared, notes, test = compare(store, task, table, rows, split)
     counting = _counting(table, task, [group.runs for _, group in rows], words)
     judges, labels = judges_of(counting)
     compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
     counts |= {"withdrawn": withdrawn, "ranked": len(rows), "unranked": len(below)}
     below.sort(key=lambda b: (b.entry.submission.team, b.entry.submission.software, b.entry.submission.seq))
-    named = [run.submission for g in chosen for run in g.runs] + [b.entry.submission for b in below]
     made = LeaderboardTable(
         task=task.id,
         title=escape(task.title, 200),
         table=table.id,
         audience="public",
-        cells=table.cells,
-        rank_by=table.rank_by,
+        **{name: getattr(table, name) for name in _AS_DEFINED},
         columns=_columns(table, task),
         rows=tuple(compared),
         unranked=tuple(choosing.unranked(table, b, words) for b in below),
         counts=counts,
-        baseline=table.baseline,
         topics=max((r.topics for r in compared), default=0),
         test=test,
         notes=(
+            *split_notes(split),
             *doubts,
             *_stale(compared),
             *not_final(task, rows),
@@ -185,18 +198,25 @@ def _build(
         judges=judges,
         heading=escape(table.title, 100),
         description=escape(table.description, 500),
-        aggregate=table.aggregate,
-        unit=table.unit,
-        pick=table.pick,
-        best_on=table.best_on,
         round=part.info if part else None,
-        names=_names(named),
+        names=_names(chosen, below),
+        parts=split.parts,
     )
     return (made if words else closed(made, task)), [run for g in groups for run in g.runs]
 
 
-def _names(found: Iterable[Submission]) -> dict[str, str]:
+def _columns(table: Table, task: Task) -> tuple[Column, ...]:
+    """The measures of a table, the ranking one first."""
+    whole = _counts(task.kind)
+    return tuple(
+        Column(m.id, m.measure, m.direction, m.measure in whole, *meaning(task.kind, m.measure))
+        for m in (task.measures[name] for name in measures_shown(table))
+    )
+
+
+def _names(chosen: Iterable[Group], below: Iterable[Listed]) -> dict[str, str]:
     """The display names of teams and softwares, in the order of their names."""
+    found = [run.submission for g in chosen for run in g.runs] + [b.entry.submission for b in below]
     pairs = {
         name: escape(text, MAX_DISPLAY)
         for s in found
@@ -211,7 +231,7 @@ def _counting(
 ) -> list[tuple[Run, ...]]:
     """The runs behind each row as their judges are named: without what a participant wrote unless ``words``, and without a
     judge who gave no value of this table."""
-    measures = set(_measures(table))
+    measures = set(measures_shown(table))
 
     def one(run: Run) -> Run:
         shown = run if words else without_free_text(run, task.datasets[run.dataset])
@@ -279,86 +299,6 @@ def _counts(kind: str) -> frozenset[str]:
     if kind not in schemas.kinds():
         return frozenset()
     return frozenset(schemas.schema(f"kinds/{kind}").get("x-counts", ()))
-
-
-def _columns(table: Table, task: Task) -> tuple[Column, ...]:
-    whole = _counts(task.kind)
-    return tuple(
-        Column(m.id, m.measure, m.direction, m.measure in whole, *meaning(task.kind, m.measure))
-        for m in (task.measures[name] for name in _measures(table))
-    )
-
-
-def _measures(table: Table) -> tuple[str, ...]:
-    """The ranking measures first, then the others in the task's order."""
-    return tuple(dict.fromkeys((*table.rank_by.measures, *table.measures)))
-
-
-def _rank(table: Table, task: Task, scored: Sequence[tuple[Group, Values]]) -> list[tuple[Row, Group]]:
-    """The rows of what ranks, the best first."""
-    topics = [
-        max((c[n][table.rank_by.first].topics for _, c in scored if c[n]), default=0)
-        for n in range(len(table.cells))
-    ]
-    directions = {name: task.measures[name].direction for name in table.rank_by.measures}
-    rows = [_row(table, group, cells, topics) for group, cells in scored]
-    values = [[{name: one.value for name, one in cell.items()} for cell in cells] for _, cells in scored]
-    rows = ranks.with_components(rows, values, table.cells, table.rank_by, directions)
-    of = {row.submission: group for row, (group, _) in zip(rows, scored, strict=True)}
-    return [
-        (row, of[row.submission])
-        for row in ranks.ranked(rows, table.rank_by, directions[table.rank_by.first])
-    ]
-
-
-def _row(table: Table, group: Group, cells: Values, topics: Sequence[int]) -> Row:
-    """A row without a rank; ``topics`` are those of each cell, which it did not answer where nothing of it counts."""
-    runs = group.runs
-    by_age = sorted({run.submission.id: run.submission for run in runs}.values(), key=choosing.age)
-    s = by_age[-1]
-    values = {}
-    for measure in _measures(table):
-        # A measure that was added to the task later is missing until the run is evaluated again.
-        if all(measure in cell for cell in cells):
-            only = cells[0][measure] if len(cells) == 1 else None
-            mean = ranks.aggregated(table.aggregate, table.cells, [cell[measure].value for cell in cells])
-            values[measure] = Value(mean, only.low if only else None, only.high if only else None)
-    # Copying a file that was handed in is no run time.
-    executed = [r for r in runs if r.submission.how == "executed"]
-    walls = [r.wall_seconds for r in executed if r.wall_seconds is not None]
-    peaks = [r.memory_peak for r in runs if r.memory_peak is not None]
-    by = table.rank_by.first
-    return Row(
-        rank=0,
-        team=s.team,
-        software=", ".join(dict.fromkeys(x.software for x in sorted(by_age, key=lambda x: x.software))),
-        tag=escape(s.tag, 40) if len({x.tag for x in by_age}) == 1 else "",
-        method=_common([x.method for x in by_age]),
-        baseline=s.team == BASELINES or f"{s.team}/{s.software}" == table.baseline,
-        values=values,
-        topics=sum(
-            cell[by].topics if by in cell else other for cell, other in zip(cells, topics, strict=True)
-        ),
-        covered=sum(cell[by].covered for cell in cells if by in cell),
-        wall_seconds=math.fsum(walls) if len(walls) == len(runs) else None,
-        memory_peak=max(peaks) if len(peaks) == len(runs) else None,
-        memory_source="sampled" if any(r.memory_source == "sampled" for r in runs) else runs[0].memory_source,
-        submission=s.id,
-        runs=tuple(r.id for r in runs),
-        registered=s.registered,
-        description=escape(" ".join(s.description.split()), MAX_DESCRIPTION),
-        how=_common([x.how for x in by_age]),
-        stale=tuple(dict.fromkeys(line for run in runs for line in run.stale)),
-        cells=tuple(
-            CellScore(r.dataset, r.scenario, r.submission.id, r.id, cell[by].value if by in cell else None)
-            for r, cell in zip(group.chosen, cells, strict=True)
-            if r is not None
-        ),
-    )
-
-
-def _common(words: Sequence[str]) -> str:
-    return words[0] if len(set(words)) == 1 else MIXED
 
 
 def _stale(rows: Sequence[Row]) -> list[str]:

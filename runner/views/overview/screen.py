@@ -178,12 +178,15 @@ def _bounds(quota: Quota) -> list[str]:
 
 def _seen(of: Overview, dataset: Dataset) -> str:
     """Who sees a dataset, and its scores where not everybody does."""
-    if dataset.visibility == "public" or dataset.scores == "public":
+    if dataset.visibility == "public" or (dataset.scores == "public" and dataset.public_topics is None):
         return dataset.visibility
     date = of.dates.publish.get(dataset.id)
     until = "the organiser publishes them" if date is None else _date(date)
-    own = "each team sees those of its own runs, " if dataset.scores == "team" else ""
-    return f"{dataset.visibility}; scores: {own}closed until {until}"
+    own = "each team sees those of its own runs" if dataset.scores == "team" else ""
+    if dataset.public_topics is not None:
+        over = f"over about {dataset.public_topics:.0%} of the topics (nobody knows which) until {until}"
+        return f"{dataset.visibility}; scores: {f'{own} ' * bool(own)}{over}, then everybody those over the others"
+    return f"{dataset.visibility}; scores: {f'{own}, ' * bool(own)}closed until {until}"
 
 
 def _dates(of: Overview, most: int | None) -> list[str]:

@@ -137,7 +137,7 @@ def _files(found: Mapping[str, Any] | None) -> str:
 def _score(name: str, score: Mapping[str, Any]) -> tuple[str, ...]:
     interval = score["interval"]
     bounds = f"[{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
-    topics = f"{score['covered']} of {score['topics']}"
+    topics = f"{'–' if score['covered'] is None else score['covered']} of {score['topics']}"
     return name, score.get("measure") or "", f"{score['value']:.4f}", bounds, topics
 
 

@@ -34,7 +34,11 @@ def to_latex(table: LeaderboardTable) -> str:
             cells = [c + _TEX_MARKS[parts.mark_of(row)] for c, row in zip(cells, table.rows, strict=True)]
         columns.append((parts.head_of(column), "r", cells))
     columns += [
-        ("Answered", "r", ranked["covered"].astype("string") + "/" + ranked["topics"].astype("string"))
+        (
+            "Answered",
+            "r",
+            (ranked["covered"].astype("string") + "/" + ranked["topics"].astype("string")).fillna("–"),
+        )
     ]
     columns += [("Judge", "l", map(_tex, judges))] if any(judges) else []
     note = "Bold: highest mean (lowest where lower is better), whatever the test says." if table.rows else ""

@@ -222,7 +222,7 @@ def _cells(table: LeaderboardTable, row: Row, ranking: Column, others: Sequence[
         figure(means.get(ranking.id), ranking) + mark_of(row),
         *(interval_of(row, ranking), p_value(row)),
         *(figure(means.get(column.id), column) for column in others),
-        *(f"{row.covered}/{row.topics}", row.judge),
+        *("" if row.covered is None else f"{row.covered}/{row.topics}", row.judge),
         seconds(row.wall_seconds) or row.time_step,
         memory(row.memory_peak, row.memory_source) or row.memory_step,
         row.runs[0] if len(row.runs) == 1 else row.submission,
@@ -263,7 +263,7 @@ def _shared(table: LeaderboardTable) -> dict[str, str]:
     if len(rows) < 2:
         return {}
     columns = {head: {row[i] for row in rows} for i, head in enumerate(heads) if head in SHARED}
-    if any(row.covered < row.topics for row in table.rows):
+    if any(row.covered is not None and row.covered < row.topics for row in table.rows):
         del columns["answered"]
     return {head: min(texts) for head, texts in columns.items() if len(texts) == 1 and "" not in texts}
 

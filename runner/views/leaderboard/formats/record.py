@@ -38,7 +38,7 @@ def as_dict(table: LeaderboardTable) -> dict[str, Any]:
         **_fields(table, "baseline", "topics"),
         "significance": None if table.test is None else test,
         **_fields(table, "rows", "unranked", "counts", "judges", "notes"),
-        **({"names": dict(table.names)} if table.names else {}),
+        **{name: dict(found) for name in ("names", "parts") if (found := getattr(table, name))},
     }
 
 
@@ -87,6 +87,7 @@ def from_dict(data: Mapping[str, Any], audience: str) -> LeaderboardTable:
         best_on=data.get("best_on"),
         judges=tuple(_judge_of(judge) for judge in data.get("judges", ())),
         names=dict(data.get("names", {})),
+        parts=dict(data.get("parts", {})),
     )
 
 

@@ -1,0 +1,81 @@
+"""Topics of a dataset in two parts: by the ``public`` one scores are shown until they are published, by the ``private`` one after.
+
+Which topic is in which part follows from a random key of the task that only the event log holds, from dataset and topic. It
+is the same for every measure, stays when topics are added or judged again, and a larger share only adds public topics.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import fsum, sqrt
+from typing import Literal
+
+import schemas
+from runner.model.run import MeasureValue
+
+Part = Literal["all", "public", "private"]
+PARTS: tuple[Part, ...] = ("all", "public", "private")
+KEY_BYTES = 32
+_NORMAL = 1.959963984540054  # 97.5 % of the normal distribution lie below
+
+
+@dataclass(frozen=True)
+class Split:
+    """Over which topics means are taken. ``shares``: what part of their topics is public, by dataset; ``parts``: which part is
+    looked at, all topics where nothing is said; ``key``: the task's, in hexadecimal digits."""
+
+    key: str = ""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, Part] = field(default_factory=dict)
+
+    def part(self, dataset: str) -> Part:
+        """The part of a dataset's topics that is looked at."""
+        return self.parts.get(dataset, "all")
+
+    @property
+    def partial(self) -> frozenset[str]:
+        """The datasets of which only a part is looked at."""
+        return frozenset(name for name, part in self.parts.items() if part != "all")
+
+    def takes(self, dataset: str, topic: str) -> bool:
+        """Whether a topic is in the part that is looked at."""
+        part = self.part(dataset)
+        return part == "all" or (part == "public") == is_public(
+            self.key, dataset, topic, self.shares[dataset]
+        )
+
+    def topics(self, dataset: str, scores: Mapping[str, float]) -> dict[str, float]:
+        """Those scores by topic that belong to the part."""
+        return {topic: value for topic, value in scores.items() if self.takes(dataset, topic)}
+
+    def mean(self, dataset: str, whole: MeasureValue, scores: Mapping[str, float]) -> MeasureValue | None:
+        """The value over the part, from the ``whole`` one and all scores by topic.
+
+        Its interval is mean ± 1.96 s/sqrt(n), where the whole one has any; how many of its topics were answered is not known.
+        None when the part has no topic, or the whole is not the mean over topics, so that no part of it can be told.
+        """
+        if self.part(dataset) == "all":
+            return whole
+        values = list(self.topics(dataset, scores).values())
+        if not values or abs(_mean(list(scores.values())) - whole.value) > 1e-9 * max(1.0, abs(whole.value)):
+            return None
+        mean, count = _mean(values), len(values)
+        if whole.low is None or count < 2:
+            return MeasureValue(mean, count, None, measure=whole.measure)
+        half = _NORMAL * sqrt(fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
+        return MeasureValue(mean, count, None, mean - half, mean + half, whole.measure)
+
+
+WHOLE = Split()
+
+
+def is_public(key: str, dataset: str, topic: str, share: float) -> bool:
+    """Whether a topic is a public one: the first 64 bits of HMAC-SHA-256(key, [dataset, topic]) lie in the share of them."""
+    digest = hmac.digest(bytes.fromhex(key), schemas.canonical(["topic", dataset, topic]), "sha256")
+    return int.from_bytes(digest[:8]) < share * 2**64
+
+
+def _mean(values: list[float]) -> float:
+    return fsum(values) / len(values)

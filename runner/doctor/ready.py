@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from runner.records.store.connect import Store
 
 CLOSE = 0.8  # of a limit: a baseline that uses more leaves others little room
+UNNAMED = "(change this title)"  # in the title of a task as it was made
 # What task.yaml has to say to those who take part, and what helps.
 STATED: Mapping[Stated, str] = {
     "licence": "write the licence of the data into task.yaml, such as licence: CC BY 4.0",
@@ -54,6 +55,8 @@ def _data(config: Config, task: Task) -> Iterator[Check]:
 
 def _words(task: Task) -> Iterator[Check]:
     """What the task has to say to those who take part, of each of its datasets."""
+    if UNNAMED in task.title:
+        yield caution("title", f"it is still {task.title}", "write title and description into task.yaml")
     for name, fix in STATED.items():
         by_dataset = task.stated(name)
         silent = [dataset for dataset, text in by_dataset.items() if not text]

@@ -166,7 +166,7 @@ def _root(here: Path) -> Path:
         "E101",
         "this folder is not inside a project",
         why=f"{here} and the folders above it hold no tasks/ and submissions/.",
-        fix="change into the project's folder, or set RUNNER_ROOT to it",
+        fix="change into the project's folder, or set RUNNER_ROOT to it; a new project begins with: mkdir tasks submissions",
     )
 
 

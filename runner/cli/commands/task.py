@@ -185,7 +185,7 @@ def new(
         folder, truths = new_task_from(where, name, source, kind=kind, public=public, say=output.say)
         output.say(f"the truths of the blinded dataset are in {truths}")
     readme.write(context.load_task(where, name))
-    output.say(f"{folder} is there; next: runner task check {name}, and runner task show {name}")
+    output.say(f"{folder} is there, its README.md says what to do; next: runner task check {name}")
 
 
 @tasks.command(

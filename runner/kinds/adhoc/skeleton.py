@@ -130,7 +130,8 @@ word lists, only so that the task works at once. Scores on them mean nothing. Re
 
 1. `runner task check {id}` checks the definition and the files.
 2. Put your inputs into `datasets/<dataset>/inputs` and your judgments into `datasets/<dataset>/truths`.
-3. A baseline: copy `submissions/baselines/dirichlet`, and change its `task` to `{id}`.
+3. A baseline: copy `submissions/baselines/dirichlet` of Proctor's own repository, change its `task` to
+   `{id}`, and name it in the tables of `task.yaml`: `baseline: baselines/dirichlet`. Then `runner task check {id} --run` proves the task.
 4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
 5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """

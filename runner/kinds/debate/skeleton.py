@@ -74,7 +74,8 @@ them mean nothing. Replace them by your own.
 1. `runner task check {id}` checks the definition and the files.
 2. Put your arguments into `services/arguments/arguments.jsonl` (`id`, `text`, and what each `attacks`), and the claims into
    `datasets/<dataset>/inputs/claims.jsonl`. People's labels come later, into `datasets/<dataset>/truths/labels`.
-3. A baseline: copy `submissions/baselines/rad-elastic-python`, and change its `task` to `{id}`.
+3. A baseline: copy `submissions/baselines/rad-elastic-python` of Proctor's own repository, change its `task` to
+   `{id}`, and name it in the tables of `task.yaml`: `baseline: baselines/rad-elastic-python`. Then `runner task check {id} --run` proves the task.
 4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
 5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """

@@ -72,7 +72,8 @@ Scores on them mean nothing. Replace them by your own.
 1. `runner task check {id}` checks the definition and the files.
 2. Put your data, in the layout of Perspective Argument Retrieval 2024, into `datasets/<dataset>/inputs` (without
    relevance) and `datasets/<dataset>/truths`.
-3. A baseline: copy `submissions/baselines/perspective-bm25`, and change its `task` to `{id}` and its scenarios to `[baseline]`.
+3. A baseline: copy `submissions/baselines/perspective-bm25` of Proctor's own repository, change its `task` to
+   `{id}` and its scenarios to `[baseline]`, and name it in the tables of `task.yaml`: `baseline: baselines/perspective-bm25`. Then `runner task check {id} --run` proves the task.
 4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
 5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """

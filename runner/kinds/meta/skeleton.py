@@ -62,7 +62,8 @@ them mean nothing. Replace them by your own.
 1. `runner task check {id}` checks the definition and the files.
 2. Put your debates into `datasets/<dataset>/inputs/debates.jsonl` and people's labels into `datasets/<dataset>/truths/labels.jsonl`: a
    line for each debate, in the same order.
-3. A baseline: copy `submissions/baselines/rad-judge-heuristic-batch`, and change its `task` to `{id}`.
+3. A baseline: copy `submissions/baselines/rad-judge-heuristic-batch` of Proctor's own repository (with `rad-judge-heuristic` and `rad-judge-1`, of which it takes files), change its `task` to
+   `{id}`, and name it in the tables of `task.yaml`: `baseline: baselines/rad-judge-heuristic-batch`. Then `runner task check {id} --run` proves the task.
 4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
 5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """

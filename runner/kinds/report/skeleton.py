@@ -68,7 +68,8 @@ Scores on them mean nothing. Replace them by your own.
 1. `runner task check {id}` checks the definition and the files.
 2. Put requests and documents into `datasets/<dataset>/inputs`, and a file of nuggets for each request into
    `datasets/<dataset>/truths/nuggets`.
-3. A baseline: copy `submissions/baselines/report-extractive`, and change its `task` to `{id}`.
+3. A baseline: copy `submissions/baselines/report-extractive` of Proctor's own repository, change its `task` to
+   `{id}`, and name it in the tables of `task.yaml`: `baseline: baselines/report-extractive`. Then `runner task check {id} --run` proves the task.
 4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
 5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runner.doctor.ready import ready
 from runner.doctor.tasks import budget_check, budget_checks
+from runner.model.clock import FixedClock
 from runner.model.config import Config
+from runner.model.kinds import kinds_with
+from runner.records.store.connect import open_store
 from runner.tasks.load import load_task
+from runner.tasks.scaffold import new_task
+from tests.worlds.definitions import project
 
 
 def test_what_is_missing_is_said_with_what_to_do(look: Any) -> None:
@@ -29,6 +37,20 @@ def test_what_is_done_passes(look: Any) -> None:
     for name in (*STATED, "quota", "budget", "dates", "truths"):
         assert statuses[name] == "PASS", said[name]
     assert "chair@example.org" in said["contact"] and "0.0 of 10 hours" in said["budget"]
+
+
+def test_a_task_that_was_never_named_is_found(tmp_path: Path) -> None:
+    """As `runner task new` makes it, of every kind."""
+    config = project(tmp_path / "root")
+    with open_store(config) as store:
+        for kind in kinds_with("skeleton"):
+            new_task(config, f"new-{kind}", kind)
+            found = ready(
+                config, load_task(config, f"new-{kind}"), store, FixedClock(datetime(2026, 3, 1, tzinfo=UTC))
+            )
+            assert {"title", "licence", "terms", "contact", "demo"} <= {
+                c.name for c in found if c.status == "CAUTION"
+            }
 
 
 def test_a_dataset_may_say_it_for_itself(look: Any, config: Config) -> None:

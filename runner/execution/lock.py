@@ -12,7 +12,7 @@ import schemas
 from runner.engines.sandbox import sandbox_digest
 from runner.execution.job import InputRun, Job, WorkflowName
 from runner.model.errors import RunnerError, no_such
-from runner.model.limits import Exceptions, as_record
+from runner.model.limits import Exceptions, as_record, chosen
 from runner.model.run import run_id
 from runner.model.service import Service
 from runner.model.task import Dataset, Task
@@ -87,7 +87,7 @@ def make_job(
         image=image["id"] if image else None,
         command=container_command(bundle.data["command"], env),
         env=env,
-        limits=task.limits,
+        limits=chosen(task.limits, task.frame, bundle.data.get("limits", {})),
         exceptions=task.exceptions.get(f"{team}/{software}", Exceptions()),
         uploads=uploads_for(bundle, dataset.id, scenario),
         input_runs=tuple(input_runs),

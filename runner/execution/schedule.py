@@ -11,7 +11,7 @@ from itertools import count
 from runner.engines.base import EngineInfo
 from runner.execution.plan import Planned, Step
 from runner.execution.workspace import Workspace
-from runner.model.limits import Limits
+from runner.model.limits import Limits, chosen
 from runner.model.task import Task, Visibility
 from runner.records.store.results import Took
 from runner.submissions.bundle import Bundle
@@ -21,10 +21,12 @@ from runner.tasks.services import room_limits, services_of_run
 def needs_of(task: Task, bundle: Bundle | None, step: Step) -> Limits:
     """What one step needs of the machine: its own limits, and the memory of the sidecars next to it."""
     if step == "execute":
-        chosen = None if bundle is None or bundle.data["runs"] else bundle.data.get("workflow", task.workflow)
-        if chosen == "interactive":
-            return room_limits(task.limits, services_of_run(task.services), interactive=True)
-        return task.limits
+        data = {} if bundle is None else bundle.data
+        limits = chosen(task.limits, task.frame, data.get("limits", {}))
+        workflow = None if bundle is None or data["runs"] else data.get("workflow", task.workflow)
+        if workflow == "interactive":
+            return room_limits(limits, services_of_run(task.services), interactive=True)
+        return limits
     gateway = task.evaluation_gateway
     sidecars = {} if gateway is None else {gateway.name: gateway}
     return room_limits(task.evaluator_limits, sidecars, interactive=False)

@@ -52,6 +52,25 @@ def parse_limits(data: Mapping[str, Any], default: Limits | None = None) -> Limi
     return replace(default or Limits(), **parsed)
 
 
+# What of its limits a submission may choose, where the task gives a frame.
+CHOOSABLE = ("memory", "cpus", "wall_clock", "cpu_time")
+
+
+def framed(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, float]]:
+    """The limits of a task.yaml without their frames, and the most that a submission may ask for, by limit (bytes, seconds,
+    processors). Raises ValueError."""
+    plain = {key: value["default"] if isinstance(value, Mapping) else value for key, value in data.items()}
+    most = {
+        key: LIMIT_PARSERS[key](value["max"]) for key, value in data.items() if isinstance(value, Mapping)
+    }
+    return plain, most
+
+
+def asked(data: Mapping[str, Any]) -> dict[str, float]:
+    """What a submission.yaml asks for, in bytes, seconds and processors. Raises ValueError."""
+    return {key: LIMIT_PARSERS[key](value) for key, value in data.items() if key in CHOOSABLE}
+
+
 MIB = 1024 * 1024
 
 
@@ -87,6 +106,48 @@ class Limits:
     gpus: int = 0
     tmp_exec: bool = False
     loopback: bool = True  # False: no TCP and no UDP at all, not even inside the container
+
+
+def amount(key: str, value: float) -> str:
+    """A limit of :data:`CHOOSABLE` in words: ``16 GiB of memory``."""
+    if key == "memory":
+        return f"{in_units(int(value))} of memory"
+    return {
+        "cpus": f"{value:g} processor{'' if value == 1 else 's'}",
+        "wall_clock": f"{value:g} s of time",
+        "cpu_time": f"{value:g} s of processor time",
+    }[key]
+
+
+def amounts(wanted: Mapping[str, float]) -> str:
+    """Limits in words, in one line and always the same order."""
+    return ", ".join(amount(key, wanted[key]) for key in CHOOSABLE if key in wanted)
+
+
+def beyond(
+    limits: Limits, most: Mapping[str, float], wanted: Mapping[str, float]
+) -> list[tuple[str, str, str]]:
+    """What of the ``wanted`` limits is not in a task's frame, from its ``limits`` to the ``most``: each with what is wrong and
+    what to do."""
+    found = []
+    for key, value in wanted.items():
+        given = getattr(limits, key)
+        if key not in most:
+            fixed = "without a limit" if given is None else amount(key, given)
+            found.append((key, f"{key} is the same for everybody: {fixed}", f"take {key} out"))
+        elif not given <= value <= most[key]:
+            frame = f"{amount(key, given)} to {amount(key, most[key])}"
+            what = f"{amount(key, value)} is not in the frame, {frame}"
+            found.append((key, what, "ask for an amount in the frame"))
+    return found
+
+
+def chosen(limits: Limits, most: Mapping[str, float], wanted: Mapping[str, float]) -> Limits:
+    """The limits of a submission that asks for more than ``limits``: never above the frame, never below what all have."""
+    own = {
+        key: max(getattr(limits, key), min(value, most[key])) for key, value in wanted.items() if key in most
+    }
+    return replace(limits, **own)  # type: ignore[arg-type]
 
 
 # What no container can have, or no task means: the least and the most of each limit. The least memory and processor time are

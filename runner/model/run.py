@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from runner.model.errors import RunnerError, no_such
@@ -40,6 +40,7 @@ class Submission:
     ] = ()  # the events (number, time) by which its team named it as the one that counts
     display_name: str = ""  # of the software; empty: none
     team_display_name: str = ""
+    limits: Mapping[str, float] = field(default_factory=dict)  # what it asks for in the task's frame
 
     @property
     def how(self) -> str:

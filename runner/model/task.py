@@ -261,6 +261,7 @@ class Task:
     tables: Mapping[str, Table]
     limits: Limits
     evaluator_limits: Limits
+    frame: Mapping[str, float] = field(default_factory=dict)  # the most that a submission may ask for
     image_limit: int = (
         16 * GIB
     )  # bytes of a software's image: what a registration takes, not what a run may use

@@ -246,6 +246,7 @@ def describe(
     datasets = {} if submission.datasets is None else {"datasets": list(submission.datasets)}
     # Only what was said: a bundle that says nothing keeps the identity it always had.
     chosen: dict[str, Any] = {} if submission.workflow is None else {"workflow": submission.workflow}
+    chosen |= {"limits": dict(submission.limits)} if submission.limits else {}
     chosen |= {name: text for name in DISPLAYED if (text := getattr(submission, name))}
     return {
         **datasets,
@@ -294,7 +295,7 @@ def registration(bundle: Bundle) -> dict[str, Any]:
         "submission": bundle.submission_id,
         "digest": bundle.digest,
         **{key: data[key] for key in copied},
-        **{key: data[key] for key in (*DISPLAYED, "source") if key in data},
+        **{key: data[key] for key in (*DISPLAYED, "limits", "source") if key in data},
         "image": data["image"]["id"] if data["image"] else None,
         "workflow": "upload" if data["runs"] else data.get("workflow", "batch"),
         "cells": None if cells is None else [list(cell) for cell in cells],

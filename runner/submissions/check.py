@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import schemas
+from runner.model.limits import asked, beyond
 from runner.model.problems import Pointer, Problems
 from runner.model.task import Task
 from runner.submissions.run_files import cell_of, default_of, entries
@@ -81,7 +82,7 @@ def _check_file(
 
 
 def check_fit(data: Raw, task: Task, problems: Problems) -> None:
-    """Note datasets, scenarios, workflows and forms of taking part that the task does not offer."""
+    """Note datasets, scenarios, workflows, limits and forms of taking part that the task does not offer."""
     of = f'the task "{task.id}"'
     if "run" in data:
         _check_run_files(data, task, problems)
@@ -94,6 +95,12 @@ def check_fit(data: Raw, task: Task, problems: Problems) -> None:
         problems.add(("workflow",), what, "remove workflow, or name an image")
     else:
         problems.known(("workflow",), "workflow", data.get("workflow"), task.workflows, of=of)
+    wanted = asked(data.get("limits", {}))
+    if "run" in data and wanted:
+        problems.add(("limits",), "run files are not executed", "remove limits, or name an image")
+        wanted = {}
+    for key, what, fix in beyond(task.limits, task.frame, wanted):
+        problems.add(("limits", key), what, fix)
     if "run" in data and not task.takes_uploads:
         problems.add(("run",), f"{of} takes software, not run files", "name an image, or build one")
     for key in ("image", "build"):

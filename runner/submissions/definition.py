@@ -44,7 +44,8 @@ class SubmissionFile:
     software's name unless given); ``display_name`` and ``team_display_name`` are for leaderboards (empty: none). ``command`` is a list (run directly), a string (run by the image's ``sh -c``), or None (the image's own
     entrypoint). ``run`` are run files to upload, at most one for each dataset and scenario; a list of files can be
     several softwares, so that ``software`` need not be the folder's name. ``datasets`` are those it takes part in
-    (None: all). ``workflow`` is its choice where the task offers several (None: the task's first).
+    (None: all). ``workflow`` is its choice where the task offers several (None: the task's first),
+    ``limits`` what it asks for in the task's frame (bytes, seconds, processors).
     """
 
     team: str
@@ -64,4 +65,5 @@ class SubmissionFile:
     description: str = ""
     method: Literal["automatic", "manual"] = "automatic"
     workflow: Workflow | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
     definition: Mapping[str, Any] = field(default_factory=dict)

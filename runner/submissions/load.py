@@ -11,6 +11,7 @@ from typing import Any
 import schemas
 from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
+from runner.model.limits import asked
 from runner.model.mapping import from_mapping
 from runner.model.names import DISPLAYED, check_apart, check_name, display_problem
 from runner.model.problems import Problems
@@ -124,6 +125,7 @@ def _build(team: str, folder: Path, data: Mapping[str, Any]) -> SubmissionFile:
         folder=folder,
         build=build,
         run=(),
+        limits=asked(data.get("limits", {})),
         definition=data,
     )
 

@@ -13,6 +13,7 @@ from runner.engines.base import Engine
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
+from runner.model.limits import beyond
 from runner.model.names import BASELINES, check_apart, check_display, check_name
 from runner.model.quota import QuotaUse
 from runner.model.run import Submission
@@ -272,6 +273,9 @@ def task_of(bundle: Bundle, tasks: Mapping[str, Task]) -> Task:
         why = "What a bundle may hold is decided by the task, however the bundle was made."
         what = f"the task {task.id} takes {wanted}, not {given}"
         raise RunnerError("E207", what, why=why, fix=f"hand in {wanted}")
+    for _, what, _ in beyond(task.limits, task.frame, data.get("limits", {})):
+        fix = "correct limits in submission.yaml and pack again"
+        raise RunnerError("E207", f"{data['team']}/{data['software']}: {what}", fix=fix)
     cells = bundle.cells
     named: dict[str, tuple[Iterable[str], Mapping[str, object]]] = {
         "scenario": ([*data["scenarios"], *(scenario for _, scenario in cells or ())], task.scenarios),

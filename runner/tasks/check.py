@@ -15,6 +15,7 @@ import schemas
 import schemas.measures
 from runner.model.calendar import check_dates
 from runner.model.config import Config
+from runner.model.limits import LIMIT_PARSERS
 from runner.model.mapping import ids, rows
 from runner.model.problems import Pointer, Problems
 from runner.model.task import Workflow
@@ -46,6 +47,7 @@ def check_definition(config: Config, folder: Path, problems: Problems) -> None:
     check_tables(data, problems)
     check_dates(data, problems)
     _check_scores(data, problems)
+    _check_frames(data, problems)
     check_services(folder, data, problems)
     for i, row in rows(data, "models"):
         check_inside(folder, ("models", i, "path"), row.get("path"), problems)
@@ -87,6 +89,16 @@ def _check_split(data: Raw, row: Raw, at: Pointer, problems: Problems) -> None:
     if kind in schemas.kinds() and whole:
         what = f"no mean over topics, so that a part of them has no value: {', '.join(whole)}"
         problems.add(at, what, "remove these measures, or public_topics")
+
+
+def _check_frames(data: Raw, problems: Problems) -> None:
+    """Note frames of limits that hold nothing: the most must be more than what all have."""
+    for key, frame in data.get("limits", {}).items():
+        if isinstance(frame, dict) and {"default", "max"} <= frame.keys():
+            parse = LIMIT_PARSERS[key]
+            if parse(frame["max"]) <= parse(frame["default"]):
+                what = f"max of {key} is not more than its default"
+                problems.add(("limits", key, "max"), what, f"write {key} without a frame, or a larger max")
 
 
 def _once(problems: Problems, where: str, named: Iterable[tuple[Pointer, str]], fix: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 import schemas
@@ -252,9 +252,11 @@ class _FileChecks:
     def limits(self) -> None:
         """Limits that nothing can work under, or that are none."""
         definition = self.task.definition
-        evaluator = definition.get("evaluator", {})
+        evaluator, frame = definition.get("evaluator", {}), self.task.frame
+        whole = replace(self.task.limits, **frame)  # type: ignore[arg-type]
         for at, limits, given in (
             (("limits",), self.task.limits, definition.get("limits", {})),
+            *([(("limits",), whole, frame)] if frame else []),
             (("evaluator", "limits"), self.task.evaluator_limits, evaluator.get("limits", {})),
         ):
             for key, what, fix in absurd(limits):

@@ -13,7 +13,7 @@ from typing import Any
 import schemas
 from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
-from runner.model.limits import MIB, Exceptions, Limits, parse_limits, parse_size
+from runner.model.limits import MIB, Exceptions, Limits, framed, parse_limits, parse_size
 from runner.model.mapping import from_mapping
 from runner.model.names import NAME
 from runner.model.problems import Problems
@@ -101,6 +101,7 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
     scenarios = data.get("scenarios", [{"id": "default"}])
     limits = dict(data.get("limits", {}))
     image = {"image_limit": parse_size(limits.pop("image"))} if "image" in limits else {}
+    limits, frame = framed(limits)
     measures = [from_mapping(Measure, row) for row in data["measures"]]
     return from_mapping(
         Task,
@@ -117,6 +118,7 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
         measures={measure.id: measure for measure in measures},
         tables={row["id"]: _table(row, [measure.id for measure in measures]) for row in expanded(data)},
         limits=parse_limits(limits),
+        frame=frame,
         **image,
         evaluator_limits=parse_limits(evaluator.get("limits", {}), EVALUATOR_LIMITS),
         budget_hours=data.get("budget", {}).get("hours"),

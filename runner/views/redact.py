@@ -86,6 +86,7 @@ def redact_run(found: RunDetail, audience: Audience, dataset: Dataset) -> RunVie
         else [],
         "topic_scores": topics_escaped(found.topics) if may.topics else {},
         "limits": dict(found.lock.get("limits") or {}),
+        **({"asked": dict(run.submission.limits)} if run.submission.limits else {}),
         "exceptions": dict(found.lock.get("exceptions") or {}),
         "command": _escaped(found.lock.get("command")),
         "verdict": _verdict(found.record, may),

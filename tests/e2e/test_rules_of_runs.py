@@ -1,4 +1,4 @@
-"""What the organiser says about runs holds on real containers: the limits of one team, and a pause while a plan is worked on."""
+"""What the organiser says about runs holds on real containers: limits, first cases, a pause while a plan is worked on."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ LARGE = "block = bytearray(80 * 2**20)\n"
 LONG = "import time; time.sleep(4)\n"
 
 
-def test_one_team_has_limits_of_its_own(live: Project) -> None:
-    live.write_task(limits=TASK["limits"] | {"wall_clock": "3s"})
+def test_one_team_has_limits_of_its_own_and_one_software_those_it_asked_for(live: Project) -> None:
+    frame = {"default": "64MiB", "max": "128MiB"}
+    live.write_task(limits=TASK["limits"] | {"wall_clock": "3s", "memory": frame})
+    live.software("asks", LARGE + GOOD, team="beta", limits={"memory": "128MiB"})
     for team in ("alpha", "beta"):
         live.software("large", LARGE + GOOD, team=team)
         live.software("long", LONG + GOOD, team=team)
@@ -30,6 +32,7 @@ def test_one_team_has_limits_of_its_own(live: Project) -> None:
         ("alpha", "large"): ("scored", "ok"),
         ("alpha", "long"): ("scored", "ok"),
         ("beta", "large"): ("failed", "memory-limit"),
+        ("beta", "asks"): ("scored", "ok"),
         ("beta", "long"): ("failed", "time-limit"),
     }
     (path,) = (live.home / "archive").glob(f"**/{found['alpha', 'large']['run']}/**/lock.json")

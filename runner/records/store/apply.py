@@ -5,7 +5,8 @@ What an event's ``data`` holds:
 =======================  ================================================================================
 submission-registered    submission, task, team, software, scenarios, tag, description, method, image, workflow,
                          cells (pairs of dataset and scenario; none: all), display_name and team_display_name where
-                         the software and the team have one; source (remote, commit, dirty) where git knew its folder
+                         the software and the team have one; source (remote, commit, dirty) where git knew its folder; limits that
+                         it asks for in the task's frame
 display-name-set         team, software (empty: the team itself), display_name (empty: none any more)
 submission-withdrawn     submission, reason, and uncharged (true) where its place in the quota was given back
 submission-chosen        submission: its team names it as the one that counts
@@ -93,6 +94,7 @@ def _registered(connection: Connection, event: Event, _: RunArchive) -> None:
         # Events of before there were uploads beside software say neither.
         workflow=d.get("workflow") or ("batch" if image else "upload"),
         cells=None if d.get("cells") is None else json.dumps([list(pair) for pair in d["cells"]]),
+        limits=json.dumps(d["limits"]) if d.get("limits") else None,
         # When it was handed in; taking in a large image after that may last.
         registered=d.get("received") or event.time,
     )

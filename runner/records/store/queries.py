@@ -63,6 +63,7 @@ def _submissions(connection: Connection, *, withdrawn: bool = True, **equal: str
                 "chosen": tuple(chosen[row["id"]]),
                 "display_name": shown.get((row["team"], row["software"]), ""),
                 "team_display_name": shown.get((row["team"], ""), ""),
+                "limits": json.loads(row["limits"] or "{}"),
                 "scenarios": tuple(json.loads(row["scenarios"])),
                 "cells": None if row["cells"] is None else tuple(Cell(*c) for c in json.loads(row["cells"])),
             }

@@ -47,6 +47,7 @@ submissions = sa.Table(
     *_texts("scenarios"),  # JSON list
     *_texts("workflow"),  # "upload" for run files
     sa.Column("image", sa.Text),
+    sa.Column("limits", sa.Text),  # JSON object of what it asks for in the task's frame
     sa.Column("cells", sa.Text),  # JSON list of [dataset, scenario]; none: all of the task
     *_numbers("seq"),
     sa.Column("withdrawn", sa.Text),

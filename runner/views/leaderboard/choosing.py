@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from runner.model.limits import amounts
 from runner.model.names import BASELINES
 from runner.model.run import Run, Submission, run_id
 from runner.model.task import Cell, Table, Task
@@ -188,6 +189,16 @@ def _chosen(store: Store, task: Task, run: Run, part: Part | None) -> int:
         ),
         default=0,
     )
+
+
+def asked_limits(groups: Sequence[Group]) -> list[str]:
+    """A note that says whose runs had other limits, because their submissions asked for them in the task's frame."""
+    found = {
+        f"{s.team}/{s.software}: {amounts(s.limits)}": None
+        for s in (run.submission for group in groups for run in group.runs)
+        if s.limits
+    }
+    return [f"Limits that were asked for: {listed(list(found), MOST_NAMES)}."] if found else []
 
 
 def not_chosen(table: Table, measure: str, groups: Sequence[Group]) -> list[str]:

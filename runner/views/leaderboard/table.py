@@ -332,4 +332,4 @@ def _mixed(groups: list[Group], table: Table) -> list[str]:
         notes.append(
             f"Some rows combine several submissions: in each cell the {table.pick} valid one counts."
         )
-    return notes
+    return notes + choosing.asked_limits(groups)

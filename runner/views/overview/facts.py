@@ -76,6 +76,7 @@ class Overview:
             "workflows": list(task.workflows),
             "takes": ["software"] * task.takes_software + ["run files"] * task.takes_uploads,
             "limits": {**asdict(limits), "image": task.image_limit},
+            "frame": dict(task.frame),
             "interaction": None if task.interaction is None else asdict(task.interaction),
             "quota": {**_quota(task.quota), "attempts": task.quota.attempts},
             "team": None if self.standing is None else _standing(self.standing),

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from runner.model.limits import in_units
+from runner.model.limits import amounts, in_units
 from runner.model.quota import FIRST_CASES
 from runner.views.overview.facts import STATED, Figure, Overview
 from runner.views.text import listed, plural
@@ -58,7 +58,7 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     """
     task = of.task
     yield from _section("takes", _takes(task))
-    yield from _section("limits", [_limits(of)])
+    yield from _section("limits", [_limits(of), *_frame(of.task)])
     yield from _section("quota", _quotas(of))
     yield from _section("dates", _dates(of, most))
     if task.verify_before == "final":
@@ -142,6 +142,15 @@ def _limits(of: Overview) -> str:
     ]
     return ", ".join(parts) + (
         f" (given to {standing.team})" if standing is not None and limits != task.limits else ""
+    )
+
+
+def _frame(task: Task) -> list[str]:
+    """What a submission may ask for beyond the limits of all."""
+    return (
+        [f"a submission may ask for up to {amounts(task.frame)} (limits: in submission.yaml)"]
+        if task.frame
+        else []
     )
 
 

@@ -31,7 +31,7 @@ FACTS = (
         "warnings",
         "started",
     ),
-    *("time", "memory", "size", "description"),
+    *("time", "memory", "size", "limits", "description"),
 )
 
 

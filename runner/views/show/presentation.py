@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runner.model.limits import amounts
 from runner.views.redact import RunView
 from runner.views.text import memory, seconds
 
@@ -112,6 +113,9 @@ def _facts(view: RunView) -> dict[str, str]:
         "processor": seconds(used["cpu_seconds"]),
         "memory": memory_of(view) if used["wall_seconds"] is not None or steps else "",
         "size": steps.get("size") or "",
+        "limits": amounts(
+            {key: view["limits"].get(key, value) for key, value in view.get("asked", {}).items()}
+        ),
         "run tag": view["run_tag"] or "",
         "exceptions": _exceptions(view["exceptions"]),
         "files": _files(view["output"]),

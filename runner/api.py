@@ -150,10 +150,20 @@ class Home:
         from runner.records.store import results
         from runner.views.audience import topics_open
         from runner.views.redact import topics_escaped
+        from runner.views.scores import decimals, topics_rounded
 
+        tasks = {} if self.audience.kind == "organiser" else self._tasks()
         with self._store() as store:
             return frames.topic_scores(
-                (one, topics_escaped(results.all_topic_scores(store, one.run)))
+                (
+                    one,
+                    topics_escaped(
+                        topics_rounded(
+                            results.all_topic_scores(store, one.run),
+                            decimals(tasks.get(one.run.submission.task)),
+                        )
+                    ),
+                )
                 for one in self._listed(store, task)
                 if topics_open(one.run, self.audience, one.dataset, one.published)
             )

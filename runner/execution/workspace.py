@@ -40,7 +40,17 @@ LOCKED = (
 )
 Pauses = Mapping[tuple[str, str], str]  # by task and dataset (empty: all of the task), with the reason
 # Who may hand in for a dataset and when, and who sees its scores.
-RULES_OF_DATASETS = ("opens", "closes", "grace", "quota", "requires", "scores", "publish_at", "smoke")
+RULES_OF_DATASETS = (
+    "opens",
+    "closes",
+    "grace",
+    "quota",
+    "requires",
+    "scores",
+    "publish_at",
+    "public_topics",
+    "smoke",
+)
 
 
 @dataclass(frozen=True)

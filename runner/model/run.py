@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
 
 from runner.model.errors import RunnerError, no_such
 from runner.model.names import id_part
@@ -112,6 +112,20 @@ class MeasureValue:
     low: float | None = None
     high: float | None = None
     measure: str = ""
+
+    def rounded(self, decimals: int | None) -> MeasureValue:
+        """The same with so many decimals; None: with all."""
+        low, high = rounded(self.low, decimals), rounded(self.high, decimals)
+        return replace(self, value=rounded(self.value, decimals), low=low, high=high)
+
+
+@overload
+def rounded(value: float, decimals: int | None) -> float: ...
+@overload
+def rounded(value: None, decimals: int | None) -> None: ...
+def rounded(value: float | None, decimals: int | None) -> float | None:
+    """``value`` with so many decimals (None: with all); 0 is never negative then."""
+    return value if value is None or decimals is None else round(value, decimals) + 0.0
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,7 @@ class Measure:
     truths: str
     direction: Direction = "higher"
     options: Mapping[str, Any] = field(default_factory=dict)
+    precision: int | None = None  # decimals that are shown and ranked; None: all
 
 
 @dataclass(frozen=True)

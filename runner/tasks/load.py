@@ -102,7 +102,8 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
     limits = dict(data.get("limits", {}))
     image = {"image_limit": parse_size(limits.pop("image"))} if "image" in limits else {}
     limits, frame = framed(limits)
-    measures = [from_mapping(Measure, row) for row in data["measures"]]
+    shared = {"precision": data["precision"]} if "precision" in data else {}
+    measures = [from_mapping(Measure, {**shared, **row}) for row in data["measures"]]
     return from_mapping(
         Task,
         data,

@@ -201,17 +201,21 @@ def may_export(found: RunDetail, audience: Audience, dataset: Dataset) -> None:
         raise not_for(audience, "the files of a run on a blinded dataset")
 
 
+_EXACT = ("result.json", "scores.jsonl", "details.jsonl")
 OF_THE_SOFTWARE = ("stdout.log", "stderr.log")  # the other logs of an attempt are of containers of ours
 
 
-def may_take(audience: Audience, name: str) -> bool:
+def may_take(audience: Audience, name: str, *, rounded: bool = False) -> bool:
     """Whether an export for ``audience`` holds the file ``name`` of an attempt or (below ``evaluation/``) an evaluation.
 
-    Logs of our containers and what was asked of models tell about the platform: they stay with the organiser.
+    Logs of our containers and what was asked of models tell about the platform: they stay with the organiser. So do scores with
+    all their decimals where they are ``rounded`` for everybody else.
     """
     if audience.kind == "organiser":
         return True
     folder, _, file = name.rpartition("/")
+    if rounded and folder == "evaluation" and file in _EXACT:
+        return False
     if file in ("calls.jsonl", "replies.jsonl") and folder in ("", "evaluation"):
         return False
     if folder in ("logs", "evaluation/logs"):

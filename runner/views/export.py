@@ -36,7 +36,8 @@ def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str
             parts.append((found.evaluation, staging / "evaluation"))
         for sealed, place in parts:
             for name, file in sealed.files().items():
-                if not may_take(view.audience, (place / name).relative_to(staging).as_posix()):
+                path = (place / name).relative_to(staging).as_posix()
+                if not may_take(view.audience, path, rounded=bool(found.decimals)):
                     continue
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 file.copy(place / name)

@@ -24,11 +24,11 @@ from runner.views.audience import (
     visible,
 )
 from runner.views.logs import last_lines, sidecar_logs
-from runner.views.split import run_notes, run_scores
+from runner.views.scores import run_notes, run_scores, run_topics
 from schemas.details import read as read_detail
 
 if TYPE_CHECKING:
-    from runner.model.run import FindingCount, MeasureValue, Run
+    from runner.model.run import FindingCount, Run
     from runner.model.task import Dataset
     from runner.records.store.run_detail import RunDetail
 
@@ -78,13 +78,13 @@ def redact_run(found: RunDetail, audience: Audience, dataset: Dataset) -> RunVie
         **_row(run, may),
         "description": escape(run.submission.description, 2000),
         "image": run.submission.image,
-        "scores": _scores(run_scores(found, audience, dataset)) if may.scores else {},
+        "scores": _scores(found, audience, dataset) if may.scores else {},
         "pending": _pending(found, may) if may.scores else {},
         "judge": _escaped(judge) if may.scores and shown.judge is not None else None,
         "notes": [escape(note, 2000) for note in (*run_notes(found, audience, dataset), *shown.notes)]
         if may.scores
         else [],
-        "topic_scores": topics_escaped(found.topics) if may.topics else {},
+        "topic_scores": topics_escaped(run_topics(found, audience)) if may.topics else {},
         "limits": dict(found.lock.get("limits") or {}),
         **({"asked": dict(run.submission.limits)} if run.submission.limits else {}),
         "exceptions": dict(found.lock.get("exceptions") or {}),
@@ -263,14 +263,16 @@ def _evaluation_row(found: RunDetail) -> Mapping[str, Any]:
     return next((r for r in found.evaluation_rows if (r["attempt"], r["number"]) == wanted), {})
 
 
-def _scores(measures: Mapping[str, MeasureValue]) -> dict[str, Any]:
+def _scores(found: RunDetail, audience: Audience, dataset: Dataset) -> dict[str, Any]:
+    shown = {} if audience.kind == "organiser" else found.decimals
     return {
         name: {
             **_fields(m, "value", "topics", "covered"),
             "measure": m.measure or None,
             "interval": None if m.low is None else [m.low, m.high],
+            **({"precision": shown[name]} if name in shown else {}),
         }
-        for name, m in measures.items()
+        for name, m in run_scores(found, audience, dataset).items()
     }
 
 

@@ -86,7 +86,7 @@ def _by_topic(
     """The scores by topic of the rows of the organiser's table with one cell."""
     from runner.records.store import queries, results
     from runner.views.audience import ORGANISER
-    from runner.views.split import board_split
+    from runner.views.scores import board_split
 
     split = board_split(store, task, [cell.dataset for cell in table.cells], ORGANISER, topics)
     runs = {run.id: run for run in queries.runs(store, [task], task=task.id)}

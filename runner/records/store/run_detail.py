@@ -36,6 +36,9 @@ class RunDetail:
     findings: tuple[FindingCount, ...] = ()
     pending: Mapping[str, str] = field(default_factory=dict)  # measure -> why it has no value yet
     released: bool = False  # the organiser has opened this attempt to its team
+    decimals: Mapping[str, int] = field(
+        default_factory=dict
+    )  # that others than the organiser see, by measure
     key: str = ""  # of its task (runner.records.split); empty: none was drawn
 
     def sealed(self) -> list[tuple[Attempt | Evaluation, str]]:
@@ -49,6 +52,11 @@ class RunDetail:
             judged = [row for row in self.evaluation_rows if (row["attempt"], row["number"]) == key]
             found += [(evaluation, row["manifest"]) for row in judged]
         return found
+
+
+def _decimals(run: Run, tasks: Iterable[Task]) -> dict[str, int]:
+    found = next((task.measures for task in tasks if task.id == run.submission.task), {})
+    return {name: one.precision for name, one in found.items() if one.precision is not None}
 
 
 def _ordered(found: Mapping[str, MeasureValue], run: Run, tasks: Iterable[Task]) -> dict[str, MeasureValue]:
@@ -87,7 +95,7 @@ def detail(
         attempts = rows_of(connection, t.attempts, {"id": wanted}).get(wanted, [])
         evaluations = rows_of(connection, t.evaluations, {"id": wanted}).get(wanted, [])
         published = run.dataset in published_in(connection, run.submission.task)
-        found = RunDetail(run, published, tuple(attempts), tuple(evaluations))
+        found = RunDetail(run, published, tuple(attempts), tuple(evaluations), decimals=_decimals(run, tasks))
         chosen, judged = run.outcome.attempt, run.outcome.evaluation
         if attempt is not None and all(a["number"] != attempt for a in attempts):
             raise no_such("attempt", attempt, of=wanted, fix=f"runner show {wanted} lists them")

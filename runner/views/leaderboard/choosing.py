@@ -15,9 +15,9 @@ from runner.model.task import Cell, Table, Task
 from runner.records.deadlines import in_time
 from runner.records.split import WHOLE, Split
 from runner.records.store import queries, results
-from runner.records.store.results import measures_of
 from runner.views.audience import escape
 from runner.views.leaderboard.rows import Part, Unranked
+from runner.views.scores import shown_values
 from runner.views.text import listed
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _better(
     all_ = {run.id: run for run in runs}
     sign = 1.0 if task.measures[table.rank_by.first].direction == "higher" else -1.0
     public = replace(split, parts=dict.fromkeys(split.parts, "public"))
-    values = measures_of(store, task.id, (run for run in all_.values() if run.outcome.ranked), public)
+    values = shown_values(store, task, (run for run in all_.values() if run.outcome.ranked), public)
     by = table.rank_by.first
     means = {run: sign * cell[by].value for run, cell in values.items() if by in cell}
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from runner.model.run import rounded
 from runner.model.task import Table, Task
 from runner.records.split import WHOLE, Split
 from runner.records.store import results
@@ -54,10 +55,25 @@ def compare(
         n: _comparison(pair, p, pc, higher)
         for n, pair, p, pc in zip(others, pairs, p_values, corrected, strict=True)
     }
+    if (places := task.measures[table.rank_by.first].precision) is not None:
+        found = {
+            n: _rounded(one, rows[n], rows[base], table.rank_by.first, places) for n, one in found.items()
+        }
     topics = len(against)
     if topics < FEW_TOPICS:
         notes.append(f"Only {topics} topics: differences this few topics can show are large ones.")
     return [replace(r, comparison=found.get(n)) for n, r in enumerate(rows)], notes, TEST_NAME
+
+
+P_DECIMALS = 3  # of p-values beside rounded scores
+
+
+def _rounded(one: Comparison, row: Row, base: Row, measure: str, decimals: int) -> Comparison:
+    """A comparison that says no more of the scores than the rounded means of ``row`` and ``base`` do."""
+    shown = [one.values[measure].mean for one in (row, base) if measure in one.values]
+    difference = rounded(shown[0] - shown[1] if len(shown) == 2 else one.difference, decimals)
+    p, corrected = (round(p, P_DECIMALS) for p in (one.p, one.p_corrected))
+    return replace(one, difference=difference, p=p, p_corrected=corrected)
 
 
 def _comparison(pair: list[float], p: float, corrected: float, higher: bool) -> Comparison:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from runner.model.names import BASELINES
-from runner.model.run import MeasureValue
+from runner.model.run import MeasureValue, rounded
 from runner.model.task import Table, Task
 from runner.views.audience import escape
 from runner.views.leaderboard import choosing, ranks
@@ -30,7 +30,7 @@ def rank_rows(table: Table, task: Task, scored: Sequence[tuple[Group, Values]]) 
         for n in range(len(table.cells))
     ]
     directions = {name: task.measures[name].direction for name in table.rank_by.measures}
-    rows = [row_of(table, group, cells, topics) for group, cells in scored]
+    rows = [row_of(table, task, group, cells, topics) for group, cells in scored]
     values = [[{name: one.value for name, one in cell.items()} for cell in cells] for _, cells in scored]
     rows = ranks.with_components(rows, values, table.cells, table.rank_by, directions)
     of = {row.submission: group for row, (group, _) in zip(rows, scored, strict=True)}
@@ -40,7 +40,7 @@ def rank_rows(table: Table, task: Task, scored: Sequence[tuple[Group, Values]]) 
     ]
 
 
-def row_of(table: Table, group: Group, cells: Values, topics: Sequence[int]) -> Row:
+def row_of(table: Table, task: Task, group: Group, cells: Values, topics: Sequence[int]) -> Row:
     """A row without a rank; ``topics`` are those of each cell, which it did not answer where nothing of it counts."""
     runs = group.runs
     by_age = sorted({run.submission.id: run.submission for run in runs}.values(), key=choosing.age)
@@ -51,6 +51,7 @@ def row_of(table: Table, group: Group, cells: Values, topics: Sequence[int]) -> 
         if all(measure in cell for cell in cells):
             only = cells[0][measure] if len(cells) == 1 else None
             mean = ranks.aggregated(table.aggregate, table.cells, [cell[measure].value for cell in cells])
+            mean = rounded(mean, task.measures[measure].precision)
             values[measure] = Value(mean, only.low if only else None, only.high if only else None)
     # Copying a file that was handed in is no run time.
     executed = [r for r in runs if r.submission.how == "executed"]

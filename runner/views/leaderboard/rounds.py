@@ -206,7 +206,7 @@ def board(
     from runner.records.store.queries import frozen_rounds
     from runner.views.leaderboard import table as tables
     from runner.views.leaderboard.export import from_dict
-    from runner.views.split import board_split
+    from runner.views.scores import board_split
 
     mark = frozen_rounds(store, task.id).get(round_id)
     if mark is None:

@@ -15,7 +15,8 @@ from runner.views.leaderboard.judges import Judge
 class Column:
     """A measure of the table. ``whole``: it counts something, so whole values are shown without decimals.
 
-    ``unit`` and what it ``says``: in words of the kind's schema, empty where that does not say.
+    ``unit`` and what it ``says``: in words of the kind's schema, empty where that does not say. ``precision``: the decimals that
+    its values have and are ranked by; None: all.
     """
 
     id: str
@@ -24,6 +25,7 @@ class Column:
     whole: bool = False
     unit: str = ""
     says: str = ""
+    precision: int | None = None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from runner.model.run import Run
 from runner.model.task import Table, Task
 from runner.records.split import Split
 from runner.records.store import queries
-from runner.records.store.results import measures_of
 from runner.views.audience import Audience, escape, not_for, scores_open
 from runner.views.leaderboard import choosing, ranks
 from runner.views.leaderboard.choosing import Group, Listed
@@ -36,8 +35,8 @@ from runner.views.leaderboard.rows import (
 )
 from runner.views.leaderboard.trusting import not_final, trusted
 from runner.views.redact import without_free_text
-from runner.views.split import any_split, board_split
-from runner.views.split import notes as split_notes
+from runner.views.scores import any_split, board_split, shown_values
+from runner.views.scores import notes as split_notes
 from runner.views.text import listed
 from schemas.measures import meaning
 
@@ -73,7 +72,7 @@ def build(
         part: A round: only what belongs to it is in the table.
         unit: What a row is, ``software`` or ``team``; None: as the table says.
         pick: What counts of it in each cell, its ``latest``, its ``best`` or the ``chosen`` submission; None: as the table says.
-        topics: Over which part of split topics, see :func:`runner.views.split.board_split`.
+        topics: Over which part of split topics, see :func:`runner.views.scores.board_split`.
 
     Raises:
         RunnerError: E101 for another ``unit``, ``pick`` or ``topics``, E102 when there is no such table, E103 when its scores are
@@ -156,7 +155,7 @@ def _build(
     """A table and the runs that count in it. ``words``: reasons may hold what a participant wrote."""
     groups, withdrawn = choosing.groups_of(store, task, table, running, part, split)
     chosen, below, counts = choosing.choose(groups, partial=table.rank_by.rule != "value")
-    values = measures_of(store, task.id, (run for g in chosen for run in g.runs), split)
+    values = shown_values(store, task, (run for g in chosen for run in g.runs), split)
     scored = [(g, [{} if run is None else values[run.id] for run in g.chosen]) for g in chosen]
     wanted = table.rank_by
     table, doubts = trusted(table, task, [(g.runs, [values[run.id] for run in g.runs]) for g in chosen])
@@ -209,7 +208,14 @@ def _columns(table: Table, task: Task) -> tuple[Column, ...]:
     """The measures of a table, the ranking one first."""
     whole = _counts(task.kind)
     return tuple(
-        Column(m.id, m.measure, m.direction, m.measure in whole, *meaning(task.kind, m.measure))
+        Column(
+            m.id,
+            m.measure,
+            m.direction,
+            m.measure in whole,
+            *meaning(task.kind, m.measure),
+            precision=m.precision,
+        )
         for m in (task.measures[name] for name in measures_shown(table))
     )
 

@@ -77,7 +77,8 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     if task.interaction is not None:
         yield from _section("server", _server(task.interaction))
     lower = any(one.direction == "lower" for one in of.measures)
-    yield from _section("measures", ["↓: lower is better" if lower else "higher is better"])
+    order = "↓: lower is better" if lower else "higher is better"
+    yield from _section("measures", [f"{order}{_decimals(task)}"])
     yield from _measures(of.measures)
     yield from _section("tables", _tables(task, most))
 
@@ -287,6 +288,19 @@ def _server(interaction: Interaction) -> list[str]:
         rules = f"{interaction.turns} turns, at most {interaction.word_limit} words, {rules}"
     ready = f"it listens on $PORT ({interaction.port}) within {duration(interaction.ready)}"
     return [f"{asked}; {rules}; {ready}", f"asked     {question}", f"answers   {answer}"]
+
+
+def _decimals(task: Task) -> str:
+    """With how many decimals scores are shown and ranked, where the task says it."""
+    by: dict[int, list[str]] = {}
+    for name, one in task.measures.items():
+        if one.precision is not None:
+            by.setdefault(one.precision, []).append(name)
+    texts = [
+        plural(places, "decimal") + f" ({', '.join(ids)})" * (len(ids) < len(task.measures))
+        for places, ids in by.items()
+    ]
+    return f"; shown and ranked with {', '.join(texts)}" if texts else ""
 
 
 def _measures(figures: Iterable[Figure]) -> Iterator[str]:

@@ -140,9 +140,10 @@ def _files(found: Mapping[str, Any] | None) -> str:
 
 def _score(name: str, score: Mapping[str, Any]) -> tuple[str, ...]:
     interval = score["interval"]
-    bounds = f"[{interval[0]:.4f}, {interval[1]:.4f}]" if interval else ""
+    places = score.get("precision", 4)
+    bounds = f"[{interval[0]:.{places}f}, {interval[1]:.{places}f}]" if interval else ""
     topics = f"{'–' if score['covered'] is None else score['covered']} of {score['topics']}"
-    return name, score.get("measure") or "", f"{score['value']:.4f}", bounds, topics
+    return name, score.get("measure") or "", f"{score['value']:.{places}f}", bounds, topics
 
 
 def _judge(judge: Mapping[str, Any] | None) -> str:

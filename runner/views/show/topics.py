@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from runner.model.run import rounded
 from runner.model.task import Cell
 from runner.records.store import results
 from runner.views.audience import medians_open
@@ -144,7 +145,8 @@ def medians_for(store: Store, task: Task | None, view: RunView, dataset: Dataset
     for scores in by_run:
         for topic, value in scores.items():
             values.setdefault(topic, []).append(value)
-    made = {topic: median(found) for topic, found in values.items()}
+    places = None if view.audience.kind == "organiser" else task.measures[by].precision
+    made = {topic: rounded(median(found), places) for topic, found in values.items()}
     return Medians(by, len(by_run), topics_escaped({by: made})[by]) if made else None
 
 

@@ -23,10 +23,12 @@ def head_of(column: Column) -> str:
 
 
 def figure(value: float | None, column: Column) -> str:
-    """A mean with four decimals; a count with those that it needs: 78, and 77.5 as a mean over cells. Without a value "–"."""
+    """A mean with four decimals, or as many as the task says; a count with those that it needs: 78, and 77.5 as a mean over
+    cells. Without a value "–"."""
     if value is None:
         return "–"
-    return f"{value:.4f}".rstrip("0").rstrip(".") if column.whole else f"{value:.4f}"
+    text = f"{value:.{4 if column.precision is None else column.precision}f}"
+    return text.rstrip("0").rstrip(".") if column.whole and "." in text else text
 
 
 def interval_of(row: Row, column: Column) -> str:
@@ -106,6 +108,7 @@ def rules(table: LeaderboardTable) -> list[str]:
             f"Which is best is decided by the first ranking measure of the task{on}; of equal ones the latest counts, and one without a "
             "value is behind all."
         )
+    lines += _rounding(table)
     if table.filters:
         words = " and ".join(f"{name} {word}" for name, word in table.filters.items())
         lines.append(f"Filter: {words}; ranks are among these.")
@@ -148,6 +151,19 @@ def _ranks_of(row: Row) -> list[str]:
         return []
     shown = [f"({place(one.rank)})" if one.missing else place(one.rank) for one in row.combined.ranks]
     return [place(row.combined.value), ", ".join(shown)]
+
+
+def _rounding(table: LeaderboardTable) -> list[str]:
+    """With how many decimals scores are ranked, where the task says it."""
+    by: dict[int, list[str]] = {}
+    for column in table.columns:
+        if column.precision is not None:
+            by.setdefault(column.precision, []).append(column.measure)
+    after = "and so ranked: equal ones share a rank."
+    if len(by) == 1 and len(next(iter(by.values()))) == len(table.columns):
+        return [f"Scores are rounded to {next(iter(by))} decimals, {after}"]
+    texts = [f"{', '.join(names)} to {places} decimals" for places, names in by.items()]
+    return [f"Rounded: {'; '.join(texts)}, {after}"] if by else []
 
 
 def legend(table: LeaderboardTable) -> list[str]:

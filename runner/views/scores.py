@@ -1,4 +1,7 @@
-"""Over which topics an audience sees scores, where a dataset's topics are split in a public and a private part.
+"""What an audience sees of scores: over which topics, where these are split in a public and a private part, and how many decimals.
+
+Boards have the decimals that the task says (``precision``) for everybody, so that they rank the same for everybody; of single
+runs the organiser sees all.
 
 Until the scores are published they are shown over the public topics, from then on over the private ones, which decide. The
 organiser sees the deciding ones, too, and may ask for any part; so may everybody for what is published.
@@ -6,17 +9,18 @@ organiser sees the deciding ones, too, and may ask for any part; so may everybod
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from runner.model.errors import RunnerError, no_such
-from runner.records.split import PARTS, Part, Split
+from runner.model.run import rounded
+from runner.records.split import PARTS, WHOLE, Part, Split
 from runner.records.store import queries
-from runner.records.store.results import over
+from runner.records.store.results import measures_of, over
 from runner.views.audience import ORGANISER, Audience, not_for
 
 if TYPE_CHECKING:
-    from runner.model.run import MeasureValue
+    from runner.model.run import MeasureValue, Run
     from runner.model.task import Dataset, Task
     from runner.records.store.connect import Store
     from runner.records.store.run_detail import RunDetail
@@ -76,6 +80,41 @@ def any_split(store: Store, task: Task, datasets: Collection[str], wanted: str |
     return board_split(store, task, datasets, ORGANISER, wanted if has else None)
 
 
+def shown_values(
+    store: Store, task: Task, runs: Iterable[Run], split: Split = WHOLE
+) -> dict[str, dict[str, MeasureValue]]:
+    """The values of runs by measure as boards show and rank them."""
+    found = measures_of(store, task.id, runs, split)
+    return {
+        run: {
+            name: value.rounded(task.measures[name].precision) if name in task.measures else value
+            for name, value in one.items()
+        }
+        for run, one in found.items()
+    }
+
+
+def decimals(task: Task | None) -> dict[str, int]:
+    """How many decimals scores are shown with, by measure, where the task says it."""
+    known = {} if task is None else task.measures
+    return {name: one.precision for name, one in known.items() if one.precision is not None}
+
+
+def run_topics(found: RunDetail, audience: Audience) -> Mapping[str, Mapping[str, float]]:
+    """The scores of a run by measure and topic, for who may see them."""
+    return found.topics if audience.kind == "organiser" else topics_rounded(found.topics, found.decimals)
+
+
+def topics_rounded(
+    scores: Mapping[str, Mapping[str, float]], decimals: Mapping[str, int]
+) -> dict[str, dict[str, float]]:
+    """Scores by measure and topic with so many decimals."""
+    return {
+        name: {topic: rounded(value, decimals.get(name)) for topic, value in one.items()}
+        for name, one in scores.items()
+    }
+
+
 def run_part(found: RunDetail, audience: Audience, dataset: Dataset) -> Part:
     """Over which of the topics ``audience`` sees the scores of a run: all for the organiser."""
     if dataset.public_topics is None or audience.kind == "organiser":
@@ -85,13 +124,15 @@ def run_part(found: RunDetail, audience: Audience, dataset: Dataset) -> Part:
 
 def run_scores(found: RunDetail, audience: Audience, dataset: Dataset) -> Mapping[str, MeasureValue]:
     """The aggregates of a run as ``audience`` may see them, where it may see any."""
-    part = run_part(found, audience, dataset)
-    if part == "all":
+    if audience.kind == "organiser":
         return found.measures
-    if not found.key or dataset.public_topics is None:
-        return {}
-    split = Split(found.key, {dataset.id: dataset.public_topics}, {dataset.id: part})
-    return over(split, dataset.id, found.measures, found.topics)
+    part, seen = run_part(found, audience, dataset), found.measures
+    if part != "all":
+        if not found.key or dataset.public_topics is None:
+            return {}
+        split = Split(found.key, {dataset.id: dataset.public_topics}, {dataset.id: part})
+        seen = over(split, dataset.id, found.measures, found.topics)
+    return {name: value.rounded(found.decimals.get(name)) for name, value in seen.items()}
 
 
 def run_notes(found: RunDetail, audience: Audience, dataset: Dataset) -> Iterator[str]:

@@ -62,7 +62,7 @@ tables:
 
 limits: {{memory: 512MiB, cpus: 1, wall_clock: 5min}}
 quota: {{submissions: 20}}
-# Before it opens, too: licence, terms, contact, opens, closes (docs/reference/task.md).
+# Before it opens, too: licence, terms, contact, opens, closes, and other rules: docs/how-to/rules.md
 """
 
 _README = """\

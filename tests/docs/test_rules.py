@@ -24,6 +24,7 @@ NO_RULES = {
         "exceptions", "models",
     },
     "datasets": {"id", "visibility", "inputs", "truths", "topics", "corpus", "description", "sources", "from"},
+    "measures": {"id", "measure", "truths", "options"},
     "tables": {"id", "title", "description", "cells", "measures", "aggregate", "per_cell", "baseline"},
 }  # fmt: skip
 BASE: dict[str, Any] = {

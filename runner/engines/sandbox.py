@@ -115,11 +115,13 @@ def container_options(
     labels: Mapping[str, str] | None = None,
     own_profile: bool = True,
     cgroup_parent: str = "",
+    processors: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """The options of one container; ``joined`` is the engine's id of the container behind ``spec.join``.
+    """The options of one container; ``joined`` is the engine's id of the container behind ``spec.join``, ``processors`` are
+    those that it runs on, where its limits want it pinned.
 
     Raises E402 when a granted exception would open one of the walls (only software has exceptions; a sidecar
-    may have writable paths), ValueError for a network that is not for this role.
+    may have writable paths), ValueError for a network that is not for this role, and for processors that are not those wanted.
     """
     if spec.role != "software" and (
         spec.exceptions.root or (spec.exceptions.writable and spec.role != "sidecar")
@@ -133,7 +135,11 @@ def container_options(
     Sharing().check(replace(spec, join=None))
     if (spec.join is None) != (joined is None) or (joined is not None and spec.role not in JOINERS):
         raise ValueError(f"a {spec.role} that joins {joined!r}")
+    if len(set(processors)) != (spec.limits.processors if spec.limits.pinned else 0):
+        raise ValueError(f"pinned to the processors {processors!r}")
     body = _container(spec, uid, labels or {}, own_profile, cgroup_parent)
+    if processors:
+        body["HostConfig"]["CpusetCpus"] = ",".join(map(str, processors))
     if joined is not None:
         body["HostConfig"]["NetworkMode"] = f"container:{joined}"
         del body["Hostname"]  # it is the joined container's, and engines refuse another

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
 
@@ -23,6 +23,8 @@ def needs_of(task: Task, bundle: Bundle | None, step: Step) -> Limits:
     if step == "execute":
         data = {} if bundle is None else bundle.data
         limits = chosen(task.limits, task.frame, data.get("limits", {}))
+        if limits.pinned:
+            limits = replace(limits, cpus=float(limits.processors))
         workflow = None if bundle is None or data["runs"] else data.get("workflow", task.workflow)
         if workflow == "interactive":
             return room_limits(limits, services_of_run(task.services), interactive=True)

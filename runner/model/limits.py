@@ -106,6 +106,12 @@ class Limits:
     gpus: int = 0
     tmp_exec: bool = False
     loopback: bool = True  # False: no TCP and no UDP at all, not even inside the container
+    pinned: bool = False  # on processors that no other pinned container has meanwhile
+
+    @property
+    def processors(self) -> int:
+        """How many processors a pinned container has: as many as it may use, whole ones."""
+        return math.ceil(self.cpus)
 
 
 def amount(key: str, value: float) -> str:
@@ -191,7 +197,8 @@ def absurd(limits: Limits) -> list[tuple[str, str, str]]:
 
 def as_record(limits: Limits) -> dict[str, Any]:
     """Limits as files keep them: without a limit that is not set, so that what was written before there was one stays valid."""
-    return {key: value for key, value in asdict(limits).items() if value is not None}
+    found = {key: value for key, value in asdict(limits).items() if value is not None}
+    return found if limits.pinned else {key: value for key, value in found.items() if key != "pinned"}
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,16 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from runner.engines import sandbox
-from runner.engines.base import ContainerSpec, Mount
+from runner.engines.base import Cancelled, ContainerSpec, Mount
 from runner.engines.docker.engine import DockerEngine
 from runner.model.container import Collected, Exit, ImageRef
 from runner.model.errors import PlatformError, RunnerError
@@ -691,3 +693,40 @@ def test_processor_time_without_control_groups(
     far.close()
     assert (ended.killed, ended.code, ended.outside) == ("processor", 137, None)
     assert ended.resources.cpu_seconds is not None and ended.resources.cpu_seconds >= 1.0
+
+
+def test_pinned_containers_never_share_a_processor(engine: DockerEngine, scratch_image: ImageRef) -> None:
+    """What the created container says and what the kernel gives are the same; who finds none free waits, and can be stopped."""
+    code = "import os, time; print(*sorted(os.sched_getaffinity(0)), flush=True); time.sleep(30)"
+    limits = replace(LIMITS, pinned=True, cpus=0.5)
+    spec = ContainerSpec("software", scratch_image, ("python3", "-c", code), limits)
+    _, there = engine.processors
+    given: list[str] = []
+    with ExitStack() as stack:
+        for number in range(len(there)):
+            session = stack.enter_context(engine.session(f"test-pinned-{uuid4().hex}-{number}"))
+            handle = session.start(spec)
+            asked = engine.clients.get().inspect_container(handle.id)["HostConfig"]["CpusetCpus"]
+            while not (said := handle.logs("stdout", 100)):
+                assert not handle.ended()
+            assert said.decode().strip() == asked
+            given.append(asked)
+        assert len(set(given)) == len(there), given
+        looks = iter([False, True])
+        with (
+            pytest.raises(Cancelled),
+            engine.session(f"test-pinned-{uuid4().hex}-last", cancelled=lambda: next(looks, True)) as late,
+        ):
+            late.start(spec)
+    with engine.session(f"test-pinned-{uuid4().hex}-free") as session:
+        assert session.start(spec).alive(), "they are free again"
+
+
+def test_no_machine_has_more_processors_than_it_has(engine: DockerEngine, scratch_image: ImageRef) -> None:
+    limits = replace(LIMITS, pinned=True, cpus=4096)
+    with (
+        engine.session(f"test-pinned-{uuid4().hex}-many") as session,
+        pytest.raises(PlatformError) as caught,
+    ):
+        session.start(ContainerSpec("software", scratch_image, ("true",), limits))
+    assert caught.value.code == "E305" and "4096 processors" in caught.value.why

@@ -99,7 +99,11 @@ class DockerEngine(DockerVolumes):
             raise ValueError(f"not an attempt's id: {attempt_id!r}")
         with self.turns.take(visibility, attempt_id, cancelled, stays=stays):
             session = DockerSession(
-                self, attempt_id, dict(labels or {}) | self.turns.labels(visibility), self._refusals
+                self,
+                attempt_id,
+                dict(labels or {}) | self.turns.labels(visibility),
+                self._refusals,
+                cancelled,
             )
             try:
                 yield session

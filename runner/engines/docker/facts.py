@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -70,6 +71,13 @@ class DockerFacts:
         # Daemons of one machine may have one ID (it comes from a file in /etc), but never one folder for their data.
         said = [str(self.raw.get(key, "")) for key in ("ID", "Name", "DockerRootDir")]
         return hashlib.sha256("|".join(said).encode()).hexdigest()[:24]
+
+    @cached_property
+    def processors(self) -> tuple[str, tuple[int, ...]]:
+        """The engine's machine, as locks on its processors name it, and the numbers of those that can be used."""
+        if self.local:
+            return "processor", tuple(sorted(os.sched_getaffinity(0)))
+        return f"processor-{self.identity}", tuple(range(self.info().cpus))
 
     def make_meter(self) -> meter.Meter:
         """A meter for one container."""

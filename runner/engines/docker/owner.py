@@ -1,4 +1,4 @@
-"""Whose containers are whose: the identity of this process, and user ids that no two sandboxes share."""
+"""Whose containers are whose: the identity of this process, and user ids and processors that no two sandboxes share."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 import socket
 import stat
 import tempfile
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.engines.base import Cancelled
 from runner.engines.sandbox import FIRST_UID, NOBODY
 from runner.model.errors import PlatformError
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_SLOTS = 4000
 FIRST_ROOM_UID = FIRST_UID + 2 * MAX_SLOTS  # after those of sidecars
+_LOOK = 0.2  # seconds between looks at which processors are free
 ROOM_PROGRAMS = 128  # that run in one room, each under a user id of its own
 
 
@@ -103,6 +107,50 @@ class _Number:
     def release(self) -> None:
         """Give it back."""
         self._lock.release()
+
+
+class Processors:
+    """Processors of a machine that no other pinned container has until :meth:`release`, across processes, by files."""
+
+    def __init__(self, locks: Path, name: str, there: Sequence[int], count: int) -> None:
+        self._folder, self._name, self._there, self._count = private_folder(locks), name, there, count
+        self._locks: list[BaseFileLock] = []
+        self.numbers: tuple[int, ...] = ()
+
+    def take(self, cancelled: Callable[[], bool]) -> None:
+        """Wait until enough of them are free and take them: all that are wanted, or none. Raises :class:`Cancelled`.
+
+        Nobody holds a part of what it needs while it waits, so that two can never wait for each other.
+        """
+        while not self._taken():
+            if cancelled():
+                raise Cancelled
+            time.sleep(_LOOK)
+
+    def _taken(self) -> bool:
+        from filelock import FileLock, Timeout
+
+        found = []
+        with FileLock(self._folder / f"{self._name}.lock", thread_local=False):
+            for number in self._there:
+                lock = FileLock(self._folder / f"{self._name}-{number}.lock", thread_local=False)
+                try:
+                    lock.acquire(timeout=0)
+                except Timeout:
+                    continue
+                found.append(number)
+                self._locks.append(lock)
+                if len(found) == self._count:
+                    self.numbers = tuple(found)
+                    return True
+            self.release()
+        return False
+
+    def release(self) -> None:
+        """Give them back."""
+        for lock in self._locks:
+            lock.release()
+        self._locks, self.numbers = [], ()
 
 
 class Slot(_Number):

@@ -17,7 +17,7 @@ from runner.engines.base import ROOM, ContainerSpec, Mount, Owner, Volume
 from runner.engines.docker.client import explanation, ignoring
 from runner.engines.docker.facts import no_gpu
 from runner.engines.docker.handle import KILL_GRACE, DockerHandle
-from runner.engines.docker.owner import RoomUsers, Slot, default_locks, me
+from runner.engines.docker.owner import Processors, RoomUsers, Slot, default_locks, me
 from runner.engines.docker.room import LIFETIME, TRANSFER, DockerRoom
 from runner.engines.docker.volumes import DockerVolumes
 from runner.engines.roles import SIDECARS, Sharing
@@ -55,6 +55,7 @@ class DockerSession:
         attempt_id: str,
         labels: Mapping[str, str],
         refusals: dict[str, str | None],
+        cancelled: Callable[[], bool] | None = None,
     ) -> None:
         self._engine = engine
         self._refusals = refusals
@@ -70,6 +71,8 @@ class DockerSession:
         self._sharing = Sharing()
         self._tag = secrets.token_hex(6)
         self._users: RoomUsers | None = None
+        self._processors: Processors | None = None
+        self._cancelled = cancelled or (lambda: False)
 
     @property
     def uid(self) -> int:
@@ -124,6 +127,7 @@ class DockerSession:
 
         self._sharing.check(spec)
         self._check(spec)
+        processors = self._pinned(spec)
         gauge = self._engine.make_meter()
         body = sandbox.container_options(
             spec,
@@ -132,6 +136,7 @@ class DockerSession:
             labels=self._labels | {"proctor.role": spec.role},
             own_profile=self._engine.own_profile,
             cgroup_parent=gauge.parent,
+            processors=processors,
         )
         self._keep()
         witness = Witness() if self._engine.local else None
@@ -144,6 +149,7 @@ class DockerSession:
             try:
                 handle.id = api.create_container_from_config(body, name=handle.name)["Id"]
                 self._check_mounts(api, spec)
+                self._check_pinned(api, handle.id, processors)
                 handle.start_error = self._refusal(api, handle.id, spec.image.id)
                 if handle.start_error is not None:
                     return handle
@@ -217,6 +223,8 @@ class DockerSession:
         for handle in self._handles:
             handle.close()
         self._slot.release()
+        if self._processors is not None:
+            self._processors.release()
         if self._users is not None:
             self._users.release()
         if failure is not None:
@@ -233,6 +241,34 @@ class DockerSession:
                 "this engine cannot run software as root safely",
                 why="The exception 'root' needs an engine that maps root away (user namespaces).",
                 fix="start dockerd with --userns-remap=default, or withdraw the exception",
+                code="E302",
+            )
+
+    def _pinned(self, spec: ContainerSpec) -> tuple[int, ...]:
+        """The processors of a pinned container; waits until enough are free. Raises E305 where there are never enough."""
+        if not spec.limits.pinned:
+            return ()
+        if self._processors is None:
+            machine, there = self._engine.processors
+            if (count := spec.limits.processors) > len(there):
+                raise PlatformError(
+                    "this machine cannot give what the task asks for",
+                    why=f"A run is pinned to {count} processors; {len(there)} can be used here.",
+                    fix="use a larger machine, or lower the limits in task.yaml",
+                    code="E305",
+                )
+            self._processors = Processors(default_locks(), machine, there, count)
+            self._processors.take(self._cancelled)
+        return self._processors.numbers
+
+    def _check_pinned(self, api: Any, container: str, processors: tuple[int, ...]) -> None:
+        """An engine that cannot pin takes the option and drops it: find that out."""
+        found = api.inspect_container(container)["HostConfig"].get("CpusetCpus") or "" if processors else ""
+        if found != ",".join(map(str, processors)):
+            raise PlatformError(
+                "this engine cannot pin a container to processors",
+                why="It made one without them.",
+                fix="take pinned out of the task's limits, or use an engine whose control groups have cpuset",
                 code="E302",
             )
 

@@ -135,7 +135,7 @@ def _limits(of: Overview) -> str:
         duration(limits.wall_clock),
         *([f"{duration(limits.cpu_time)} of processor time"] if limits.cpu_time else []),
         f"{in_units(limits.memory)} of memory",
-        plural_of(limits.cpus, "processor"),
+        plural_of(limits.cpus, "processor") + (" of its own" if limits.pinned else ""),
         *([plural_of(limits.gpus, "GPU")] if limits.gpus else []),
         f"{in_units(limits.output)} of output",
         *([f"{in_units(task.image_limit)} of image"] if "image" in task.definition.get("limits", {}) else []),

@@ -184,3 +184,19 @@ def test_the_profile_is_an_allow_list() -> None:
     }
     assert not always & never
     assert not sandbox.own_seccomp("aarch64") and sandbox.own_seccomp("x86_64")
+
+
+def test_a_pinned_container_has_its_processors_and_no_other_one_has_any() -> None:
+    pinned = replace(SPEC, limits=replace(SPEC.limits, cpus=1.5, pinned=True))
+    host = sandbox.container_options(pinned, 7, processors=(1, 3))["HostConfig"]
+    assert host["CpusetCpus"] == "1,3" and host["NanoCpus"] == 1_500_000_000
+    assert "CpusetCpus" not in sandbox.container_options(SPEC, 7)["HostConfig"]
+    for spec, processors in (
+        (pinned, ()),
+        (pinned, (1,)),
+        (pinned, (1, 1)),
+        (pinned, (1, 2, 3)),
+        (SPEC, (1,)),
+    ):
+        with pytest.raises(ValueError, match="pinned"):
+            sandbox.container_options(spec, 7, processors=processors)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from runner.execution.plan import Planned, Selection, Skipped, plan
+from runner.execution.schedule import needs_of
 from runner.execution.workspace import owner_of
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
 from runner.submissions.register import withdraw
 from tests.runner.execution.test_pool import World
-from tests.worlds.mini import Project
+from tests.worlds.mini import TASK, Project
 
 TABLES = [{"id": "main", "cells": [{"dataset": "test"}, {"dataset": "dev"}], "rank_by": "ndcg_10"}]
 
@@ -195,3 +196,20 @@ def test_an_input_that_is_not_registered_blocks_only_its_own(world: World) -> No
     fine = world.hand_in("beta")
     assert set(_planned(world)) == {fine}
     assert "not registered" in _skipped(world)[lonely].why
+
+
+def test_runs_that_are_pinned_are_other_work_and_count_whole_processors(
+    world: World, project: Project
+) -> None:
+    run = world.hand_in("alpha")
+    before = world.desk().job(world.desk().runs[0]).lock
+    assert "pinned" not in before["limits"], "locks of before stay what they are"
+    world.work()
+    project.write_task_only(limits=TASK["limits"] | {"pinned": False})
+    assert _planned(world) == {}
+    project.write_task_only(limits=TASK["limits"] | {"pinned": True, "cpus": 1.5})
+    assert _planned(world)[run].changed == "limits.cpus, limits.pinned"
+    desk = world.desk()
+    assert desk.job(desk.runs[0]).lock["limits"]["pinned"] is True
+    needs = needs_of(desk.tasks["mini"], next(iter(desk.bundles.values())), "execute")
+    assert needs.cpus == 2.0, "what a schedule counts with is what is taken away from others"

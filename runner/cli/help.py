@@ -32,6 +32,7 @@ READERS = {
             "publish",
             "unpublish",
             "release",
+            "review",
             "events",
         ),
         *("round", "round freeze", "labels", "labels export", "labels import", "labels agreement"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from runner.model.errors import RunnerError, no_such
 from runner.model.names import id_part
@@ -60,6 +60,16 @@ class Submission:
 
 
 @dataclass(frozen=True)
+class Review:
+    """What the organiser decided about an attempt last; the ``reason`` of a flag is for organisers, or for its team, ``to`` whom
+    it is open, too."""
+
+    state: Literal["approved", "flagged"]
+    reason: str = ""
+    to: Literal["organiser", "team"] = "organiser"
+
+
+@dataclass(frozen=True)
 class Run:
     """A run with its outcome, and the resources of the attempt that decided. Seconds and bytes."""
 
@@ -86,6 +96,7 @@ class Run:
     ours: bool = True  # evaluated by the platform's own evaluator
     released: bool = False  # the organiser has opened the deciding attempt to its team
     verified: bool = False  # executed again, the deciding attempt was the same the last time
+    review: Review | None = None  # of the deciding attempt
     pins: Pins | None = None  # by which definitions it was evaluated; None: not known
     stale: tuple[str, ...] = ()  # why its scores are old, in sentences for everybody
     changed: frozenset[str] = (

@@ -273,6 +273,9 @@ class Task:
     verify_before: Literal["final", "none"] = (
         "none"  # final: a row is only once its software gave the same again
     )
+    review: Literal["required", "optional"] = (
+        "optional"  # required: nobody else sees a row before it is approved
+    )
     options: Mapping[str, Any] = field(default_factory=dict)  # checked by schemas/kinds/<kind>.schema.json
     severities: Mapping[str, str] = field(default_factory=dict)  # finding code -> error|defect|warning|ignore
     exceptions: Mapping[str, Exceptions] = field(default_factory=dict)  # granted, by "team/software"

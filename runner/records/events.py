@@ -48,6 +48,8 @@ TYPES: Mapping[str, str] = {
     "run-verified": "a run's software was executed again, apart from what counts: whether it was the same, how many topics differ and how far each measure moved",
     "round-frozen": "a round was frozen; its snapshot's SHA-256",
     "labels-imported": "people's labels or a judge's scores were put into the truths; the file's SHA-256 and how many",
+    "run-reviewed": "a person approved or flagged one attempt, or took that back",
+    "run-commented": "a person commented a run, for the organisers or for its team, too",
     "policy-changed": "the rules of a task were noted: for the first time, or because they are others than those noted last",
     "results-exported": "results were written out for an audience: a leaderboard, run, page or comparison, and its SHA-256",
     "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",

@@ -19,8 +19,9 @@ from runner.model.names import IDENTIFIER
 from schemas.details import Detail
 
 if TYPE_CHECKING:
-    from runner.model.run import Run
-    from runner.model.task import Dataset
+    from runner.model.run import Review, Run
+    from runner.model.task import Dataset, Task
+    from runner.records.store.decisions import Comment
     from runner.records.store.run_detail import RunDetail
 
 
@@ -111,6 +112,24 @@ def permissions_of(found: RunDetail, audience: Audience, dataset: Dataset) -> Pe
 def scores_open(dataset: Dataset, published: bool) -> bool:
     """Whether everybody may see mean scores on this dataset."""
     return dataset.visibility == "public" or dataset.scores == "public" or published
+
+
+def on_boards(run: Run, task: Task, *, organiser: bool) -> bool:
+    """Whether a run that ranks stands on boards: for the organiser always, for everybody else, where the task requires a review,
+    once it is approved. Whatever does not stand there is for them as if it had not been handed in."""
+    approved = run.review is not None and run.review.state == "approved"
+    return organiser or approved or task.review != "required" or not run.outcome.ranked
+
+
+def review_of(run: Run, audience: Audience) -> Review | None:
+    """The review of a run as far as ``audience``, which may know of the run, may see it: a flag is told to whom it is meant for."""
+    told = run.review is not None and (run.review.state == "approved" or run.review.to == "team")
+    return run.review if told or audience.kind == "organiser" else None
+
+
+def comments_for(found: RunDetail, audience: Audience) -> list[Comment]:
+    """The comments on a run that ``audience``, which may know of the run, may read."""
+    return [one for one in found.comments if audience.kind == "organiser" or one.to == "team"]
 
 
 MEDIAN_TEAMS = 5

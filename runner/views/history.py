@@ -46,6 +46,8 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     ),
     "round-frozen": ("the round {round} of {task} was frozen", ", SHA-256 {sha256}"),
     "labels-imported": ("{count} labels went into {file} of {task}/{dataset}", ", SHA-256 {sha256}"),
+    "run-reviewed": ("{run} was reviewed: {state}, attempt {attempt}",),
+    "run-commented": ("{run} was commented for the {to}: {text}",),
     "policy-changed": ("rules of {task}", ": {changes}", " and {more} more"),
     "results-exported": (
         "{what} {name}",

@@ -17,10 +17,12 @@ from runner.views import coarse
 from runner.views.audience import (
     Audience,
     Permissions,
+    comments_for,
     escape,
     not_for,
     permissions_for,
     permissions_of,
+    review_of,
     visible,
 )
 from runner.views.logs import last_lines, sidecar_logs
@@ -63,7 +65,7 @@ class RunView(Mapping[str, Any]):
 def redact_row(run: Run, audience: Audience, dataset: Dataset, published: bool = False) -> RunView | None:
     """One line of a list of runs for ``audience``; None when it may not know of this run."""
     may = permissions_for(audience, run.submission.team, dataset, published, run.released)
-    return RunView(_row(run, may), audience, made_by=_FROM_REDACTION) if may.run else None
+    return RunView(_row(run, may, audience), audience, made_by=_FROM_REDACTION) if may.run else None
 
 
 def redact_run(found: RunDetail, audience: Audience, dataset: Dataset) -> RunView:
@@ -75,7 +77,8 @@ def redact_run(found: RunDetail, audience: Audience, dataset: Dataset) -> RunVie
     shown = run if may.free_text else without_free_text(run, dataset)
     judge = {k: v for k, v in (shown.judge or {}).items() if k != "note_detail"}
     view: dict[str, Any] = {
-        **_row(run, may),
+        **_row(run, may, audience),
+        "comments": _comments(found, audience),
         "description": escape(run.submission.description, 2000),
         "image": run.submission.image,
         "scores": _scores(found, audience, dataset) if may.scores else {},
@@ -132,8 +135,8 @@ def topics_escaped(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
 # --- the sections of a view -----------------------------------------------------------------------------------------
 
 
-def _row(run: Run, may: Permissions) -> dict[str, Any]:
-    outcome, s = run.outcome, run.submission
+def _row(run: Run, may: Permissions, audience: Audience) -> dict[str, Any]:
+    outcome, s, review = run.outcome, run.submission, review_of(run, audience)
     figures = ("wall_seconds", "cpu_seconds", "memory_peak")
     return {
         "run": run.id,
@@ -155,12 +158,27 @@ def _row(run: Run, may: Permissions) -> dict[str, Any]:
             **_fields(outcome, "ranked", "costs_quota", "verdict"),
         },
         "stale": list(run.stale),
+        "review": None
+        if review is None
+        else {"state": review.state, "reason": escape(review.reason), "to": review.to},
         "resources": {
             **{name: getattr(run, name) if may.free_text else None for name in figures},
             "memory_source": run.memory_source if may.free_text else "none",
         },
         "steps": None if may.free_text else coarse.steps_of(run),
     }
+
+
+def _comments(found: RunDetail, audience: Audience) -> list[dict[str, str]]:
+    """The comments that an audience may read; who of the organisers wrote them is for organisers."""
+    return [
+        {
+            **_fields(one, "at", "to"),
+            "who": escape(one.who, 100) if audience.kind == "organiser" else "organiser",
+            "text": escape(one.text, 2000),
+        }
+        for one in comments_for(found, audience)
+    ]
 
 
 def _fields(of: object, *names: str) -> dict[str, Any]:

@@ -38,9 +38,6 @@ def leaderboard(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print a leaderboard: ranked runs, and below them what failed, with the reason."""
-    from runner.records.commit import record_export
-    from runner.views.leaderboard.export import export
-    from runner.views.leaderboard.formats.trec import to_trec
     from runner.views.leaderboard.rounds import board
     from runner.views.leaderboard.table import build, filtered
 
@@ -58,26 +55,31 @@ def leaderboard(
         else:
             built = board(store, loaded, round_, table, context.audience(as_), **choices)
         shown = filtered(built, method=method, how=how)
-        if form == "table":
-            text = ""
-        elif form in TREC:
-            # Scores by topic are not for everybody, a round has frozen none, and several cells may share topics.
-            alone = as_ == "organiser" and round_ is None and len(shown.cells) == 1
-            text = to_trec(shown, form, _by_topic(store, loaded, shown, topics) if alone else None)
-        else:
-            text = export(shown, form)
         if form != "table":
-            record_export(store, loaded, "leaderboard", shown.table, form, as_, text)
-    if form != "table":
-        output.data(text)
+            _write_out(store, loaded, shown, form, topics)
+            return
+    print_table(shown, wide=wide)
+    if table is None:
+        _more(loaded, built)
+
+
+def _write_out(store: Store, task: Task, table: LeaderboardTable, form: str, topics: str | None) -> None:
+    """Print a leaderboard in a format for others, which is an event; where that has no place for notes, what is stale is said."""
+    from runner.records.commit import record_export
+    from runner.views.leaderboard.export import export
+    from runner.views.leaderboard.formats.trec import to_trec
+
+    if form in TREC:
+        # Scores by topic are not for everybody, a round has frozen none, and several cells may share topics.
+        alone = table.audience == "organiser" and table.round is None and len(table.cells) == 1
+        text = to_trec(table, form, _by_topic(store, task, table, topics) if alone else None)
     else:
-        print_table(shown, wide=wide)
-    # Formats of tools around TREC have no place for notes; what is stale is said.
-    for note in shown.notes if form in TREC else ():
+        text = export(table, form)
+    record_export(store, task, "leaderboard", table.table, form, table.audience, text)
+    output.data(text)
+    for note in table.notes if form in TREC else ():
         if note.startswith("Stale: "):
             output.say(note)
-    if table is None and form == "table":
-        _more(loaded, built)
 
 
 def _by_topic(

@@ -1,4 +1,4 @@
-"""Looking after what was done: the event log in plain words."""
+"""Review: what was done, in plain words, and runs approved, flagged and commented."""
 
 from __future__ import annotations
 
@@ -72,3 +72,49 @@ def _moment(text: str) -> datetime:
     except (DateError, ValueError) as error:
         fix = 'write --since 2026-05-01, or --since "2026-05-01 12:00 UTC"'
         raise RunnerError("E101", f"--since: {output.printable(str(error))}", fix=fix) from error
+
+
+@app.command(
+    epilog="Examples:  runner review RUN --approve  |  runner review RUN --flag 'same output as another team' --to organiser  |  runner review RUN --comment 'thank you for the fix' --to team  |  runner review RUN --undo"
+)
+def review(
+    run: options.RunArgument,
+    approve: Annotated[bool, typer.Option("--approve", help="It may stand on everybody's boards.")] = False,
+    flag: Annotated[
+        str | None, typer.Option("--flag", metavar="REASON", help="Something is wrong with it.")
+    ] = None,
+    comment: Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Write about it.")] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Neither approved nor flagged any more.")] = False,
+    to: Annotated[
+        str, typer.Option("--to", help="Who reads a flag or comment: organiser, or team (its team, too).")
+    ] = "organiser",
+) -> None:
+    """Approve, flag or comment a run. Where task.yaml says review: required, others see it on boards only once it is approved.
+
+    An approval and a flag hold for the attempt that counts now. Its team sees an approval; a flag or comment only with --to team.
+    """
+    from runner.records.review import comment_run, decide
+
+    decisions = [approve, flag is not None, undo]
+    if sum(decisions) > 1 or not (any(decisions) or comment is not None):
+        fix = "give one of --approve, --flag REASON and --undo, or --comment TEXT, which goes with each"
+        raise RunnerError("E101", "what is decided about the run is not clear", fix=fix)
+    if to not in ("organiser", "team"):
+        raise no_such("reader", to, ("organiser", "team"), fix="use organiser or team", code="E101")
+    where = context.config()
+    tasks = context.all_tasks(where)
+    with context.store(where) as store:
+        from runner.views.audience import ORGANISER
+        from runner.views.listing import run_id
+
+        name = run_id(store, tasks, ORGANISER, run)
+        if any(decisions):
+            state = "approved" if approve else "open" if undo else "flagged"
+            new = decide(store, tasks, name, state, flag or "", to)
+            output.say(f"{name} is {_STATES[state]}{'' if new else ' already'}")
+        if comment is not None:
+            comment_run(store, tasks, name, comment, to)
+            output.say(f"{name} was commented, for {'its team, too' if to == 'team' else 'organisers only'}")
+
+
+_STATES = {"approved": "approved", "flagged": "flagged", "open": "neither approved nor flagged"}

@@ -76,6 +76,7 @@ def _row(view: RunView) -> tuple[str, ...]:
 
     outcome = view["outcome"]
     name = outcome["name"] + (" (stale)" if view["stale"] else "")
+    name += f" ({view['review']['state']})" if view["review"] else ""
     memory = memory_of(view) if view["attempts"] or view["steps"] else ""
     says = "" if outcome["name"] == "scored" else outcome["says"]
     why = outcome["reason"] or " ".join(view["stale"]) or says

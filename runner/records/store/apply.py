@@ -28,6 +28,8 @@ run-verified             task, run, attempt, same, identical, ended, topics (how
                          what executing it again gave
 round-frozen             task, round, sha256 (of the snapshot), frozen
 labels-imported          task, dataset, file (name in the truths), sha256 (of that file with them in it), count
+run-reviewed             task, run, attempt, state (approved, flagged, or open: neither any more), reason, to (organiser or team)
+run-commented            task, run, text, to (organiser or team)
 policy-changed           task, policy (its rules), changes (in words; none: noted for the first time), more (how many were too many)
 results-exported         task, what, name (of a table, run or dataset), format, audience, sha256
 loss-accepted            lost (where it was remembered, seq and hash of the event), count
@@ -296,6 +298,18 @@ def _verified(connection: Connection, event: Event, _: RunArchive) -> None:
     _insert(connection, t.verifications, event, "run", "attempt", same=d["same"] is True)
 
 
+def _reviewed(connection: Connection, event: Event, _: RunArchive) -> None:
+    c, d = t.reviews.c, event.data
+    connection.execute(t.reviews.delete().where(c.run == d["run"], c.attempt == d["attempt"]))
+    if d["state"] != "open":
+        _insert(connection, t.reviews, event, "run", "attempt", "state", "reason", "to")
+
+
+def _commented(connection: Connection, event: Event, _: RunArchive) -> None:
+    who = event.person.name if event.person else event.actor
+    _insert(connection, t.comments, event, "run", "text", "to", at=event.time, who=who)
+
+
 def _policy(connection: Connection, event: Event, _: RunArchive) -> None:
     c, d = t.policies.c, event.data
     connection.execute(t.policies.delete().where(c.task == d["task"]))
@@ -351,6 +365,8 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "run-verified": _verified,
     "round-frozen": _frozen,
     "labels-imported": _labels,
+    "run-reviewed": _reviewed,
+    "run-commented": _commented,
     "policy-changed": _policy,
     "results-exported": _exported,
     "loss-accepted": _loss,

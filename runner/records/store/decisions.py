@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
+from runner.model.run import Review
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
 
@@ -24,3 +26,28 @@ def exported(store: Store, **what: str) -> str | None:
         return connection.execute(
             select(c.sha256).where(*(c[k] == value for k, value in what.items()))
         ).scalar()
+
+
+def reviews_in(connection: Connection) -> dict[tuple[str, int], Review]:
+    """What the organiser decided about attempts (run, number), where anything was."""
+    return {
+        (row.run, row.attempt): Review(row.state, row.reason, row.to)
+        for row in connection.execute(select(t.reviews))
+    }
+
+
+@dataclass(frozen=True)
+class Comment:
+    """What an organiser (``who``) wrote about a run, ``to`` whom it is open, and when."""
+
+    text: str
+    to: str
+    at: str
+    who: str
+
+
+def comments_in(connection: Connection, run: str) -> tuple[Comment, ...]:
+    """The comments on a run, oldest first."""
+    c = t.comments.c
+    rows = connection.execute(select(c.text, c.to, c.at, c.who).where(c.run == run).order_by(c.seq))
+    return tuple(Comment(*row) for row in rows)

@@ -21,6 +21,7 @@ from runner.model.run import Run, Submission, cells, run_id
 from runner.model.task import Cell, Task
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
+from runner.records.store.decisions import reviews_in
 from schemas.details import read as read_detail
 
 _OF_ATTEMPT = ("wall_seconds", "cpu_seconds", "memory_peak", "lock_digest", "started", "finished")
@@ -152,6 +153,8 @@ def _runs(
     found = [replace(run, released=True) if (run.id, run.outcome.attempt) in opened else run for run in found]
     same = _verified_in(connection)
     found = [replace(run, verified=True) if (run.id, run.outcome.attempt) in same else run for run in found]
+    reviews = reviews_in(connection)
+    found = [replace(r, review=reviews.get((r.id, r.outcome.attempt or 0))) for r in found]
     order = {cell: n for one in by_task.values() for n, cell in enumerate(cells(one))}
     return sorted(
         found, key=lambda r: (r.submission.seq, order.get(r.cell, len(order)), r.dataset, r.scenario)

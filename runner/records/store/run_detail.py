@@ -14,6 +14,7 @@ from runner.records.archive import Attempt, Evaluation
 from runner.records.integrity import check_manifest
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
+from runner.records.store.decisions import Comment, comments_in
 from runner.records.store.queries import find_run_in, key_in, published_in, released_in, rows_of
 from runner.records.store.results import findings_in, measures_in, pending_in, topics_in
 
@@ -40,6 +41,7 @@ class RunDetail:
         default_factory=dict
     )  # that others than the organiser see, by measure
     key: str = ""  # of its task (runner.records.split); empty: none was drawn
+    comments: tuple[Comment, ...] = ()  # of organisers
 
     def sealed(self) -> list[tuple[Attempt | Evaluation, str]]:
         """The attempt and the evaluation, each with the SHA-256 of its manifest as it was committed."""
@@ -95,12 +97,12 @@ def detail(
         attempts = rows_of(connection, t.attempts, {"id": wanted}).get(wanted, [])
         evaluations = rows_of(connection, t.evaluations, {"id": wanted}).get(wanted, [])
         published = run.dataset in published_in(connection, run.submission.task)
-        found = RunDetail(run, published, tuple(attempts), tuple(evaluations), decimals=_decimals(run, tasks))
-        chosen, judged = run.outcome.attempt, run.outcome.evaluation
+        rows, decimals = (tuple(attempts), tuple(evaluations)), _decimals(run, tasks)
+        found = RunDetail(run, published, *rows, decimals=decimals, comments=comments_in(connection, wanted))
+        judged = run.outcome.evaluation
         if attempt is not None and all(a["number"] != attempt for a in attempts):
             raise no_such("attempt", attempt, of=wanted, fix=f"runner show {wanted} lists them")
-        if attempt is not None:
-            chosen = attempt
+        chosen = run.outcome.attempt if attempt is None else attempt
         if chosen is None:
             return found
         last = max((e["number"] for e in evaluations if e["attempt"] == chosen), default=None)

@@ -179,6 +179,26 @@ display_names = sa.Table(
     "display_names", metadata, *_keys("team", "software"), *_texts("display_name"), *_numbers("seq")
 )
 
+# What the organiser decided about an attempt; a flag has a ``reason``, which is open ``to`` the organiser or the team.
+reviews = sa.Table(
+    "reviews",
+    metadata,
+    *_keys("run"),
+    *_number_keys("attempt"),
+    *_texts("state", "reason", "to"),
+    *_numbers("seq"),
+    _of_attempt("attempt"),
+)
+
+# What organisers wrote about a run, for themselves or ``to`` its team, too.
+comments = sa.Table(
+    "comments",
+    metadata,
+    *_number_keys("seq"),
+    sa.Column("run", sa.Text, sa.ForeignKey("runs.id"), nullable=False),
+    *_texts("text", "to", "at", "who"),
+)
+
 # The rules of a task (JSON object) as they were noted last.
 policies = sa.Table("policies", metadata, *_keys("task"), *_texts("policy"), *_numbers("seq"))
 

@@ -15,7 +15,7 @@ from runner.model.task import Cell, Table, Task
 from runner.records.deadlines import in_time
 from runner.records.split import WHOLE, Split
 from runner.records.store import queries, results
-from runner.views.audience import escape
+from runner.views.audience import escape, on_boards
 from runner.views.leaderboard.rows import Part, Unranked
 from runner.views.scores import shown_values
 from runner.views.text import listed
@@ -108,13 +108,16 @@ def groups_of(
     running: Sequence[str],
     part: Part | None,
     split: Split = WHOLE,
+    *,
+    organiser: bool,
 ) -> tuple[list[Group], int]:
-    """What competes for each row, and how many submissions were withdrawn.
+    """What competes for each row on the boards of the ``organiser`` or of everybody else, and how many submissions were withdrawn.
 
     The best of a row is best over the public topics, where there is a ``split``: whoever has more submissions gets no more
     chances on those that decide.
     """
-    runs = {r.id: r for r in queries.runs(store, [task], task=task.id, running=running)}
+    known = queries.runs(store, [task], task=task.id, running=running)
+    runs = {run.id: run for run in known if on_boards(run, task, organiser=organiser)}
     by_key: dict[tuple[str, str], list[Entry]] = {}
     withdrawn = 0
     for s in queries.submissions(store, task=task.id):

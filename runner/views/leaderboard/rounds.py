@@ -130,7 +130,7 @@ def freeze(
                 f"{len(open_)} run{'s' if len(open_) > 1 else ''} of the round {round_id} are not settled",
                 why="They were received in time and could count.",
                 fix=f"runner evaluate --task {task.id}, then freeze again; --anyway freezes without them",
-                problems=[Problem(run.id, run.outcome.says) for run in open_],
+                problems=[Problem(run.id, _why_open(run)) for run in open_],
             )
         data = _snapshot(store, task, round_, belongs, stamp(now), open_)
         text = schemas.canonical(data) + b"\n"
@@ -145,14 +145,28 @@ def _state(task: Task, store: Store, round_id: str, clock: Clock) -> RoundStatus
     return next(s for s in states(task, store, clock) if s.round.id == round_id)
 
 
+def _why_open(run: Run) -> str:
+    return (
+        f"nobody has reviewed it: runner review {run.id} --approve"
+        if run.outcome.ranked
+        else run.outcome.says
+    )
+
+
 def _unsettled(store: Store, task: Task, belongs: Part, running: Iterable[str]) -> list[Run]:
-    """Runs of the round that may still get a score: they wait, run, or are held for the organiser."""
+    """Runs of the round that may still count: they wait, run, are held for the organiser, or nobody has reviewed them yet where
+    the task requires that."""
     from runner.records.store import queries
+    from runner.views.audience import on_boards
 
     return [
         run
         for run in queries.runs(store, [task], task=task.id, running=list(running))
-        if run.outcome.name in ("pending", "running", "held") and belongs.takes(run)
+        if belongs.takes(run)
+        and (
+            run.outcome.name in ("pending", "running", "held")
+            or (run.review is None and not on_boards(run, task, organiser=False))
+        )
     ]
 
 

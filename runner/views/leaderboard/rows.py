@@ -90,7 +90,8 @@ class Row:
     ``software`` names all that count, ``submission`` is the latest of them; ``method`` and ``how`` (executed or
     uploaded) are ``mixed`` when they differ between the cells; ``description`` is what the team says of the latest. ``judge``: the labels of who judged its runs. The steps stand
     in place of seconds and bytes, where these are not for this audience. ``stale``: why its scores are old, in sentences;
-    empty: they are as the task asks now. ``combined``: what ranks it where ranks are combined. The order of the fields is that of JSON.
+    empty: they are as the task asks now. ``flagged``: the organiser flagged a run of it (None for
+    everybody else). ``combined``: what ranks it where ranks are combined. The order of the fields is that of JSON.
     """
 
     rank: int
@@ -116,6 +117,7 @@ class Row:
     cells: tuple[CellScore, ...] = ()
     judge: str = ""
     stale: tuple[str, ...] = ()
+    flagged: bool | None = None
     combined: Combined | None = None
 
 

@@ -33,7 +33,7 @@ from runner.views.leaderboard.rows import (
     coarsened,
     software_of,
 )
-from runner.views.leaderboard.trusting import not_final, trusted
+from runner.views.leaderboard.trusting import marked, not_settled, trusted
 from runner.views.redact import without_free_text
 from runner.views.scores import any_split, board_split, shown_values
 from runner.views.scores import notes as split_notes
@@ -152,8 +152,8 @@ def _build(
     *,
     words: bool,
 ) -> tuple[LeaderboardTable, list[Run]]:
-    """A table and the runs that count in it. ``words``: reasons may hold what a participant wrote."""
-    groups, withdrawn = choosing.groups_of(store, task, table, running, part, split)
+    """A table and the runs that count in it. ``words``: it is the organiser's; reasons may hold what a participant wrote."""
+    groups, withdrawn = choosing.groups_of(store, task, table, running, part, split, organiser=words)
     chosen, below, counts = choosing.choose(groups, partial=table.rank_by.rule != "value")
     values = shown_values(store, task, (run for g in chosen for run in g.runs), split)
     scored = [(g, [{} if run is None else values[run.id] for run in g.chosen]) for g in chosen]
@@ -169,7 +169,7 @@ def _build(
     compared, notes, test = compare(store, task, table, rows, split)
     counting = _counting(table, task, [group.runs for _, group in rows], words)
     judges, labels = judges_of(counting)
-    compared = [replace(row, judge=label) for row, label in zip(compared, labels, strict=True)]
+    compared = marked(compared, labels, [group for _, group in rows], organiser=words)
     counts |= {"withdrawn": withdrawn, "ranked": len(rows), "unranked": len(below)}
     below.sort(key=lambda b: (b.entry.submission.team, b.entry.submission.software, b.entry.submission.seq))
     made = LeaderboardTable(
@@ -188,7 +188,7 @@ def _build(
             *split_notes(split),
             *doubts,
             *_stale(compared),
-            *not_final(task, rows),
+            *not_settled(task, rows, organiser=words),
             *notes,
             *_mixed([g for _, g in rows], table),
             *choosing.not_chosen(table, task.measures[wanted.first].measure, [g for _, g in rows]),

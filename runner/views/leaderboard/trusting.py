@@ -1,5 +1,5 @@
-"""How far a board can be trusted: not ranked by a judge for whom an answer without worth would come first, and not final
-before softwares gave the same again, where the task asks for that.
+"""How far a board can be trusted: not ranked by a judge for whom an answer without worth would come first, not final
+before softwares gave the same again, where the task asks for that, and what the organiser's review said.
 
 Evaluations say what their judge gives for an echo of the question and for an order to the judge (``canaries`` in
 ``result.json``). A measure on which one of them reaches the best of the board says nothing about the best.
@@ -45,7 +45,7 @@ def trusted(table: Table, task: Task, scored: Scored) -> tuple[Table, tuple[str,
     return table, (f"{note} Nobody is ranked: no other measure of the table can be trusted more.",)
 
 
-def not_final(task: Task, rows: Sequence[tuple[Row, Group]]) -> list[str]:
+def _not_final(task: Task, rows: Sequence[tuple[Row, Group]]) -> list[str]:
     """A note that names the rows whose softwares were not executed again with the same scores; none where the task does not
     ask for it. Run files were handed in, so there is nothing to execute."""
     if task.verify_before != "final":
@@ -57,6 +57,43 @@ def not_final(task: Task, rows: Sequence[tuple[Row, Group]]) -> list[str]:
     ]
     why = "Their softwares have not given the same scores again yet: runner verify RUN executes one."
     return [f"Not final: {listed(names, MOST_NAMES)}. {why}"] if names else []
+
+
+def marked(
+    rows: Sequence[Row], judges: Sequence[str], groups: Sequence[Group], *, organiser: bool
+) -> list[Row]:
+    """The rows with the labels of their judges; for the organiser marked where a run that counts in them was flagged."""
+    flags = [organiser and any(_state(run) == "flagged" for run in group.runs) for group in groups]
+    return [
+        replace(row, judge=judge, flagged=flag or None)
+        for row, judge, flag in zip(rows, judges, flags, strict=True)
+    ]
+
+
+def not_settled(task: Task, rows: Sequence[tuple[Row, Group]], *, organiser: bool) -> list[str]:
+    """Notes on rows that are not final, and on the review."""
+    return [*_not_final(task, rows), *_reviewed(task, rows, organiser=organiser)]
+
+
+def _reviewed(task: Task, rows: Sequence[tuple[Row, Group]], *, organiser: bool) -> list[str]:
+    """Notes on the review: to the organiser which rows nobody else sees and why rows are flagged, to others that there is one."""
+    required = task.review == "required"
+    if not organiser:
+        return ["Only rows that the organiser has approved are shown."] if required else []
+    closed = [software_of(row) for row, g in rows if any(_state(run) != "approved" for run in g.runs)]
+    why = "Nobody else sees them before runner review RUN --approve."
+    flags = {
+        f"{software_of(row)} ({escape(run.review.reason, 200)})": None
+        for row, group in rows
+        for run in group.runs
+        if run.review is not None and run.review.state == "flagged"
+    }
+    found = [f"Not approved: {listed(closed, MOST_NAMES)}. {why}"] if required and closed else []
+    return found + ([f"Flagged: {listed(list(flags), MOST_NAMES)}."] if flags else [])
+
+
+def _state(run: Run) -> str:
+    return run.review.state if run.review else ""
 
 
 def _won(measure: str, task: Task, scored: Scored) -> float | None:

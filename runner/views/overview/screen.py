@@ -64,6 +64,8 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     if task.verify_before == "final":
         again = "a row is final once its software was executed again with the same scores"
         yield from _section("verify", [again])
+    if task.review == "required":
+        yield from _section("review", ["others see a row once the organiser has approved its run"])
     datasets = [
         f"{one.id} ({_seen(of, one)}): {one.description}".rstrip(": ") for one in task.datasets.values()
     ]

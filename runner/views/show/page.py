@@ -11,7 +11,7 @@ from collections.abc import Collection
 from runner.model.kinds import Content
 from runner.views.pages import render
 from runner.views.redact import RunView
-from runner.views.show.presentation import FINDING_HEADS, SCORE_HEADS, present
+from runner.views.show.presentation import FINDING_HEADS, SCORE_HEADS, comments, present
 from runner.views.show.topics import Topics
 
 STYLE = "runner.views.show/run.css"
@@ -20,6 +20,7 @@ MAX_INSIDE = 8_000_000  # characters of debates or reports: what browsers still 
 FACTS = (
     *(
         "called",
+        "review",
         "task",
         "dataset",
         "team",
@@ -57,6 +58,7 @@ def page(
         run=present(view),
         view=view,
         facts=FACTS,
+        comments=comments(view),
         heads=(SCORE_HEADS, FINDING_HEADS),
         topics=topics,
         all_topics=[] if topics is None else topics.order[:MAX_TOPICS],

@@ -103,6 +103,7 @@ def _facts(view: RunView) -> dict[str, str]:
         "called": ": ".join(view[name] for name in ("team_display_name", "display_name") if name in view),
         **{name: view[name] for name in ("task", "dataset", "team", "software")},
         "started": view["started"] or "",
+        "review": _review(view["review"]),
         "outcome": f"{outcome['name']} – {outcome['says']}" if outcome["says"] else outcome["name"],
         "why": outcome["reason"] or verdict.get("detail", ""),
         "whose fault": BLAME.get(outcome["blame"], ""),
@@ -123,6 +124,22 @@ def _facts(view: RunView) -> dict[str, str]:
         "lock": (view["lock_digest"] or "")[:16],
         "description": view["description"],
     }
+
+
+def _review(said: Mapping[str, str] | None) -> str:
+    """What the organiser decided, with the reason; empty where nothing was, or this audience is not told."""
+    if said is None:
+        return ""
+    return said["state"] + (f": {said['reason']}" if said["reason"] else "")
+
+
+def comments(view: RunView) -> list[str]:
+    """The comments on a run, a line each: when, who, and where only organisers read it, that."""
+    alone = {"organiser": " (organisers only)", "team": ""} if view.audience.kind == "organiser" else {}
+    return [
+        f"{one['at'][:16].replace('T', ' ')} UTC {one['who']}{alone.get(one['to'], '')}: {one['text']}"
+        for one in view["comments"]
+    ]
 
 
 def _exceptions(granted: Mapping[str, Any]) -> str:

@@ -135,7 +135,9 @@ def medians_for(store: Store, task: Task | None, view: RunView, dataset: Dataset
     if task is None or table is None or table.rank_by.first not in view["topic_scores"]:
         return None
     by = table.rank_by.first
-    groups, _ = choosing.groups_of(store, task, replace(table, cells=(cell,)), (), None)
+    groups, _ = choosing.groups_of(
+        store, task, replace(table, cells=(cell,)), (), None, organiser=view.audience.kind == "organiser"
+    )
     own = view.audience.team
     runs = [run for group in groups for run in group.runs if run.submission.team != own]
     if not medians_open(view.audience, dataset, [run.submission.team for run in runs]):

@@ -52,8 +52,8 @@ def mark_of(row: Row) -> str:
 
 
 def name_of(row: Row) -> str:
-    """As :func:`software_of`, marked where the scores are old."""
-    return software_of(row) + (" (stale)" if row.stale else "")
+    """As :func:`software_of`, marked where the scores are old or a run was flagged."""
+    return software_of(row) + (" (stale)" if row.stale else "") + (" (flagged)" if row.flagged else "")
 
 
 def kind_of(row: Row) -> str:

@@ -17,7 +17,7 @@ from runner.views.leaderboard.significance import ALPHA
 
 SCHEMA_VERSION = 1
 _MARKS = {"†": "better", "‡": "worse", "": None}
-_LEFT_OUT = ("combined", "precision")  # fields that are not there where they say nothing
+_LEFT_OUT = ("combined", "flagged", "precision")  # fields that are not there where they say nothing
 _NAMES = {"values": "scores"}  # what fields are called in JSON where that differs
 
 

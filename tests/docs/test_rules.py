@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 import yaml
 
 import schemas
+from runner.model.errors import RunnerError
 from runner.tasks.load import load_task
+from runner.views.overview.facts import overview
+from runner.views.overview.screen import lines
 from tests.worlds.definitions import project
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "rules.md"
@@ -27,7 +31,8 @@ NO_RULES = {
     "measures": {"id", "measure", "truths", "options"},
     "tables": {"id", "title", "description", "cells", "measures", "aggregate", "per_cell", "baseline"},
 }  # fmt: skip
-BASE: dict[str, Any] = {
+Made = dict[str, Any]
+BASE: Made = {
     "schema_version": 1,
     "id": "toy",
     "title": "Toy",
@@ -70,14 +75,54 @@ def test_every_rule_stands_on_the_page_with_an_example(key: str, of: Mapping[str
     assert set(inner) <= shown, f"{missing}: {', '.join(sorted(set(inner) - shown))}"
 
 
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_every_example_is_right(number: int, tmp_path: Path) -> None:
+@pytest.fixture
+def shown(tmp_path: Path) -> Callable[[Made], str]:
+    """What ``runner task show --full`` says of a definition. Raises E401 for one that is wrong."""
     config = project(tmp_path / "root", truths=tmp_path / "truths")
-    said: dict[str, Any] = yaml.safe_load(EXAMPLES[number])
+    (config.tasks / "toy").mkdir(parents=True)
+
+    def said(definition: Made) -> str:
+        (config.tasks / "toy" / "task.yaml").write_text(yaml.safe_dump(definition))
+        return "\n".join(lines(overview(load_task(config, "toy"))))
+
+    return said
+
+
+def whole(example: str) -> Made:
+    """A definition with the rules of an example."""
+    said: Made = yaml.safe_load(example)
     own = {one["id"]: one for one in said.get("datasets", [])}
     datasets = [{**one, **own.pop(one["id"], {})} for one in BASE["datasets"]]
     assert not own, "examples are about dev and test"
-    folder = config.tasks / "toy"
-    folder.mkdir(parents=True)
-    (folder / "task.yaml").write_text(yaml.safe_dump({**BASE, **said, "datasets": datasets}))
-    assert load_task(config, "toy").id == "toy"
+    return {**BASE, **said, "datasets": datasets}
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_every_example_is_right(number: int, shown: Callable[[Made], str]) -> None:
+    assert shown(whole(EXAMPLES[number]))
+
+
+def without(definition: Made, key: str) -> Iterator[Made]:
+    """The definition without the rule ``key``, at each place that has it."""
+    if key in definition:
+        yield {name: value for name, value in definition.items() if name != key}
+    for place in ("datasets", "measures", "tables"):
+        for n, row in enumerate(definition[place]):
+            if key in row:
+                rest = {name: value for name, value in row.items() if name != key}
+                yield {**definition, place: [*definition[place][:n], rest, *definition[place][n + 1 :]]}
+
+
+# What single teams were given they see themselves (--as team:NAME); the budget is the organiser's.
+NOT_FOR_ALL = {"extensions", "budget"}
+
+
+@pytest.mark.parametrize("key", sorted({key for key, _ in rules()} - NOT_FOR_ALL))
+def test_task_show_says_every_rule(key: str, shown: Callable[[Made], str]) -> None:
+    """Without the rule it says something else."""
+    says = []
+    for definition in map(whole, EXAMPLES):
+        for other in without(definition, key):
+            with suppress(RunnerError):  # another rule needs it, or a task has to have it
+                says.append(shown(other) != shown(definition))
+    assert any(says) or key == "rank_by"

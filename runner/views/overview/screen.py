@@ -66,12 +66,9 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
         yield from _section("verify", [again])
     if task.review == "required":
         yield from _section("review", ["others see a row once the organiser has approved its run"])
-    datasets = [
-        f"{one.id} ({_seen(of, one)}): {one.description}".rstrip(": ") for one in task.datasets.values()
-    ]
-    yield from _section("datasets", datasets, most=None if of_example > 1 else 1)
+    yield from _datasets(of, whole=of_example > 1)
     for name in STATED:
-        yield from _section(name, _stated(task.stated(name)), most=None if of_example > 1 else 1)
+        yield from _section(name, _stated(task.stated(name), whole=of_example > 1))
     if len(task.scenarios) > 1:
         yield from _section("scenarios", [", ".join(task.scenarios)])
     yield from _inputs(of, most, of_example)
@@ -85,11 +82,27 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     yield from _section("tables", _tables(task, most))
 
 
-def _stated(by_dataset: Mapping[str, str]) -> list[str]:
-    """What holds for the datasets, once where it is the same for all."""
-    if len(set(by_dataset.values())) == 1:
-        return [text for text in list(by_dataset.values())[:1] if text]
-    return [f"{name}: {text}" for name, text in by_dataset.items() if text]
+def _datasets(of: Overview, *, whole: bool) -> Iterator[str]:
+    """Who sees each dataset and its scores, in full, and its description, also in full or in what is left of the line."""
+    head, indent = f"{'datasets':<{_LABEL}}", " " * _LABEL
+    for one in of.task.datasets.values():
+        rule = f"{one.id} ({_seen(of, one)}): "
+        most = None if whole else len(_wrap(f"{rule}…", indent))
+        yield from _wrap(f"{rule}{one.description}".rstrip(": "), head, indent, most)
+        head = indent
+
+
+def _stated(by_dataset: Mapping[str, str], *, whole: bool) -> list[str]:
+    """What holds for the datasets, once where it is the same for all; in full, or two lines of it. Addresses stay whole."""
+    said = {name: text for name, text in by_dataset.items() if text}
+    if not whole:
+        said = {
+            name: textwrap.shorten(text, 2 * (WIDTH - _LABEL), placeholder="…") if " " in text else text
+            for name, text in said.items()
+        }
+    if len(said) == len(by_dataset) and len(set(said.values())) == 1:
+        return list(said.values())[:1]
+    return [f"{name}: {text}" for name, text in said.items()]
 
 
 def _wrap(text: str, head: str, rest: str | None = None, most: int | None = None) -> list[str]:
@@ -101,6 +114,7 @@ def _wrap(text: str, head: str, rest: str | None = None, most: int | None = None
         initial_indent=head,
         subsequent_indent=indent,
         break_on_hyphens=False,
+        break_long_words="://" not in text,  # an address that is broken leads nowhere
         max_lines=most,
         placeholder="…",
     )
@@ -184,7 +198,7 @@ def _bounds(quota: Quota) -> list[str]:
     return [
         *([f"{quota.per_day:,} a day (UTC)"] if quota.per_day is not None else []),
         *([f"{quota.at_once:,} waiting or running at a time"] if quota.at_once is not None else []),
-        *([f"{plural(quota.failures, 'failure')} of its own free"] if quota.failures else []),
+        *([f"{plural(quota.failures, 'failure')} of its own for nothing"] if quota.failures else []),
     ]
 
 
@@ -334,12 +348,14 @@ def _counts(table: Table) -> str:
 
 def _tables(task: Task, most: int | None) -> list[str]:
     texts, names = [], {id: one.measure for id, one in task.measures.items()}
-    for table in task.tables.values():
-        if table.part_of is None:
-            datasets = ", ".join(dict.fromkeys(cell.dataset for cell in table.cells))
-            ranked = f"ranked by {table.rank_by.says(names)}"
-            texts.append(f"{table.id}: {datasets}, {ranked}{_counts(table)}")
-    return _first(texts, most, "table")
+    shown = [table for table in task.tables.values() if table.part_of is None]
+    by_team = {table.unit == "team" for table in shown}
+    for table in shown:
+        datasets = ", ".join(dict.fromkeys(cell.dataset for cell in table.cells))
+        ranked = f"ranked by {table.rank_by.says(names)}"
+        row = "; a row is a team" if table.unit == "team" and len(by_team) > 1 else ""
+        texts.append(f"{table.id}: {datasets}, {ranked}{row}{_counts(table)}")
+    return ["in all of them a row is a team"] * (by_team == {True}) + _first(texts, most, "table")
 
 
 def duration(seconds: float) -> str:

@@ -37,7 +37,7 @@ def test_a_bundled_task_fits_a_screen(name: str) -> None:
     task = BUNDLED[name]
     of = overview(task)
     shown = screen(of)
-    assert len(shown) <= 57 and max(map(len, shown)) <= 80
+    assert len(shown) <= 58 and max(map(len, shown)) <= 80
     text = "\n".join(shown)
     assert all(one.says and one.unit for one in of.measures), "x-measures of the kind's schema lack one"
     assert of.output.file in text and of.output.says and all(one in text for one in task.datasets)
@@ -115,7 +115,7 @@ def test_quotas_are_said_in_plain_words_and_whose_submissions_are_left(tmp_path:
     task = replace(task, datasets=task.datasets | {"test": replace(own, requires="dev")})
     told = " ".join(" ".join(lines(overview(task))).split())
     assert "test: takes what was scored on dev (the same image)" in told
-    assert "50 submissions a team, 3 failures of its own free, 10 attempts a run" in told
+    assert "50 submissions a team, 3 failures of its own for nothing, 10 attempts a run" in told
     assert "test: 9 submissions a team, 1 a day (UTC), 2 waiting or running at a time" in told
     world.register("alpha", "x")
     now = world.clock.now()
@@ -224,6 +224,26 @@ def test_licence_terms_and_contact_are_said(project: Project, runner_cli: Callab
     facts = runner_cli("task", "show", "mini", "--json").json
     assert {name: facts[name] for name in stated} == stated
     assert [one["licence"] for one in facts["datasets"]] == ["CC BY 4.0", "all rights reserved"]
+
+
+def test_no_rule_is_cut_where_a_screen_is_short_of_lines(project: Project) -> None:
+    blinded = {
+        "id": "test",
+        "visibility": "blinded",
+        "scores": "team",
+        "publish_at": AT,
+        "description": "long " * 99,
+    }
+    address = f"https://example.org/{'a-long-address/' * 9}"
+    rounds = [{"id": f"r{n}", "at": AT, "title": "x"} for n in range(20)]
+    stated = {"terms": address, "licence": "We hold all rights. " * 15, "closes": AT}
+    project.write_task(datasets=[{"id": "dev", "visibility": "public"}, blinded], rounds=rounds, **stated)
+    of = overview(load_task(project.config, "mini"))
+    for text in (screen(of), list(lines(of, most=6, of_example=1))):
+        flat = " ".join(" ".join(text).split())
+        assert f"closed until {AT} (2031-05-18 11:59 UTC)): long" in flat and f"terms {address} " in flat
+        assert max(len(line) for line in text if address not in line) <= 80
+    assert 2 <= flat.count("We hold all rights.") <= 10
 
 
 @pytest.mark.parametrize(

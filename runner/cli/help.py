@@ -39,6 +39,7 @@ READERS = {
         *(
             "task new",
             "task check",
+            "task hide",
             "task estimate",
             "task pause",
             "task resume",

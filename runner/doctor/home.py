@@ -38,9 +38,12 @@ def disk_check(name: str, folder: Path, fix: str) -> Check:
 
 def settings_checks(config: Config) -> list[Check]:
     """Every setting with its value and where it comes from; passwords in addresses are left out."""
+    from runner.tasks.folders import private_root
+
     values = {
         "root": str(config.root),
         "home": str(config.home),
+        "private": str(private_root(config)),
         "truths": str(config.truths or config.home / "truths"),
         "base": config.base_image,
         "engine_for": config.engine_for,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from runner.doctor.checks import Check, caution, failed, passed
 from runner.doctor.strangers import strangers
-from runner.doctor.tasks import budget_check, sources_check, truths_check
+from runner.doctor.tasks import budget_check, hidden_check, sources_check
 from runner.model.calendar import calendar
 from runner.model.clock import Clock
 
@@ -46,11 +46,10 @@ def _data(config: Config, task: Task) -> Iterator[Check]:
     if gone:
         yield failed("truths", f"not there: {', '.join(gone)}", f"runner task check {task.id}")
     else:
-        hidden = [f"{task.id}/{d.id}" for d in task.datasets.values() if d.visibility == "blinded"]
-        yield truths_check(config, [] if task.demo else hidden)
+        yield hidden_check(config, [task])
     if task.demo:
-        what = "demo: true: truths of blinded datasets may lie in the tree, and dates are not enforced"
-        yield caution("demo", what, "remove demo from task.yaml, and move the truths (docs/how-to/data.md)")
+        what = "demo: true: blinded data may lie in the tree, and dates are not enforced"
+        yield caution("demo", what, f"remove demo from task.yaml; then: runner task hide {task.id}")
 
 
 def _words(task: Task) -> Iterator[Check]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from runner.doctor.checks import Check, caution, failed, passed
 from runner.tasks.data_files import within
+from runner.tasks.folders import exposed
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -43,10 +44,10 @@ def strangers(config: Config, task: Task, store: Store) -> Iterator[Check]:
         why = "not looked for: the blinded data of a demo may lie in the tree"
         yield caution("strangers", why, "remove demo from task.yaml")
         return
-    inside = [d.id for d in hidden if within(d.inputs, config.root)]
+    inside = [f"{one.side} of {one.dataset}" for one in exposed(config, task.folder, task.definition)]
     if inside:
-        what = f"the inputs of {', '.join(inside)} lie in the tree that participants clone"
-        yield caution("strangers: tree", what, "keep these folders out of what you hand out")
+        what = f"ALARM: {', '.join(inside)} lie in the tree that participants clone"
+        yield failed("strangers: tree", what, f"runner task hide {task.id}")
     known = {text for d in task.datasets.values() if d.visibility == "public" for text in _dataset_texts(d)}
     search = Search({d.id: Canaries(_dataset_texts(d) - known) for d in hidden})
     for name, text in _public(task, store):

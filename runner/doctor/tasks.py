@@ -1,9 +1,9 @@
-"""Checks of what the organiser brings: tasks, remote files, ways to models, and where truths lie."""
+"""Checks of what the organiser brings: tasks, remote files, ways to models, and where hidden data lie."""
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +28,7 @@ def task_checks(config: Config) -> Iterator[Check]:
     yield from guarded("gateways", lambda: gateway_checks(config, tasks.values()))
     yield from guarded("budgets", lambda: budget_checks(config, tasks.values()))
     yield sources_check(tasks.values())
-    hidden = sorted(
-        f"{task.id}/{dataset.id}"
-        for task in tasks.values()
-        for dataset in task.datasets.values()
-        if dataset.visibility == "blinded" and not task.demo
-    )
-    yield truths_check(config, hidden)
+    yield hidden_check(config, tasks.values())
 
 
 def sources_check(tasks: Iterable[Task]) -> Check:
@@ -122,25 +116,37 @@ def budget_checks(config: Config, tasks: Iterable[Task]) -> list[Check]:
         return [replace(budget_check(task, store), name=f"budget of {task.id}") for task in some]
 
 
-def truths_check(config: Config, hidden: Sequence[str]) -> Check:
-    """Where the truths of blinded datasets (``task/dataset``) lie, and who may read them."""
-    name, folder = "truths", config.truths
-    if folder is None:
-        if not hidden:
-            return passed(name, "no dataset needs a private folder")
-        unset = f"RUNNER_TRUTHS is not set; needed to evaluate {', '.join(hidden)}"
-        return caution(name, unset, "export RUNNER_TRUTHS=/a/private/folder")
-    if not folder.is_dir():
-        return failed(name, "the folder that RUNNER_TRUTHS names is not there", f"mkdir -m 700 {folder}")
-    real, root = folder.resolve(), config.root.resolve()
-    if real == root or root in real.parents or real in root.parents:
-        inside = "RUNNER_TRUTHS and the project's tree lie in one another"
-        return failed(name, inside, "move the truths outside the tree that participants get")
-    mode = stat.S_IMODE(folder.stat().st_mode)
-    if mode & 0o077:
-        seen = f"other users of this machine may enter the folder (mode {mode:04o})"
-        return caution(name, seen, f"chmod 700 {folder}")
-    missing = ", ".join(pair for pair in hidden if not (folder / pair).is_dir())
+def hidden_check(config: Config, tasks: Iterable[Task]) -> Check:
+    """Where inputs and truths of the blinded datasets of ``tasks`` lie, and who may read them; demos hide nothing."""
+    from runner.tasks.folders import exposed, holds_files, private_root, tree
+
+    name, tasks = "hidden data", [task for task in tasks if not task.demo]
+    hidden = [(t, d) for t in tasks for d in t.datasets.values() if d.visibility == "blinded"]
+    roots = [("RUNNER_PRIVATE", config.private), ("RUNNER_TRUTHS", config.truths)]
+    given = [(variable, folder) for variable, folder in roots if folder is not None]
+    if hidden and not given:
+        names = ", ".join(sorted(f"{task.id}/{dataset.id}" for task, dataset in hidden))
+        unset = f"RUNNER_PRIVATE is not set; needed to evaluate {names}"
+        return caution(name, unset, "export RUNNER_PRIVATE=/a/private/folder")
+    base = tree(config).resolve()
+    for variable, folder in given:
+        if not folder.is_dir():
+            return failed(name, f"the folder that {variable} names is not there", f"mkdir -m 700 {folder}")
+        real = folder.resolve()
+        if real == base or base in real.parents or real in base.parents:
+            inside = f"{variable} and the project's tree lie in one another"
+            return failed(name, inside, "move it outside the tree that participants clone")
+    for task in tasks:
+        if found := [f"{one.side} of {one.dataset}" for one in exposed(config, task.folder, task.definition)]:
+            what = f"{', '.join(found)} ({task.id}) lie in the tree that participants clone"
+            return failed(name, what, f"runner task hide {task.id}")
+    for _, folder in given:
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        if mode & 0o077:
+            seen = f"other users of this machine may enter the folder (mode {mode:04o})"
+            return caution(name, seen, f"chmod 700 {folder}")
+    missing = ", ".join(f"{task.id}/{d.id}" for task, d in hidden if not holds_files(d.truths))
     if missing:
-        return caution(name, f"not there: {missing}", "put them at RUNNER_TRUTHS/<task>/<dataset>/")
-    return passed(name, "outside the tree, and private")
+        fix = f"put them at {private_root(config)}/TASK/DATASET/inputs and truths"
+        return caution(name, f"no truths for {missing}", fix)
+    return passed(name, "outside the tree, and private" if given else "no dataset needs a private folder")

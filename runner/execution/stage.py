@@ -25,8 +25,8 @@ from runner.records.archive import Attempt
 from runner.records.contents import KeptFile
 from runner.records.store.connect import Store
 from runner.records.store.queries import runs
-from runner.tasks.check import current_version, stage_folder
 from runner.tasks.data_files import files_digest, folder_files
+from runner.tasks.folders import current_version, stage_folder
 from schemas import jsonl
 from schemas.debates import Debate, parse, transcript_digest
 from schemas.files import atomic_file, scratch_folder

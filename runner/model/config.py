@@ -1,4 +1,4 @@
-"""Where things are: the project's root, the data directory, the hidden truths, the engine and the database.
+"""Where things are: the project's root, the data directory, what is hidden, the engine and the database.
 
 A setting comes from the environment, else from the file ``proctor.yaml`` in the project's root, else it has its default. An
 option of a command, where there is one, goes before all of them.
@@ -65,8 +65,9 @@ class Config:
     """Paths and switches of one invocation.
 
     ``root`` holds ``tasks/`` and ``submissions/`` (``RUNNER_ROOT``; default: the nearest folder upward that
-    has both). ``home`` is the data directory (``RUNNER_HOME``). ``truths`` holds the truths of blinded
-    datasets as ``<task>/<dataset>/`` (``RUNNER_TRUTHS``). ``base_image`` is the switch for machines without a
+    has both). ``home`` is the data directory (``RUNNER_HOME``). ``private`` holds what is hidden, as
+    ``<task>/<dataset>/inputs`` and ``truths`` (``RUNNER_PRIVATE``); ``truths`` is the older form, for truths alone, as
+    ``<task>/<dataset>/`` (``RUNNER_TRUTHS``). ``base_image`` is the switch for machines without a
     registry (``RUNNER_BASE``: ``auto``, ``registry`` or ``local``). ``engine_for`` says which runs the engine is for
     (``RUNNER_ENGINE_FOR``, see :mod:`runner.engines.turns`). ``bases`` are images that every team may name and
     build on (the two base images, and what ``RUNNER_BASES`` lists). ``engine`` is the address of the container engine
@@ -86,6 +87,7 @@ class Config:
     database_url: str | None = None
     person: Person | None = None
     origins: tuple[tuple[str, str], ...] = ()
+    private: Path | None = None
 
     @property
     def tasks(self) -> Path:
@@ -145,6 +147,7 @@ def load(
     return Config(
         root=root,
         home=found.path("home", "RUNNER_HOME") or root / ".runner",
+        private=found.path("private", "RUNNER_PRIVATE"),
         truths=found.path("truths", "RUNNER_TRUTHS"),
         base_image=found.choice("base", "RUNNER_BASE", ("auto", "registry", "local")),
         engine_for=cast(EngineFor, found.choice("engine_for", "RUNNER_ENGINE_FOR", get_args(EngineFor))),

@@ -178,6 +178,10 @@ _TEXTS = {
         "a stage cannot be made",
         "The runs that a dataset is made from are not settled, or the file that it takes is not among their output.",
     ),
+    "E411": (
+        "hidden inputs are in reach of participants",
+        "Inputs of a blinded dataset must lie outside the tree that participants clone, and no text of hidden files in what they are handed out. runner task hide moves them; tasks with demo: true are exempt.",
+    ),
 }
 # A team's file that cannot be used is a wrong use of the command; these say that something was done and failed.
 _FAILED = ("E203", "E206", "E209", "E210", "E211", "E218")

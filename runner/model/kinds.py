@@ -79,15 +79,15 @@ class Collector(Protocol):
     """Makes a first task from a collection that exists."""
 
     def __call__(
-        self, task_id: str, source: str, folder: Path, truths: Path, public: int, say: Callable[[str], None]
+        self, task_id: str, source: str, folder: Path, hidden: Path, public: int, say: Callable[[str], None]
     ) -> list[Problem]:
-        """Write the files of a task to ``folder``, task.yaml included, and the truths of blinded datasets to ``truths``.
+        """Write the files of a task to ``folder``, task.yaml included, and what belongs to blinded datasets to ``hidden``.
 
         Args:
             task_id: The task's name.
             source: A folder, an archive, a file, or a name that the kind knows what to do with.
             folder: An empty folder, which participants will get.
-            truths: An empty folder apart from it, with a folder for each dataset.
+            hidden: An empty folder apart from it: ``inputs`` and ``truths`` of each blinded dataset, as ``<dataset>/inputs``.
             public: How many topics everybody sees with their truths.
             say: Is given what was taken as what, what was left, and how far a long reading is.
 

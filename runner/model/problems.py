@@ -10,9 +10,9 @@ from schemas import Document, Problem, closest, show
 
 Pointer = Sequence[str | int]
 
-# An error with several problems has the first of these codes that one of them has: truths in reach of participants and
+# An error with several problems has the first of these codes that one of them has: what is hidden in reach of participants and
 # paths that leave a folder come before wrong definitions, these before wrong files.
-_GRAVEST_FIRST = ("E403", "E405", "E401", "E402", "E202", "E201", "E207")
+_GRAVEST_FIRST = ("E403", "E411", "E405", "E401", "E402", "E202", "E201", "E207")
 
 
 @dataclass

@@ -6,7 +6,6 @@ keys may be missing and entries of lists None.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from runner.model.problems import Pointer, Problems
 from runner.model.task import Workflow
 from runner.tasks.check_services import check_inside, check_services
 from runner.tasks.data_files import inside, within
+from runner.tasks.folders import inputs_folder, is_hidden, tree, truths_folder, where_hidden
 from runner.tasks.tables import check_tables
 
 Raw = Mapping[str, Any]
@@ -131,21 +131,21 @@ def _check_folders(config: Config, folder: Path, data: Raw, i: int, problems: Pr
             what = f"{default} is a link that leaves the task's folder, or leads in a circle"
             problems.add(at, what, "copy the folder itself there")
     truths = truths_folder(config, folder, data, row)
-    if truths is None or inputs_folder(config, folder, row) is None:
+    if truths is None or inputs_folder(config, folder, data, row) is None:
         return
-    if row.get("visibility") == "blinded" and data.get("demo") is not True:
+    if is_hidden(data, row):
         if "truths" in row:
             problems.add(
                 (*at, "truths"),
                 f'the truths of the blinded dataset "{row["id"]}" lie in the tree that participants get',
-                f"move them to $RUNNER_TRUTHS/{schemas.show(folder.name)}/{row['id']} and remove this key",
+                f"runner task hide {schemas.show(folder.name)} (moves them to {where_hidden(folder.name, row['id'])})",
                 "E403",
             )
-        elif config.truths and within(truths, config.root):
-            what = "RUNNER_TRUTHS lies in the tree that participants get"
-            problems.add(at, what, "set it to a folder outside the project", "E403")
+        elif (config.private or config.truths) and within(truths, tree(config)):
+            what = "the private folder lies in the tree that participants get"
+            problems.add(at, what, "set RUNNER_PRIVATE to a folder outside the project", "E403")
     for _, other in rows(data, "datasets"):
-        shown = inputs_folder(config, folder, other)
+        shown = inputs_folder(config, folder, data, other)
         if shown is not None and (within(truths, shown) or within(shown, truths)):
             place = (*at, "truths") if "truths" in row else at
             what = f'the truths of "{row["id"]}" and the inputs of "{other.get("id")}" lie in one another'
@@ -219,38 +219,3 @@ def workflows_of(data: Mapping[str, Any]) -> tuple[Workflow, ...]:
     """The workflows of a definition, the default first."""
     given = data.get("workflow", "batch")
     return tuple(given) if isinstance(given, list) else (given,)
-
-
-def stage_folder(config: Config, task: str, dataset: str) -> Path:
-    """Where the versions of a dataset lie that is made from runs."""
-    return config.home / "stages" / task / dataset
-
-
-def current_version(folder: Path) -> str | None:
-    """The version of a stage's dataset that is in force; None when none was made."""
-    try:
-        text = (folder / "current").read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return text if re.fullmatch(r"[0-9a-f]{64}", text) else None
-
-
-def inputs_folder(config: Config, folder: Path, row: Raw) -> Path | None:
-    """Where a dataset's inputs are; None when that is not inside the task's folder (or the stage's)."""
-    if "id" not in row:
-        return None
-    if "from" in row:
-        made = stage_folder(config, folder.name, row["id"])
-        return made / (current_version(made) or "none") / "inputs"
-    path: str = row.get("inputs", f"datasets/{row['id']}/inputs")
-    return inside(folder, path)
-
-
-def truths_folder(config: Config, folder: Path, data: Raw, row: Raw) -> Path | None:
-    """Where a dataset's truths are: in the task's folder, or outside the tree when they are hidden or come later."""
-    hidden = row.get("visibility") == "blinded" and data.get("demo") is not True
-    # What is made from runs is judged later: its labels are data of this place, never part of the tree.
-    if "truths" not in row and (hidden or "from" in row):
-        name: str = row["id"]
-        return (config.truths or config.home / "truths") / folder.name / name
-    return inside(folder, row.get("truths", f"datasets/{row['id']}/truths"))

@@ -24,6 +24,7 @@ from runner.tasks.files import (
     view_files,
     why_stage_missing,
 )
+from runner.tasks.folders import exposed, private_root, tree, where_hidden
 from runner.tasks.views import Files, seen
 
 _MAKE = "fetch or make the data; the task's README says how"
@@ -61,6 +62,7 @@ def _checked(
         checks.other_tasks()
     checks.leaks()
     if datasets is None:
+        checks.reach()
         checks.models()
         checks.baselines()
         checks.limits()
@@ -116,13 +118,13 @@ class _FileChecks:
     def truths(self, i: int, dataset: Dataset) -> None:
         """The truths of a dataset: there, outside what participants get, and with the files of the measures."""
         outside = dataset.visibility == "blinded" and not self.task.demo
-        fix = f"put them at $RUNNER_TRUTHS/{self.task.id}/{dataset.id}" if outside else _MAKE
+        fix = f"put them at {where_hidden(self.task.id, dataset.id)}" if outside else _MAKE
         truths = self.files(("datasets", i), dataset.truths, f'truths of "{dataset.id}"', fix)
-        if outside and truths and within(dataset.truths, self.config.root):
+        if outside and truths and within(dataset.truths, tree(self.config)):
             self.problems.add(
                 ("datasets", i),
                 f'the truths of the blinded dataset "{dataset.id}" lie in the tree that participants get',
-                "set RUNNER_TRUTHS to a folder outside the project and move them there",
+                "set RUNNER_PRIVATE to a folder outside the project and move them there",
                 "E403",
             )
         shared = self.task.shared
@@ -136,6 +138,20 @@ class _FileChecks:
         for k, measure in enumerate(self.task.measures.values()):
             if f"truths/{measure.truths}" not in absent(dataset):
                 self.among(("measures", k, "truths"), measure.truths, named, f'truths of "{dataset.id}"')
+
+    def reach(self) -> None:
+        """Hidden inputs in what participants clone, and hidden truths that were left there though others are used."""
+        task = self.task
+        for i, dataset, side, folder in exposed(self.config, task.folder, task.definition):
+            row = task.datasets[dataset]
+            if folder == row.truths:  # said where the truths are looked at
+                continue
+            lie = "lie" if folder == row.inputs else "also lie, unused,"
+            what = f'the {side} of the blinded dataset "{dataset}" {lie} in the tree that participants clone'
+            fix = f"runner task hide {task.id} (moves them to {where_hidden(task.id, dataset, side)})"
+            if within(folder, private_root(self.config)):
+                fix = "set RUNNER_PRIVATE to a folder outside the project, and move them there"
+            self.problems.add(("datasets", i), what, fix, "E411" if side == "inputs" else "E403")
 
     def among(self, at: Pointer, file: str, names: Collection[str], where: str) -> None:
         """A file that is not among those that there are, where there are any."""

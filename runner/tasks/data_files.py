@@ -133,7 +133,7 @@ def folder_files(folder: Path) -> list[tuple[PurePosixPath, Path]]:
     if not folder.is_dir():
         what = f"the folder {schemas.show(folder.name)} is missing"
         why = f"{schemas.show(str(folder), 200)} does not exist."
-        fix = "fetch or make the data (see the task's README), or set RUNNER_TRUTHS"
+        fix = "fetch or make the data (see the task's README), or set RUNNER_PRIVATE"
         raise RunnerError("E402", what, why=why, fix=fix)
     return sorted(_walk(folder, PurePosixPath()), key=lambda pair: str(pair[0]))
 

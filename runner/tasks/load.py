@@ -31,7 +31,8 @@ from runner.model.task import (
     Table,
     Task,
 )
-from runner.tasks.check import check_definition, inputs_folder, truths_folder, workflows_of
+from runner.tasks.check import check_definition, workflows_of
+from runner.tasks.folders import inputs_folder, truths_folder
 from runner.tasks.services import parse_interaction, parse_services
 from runner.tasks.tables import expanded
 
@@ -62,14 +63,28 @@ def load_task(config: Config, task_id: str) -> Task:
         RunnerError: E102 when there is no such task, E405 when task.yaml is no YAML, E401 when it is not a valid
             definition, and E403 when it keeps truths where participants are. All problems are in the error.
     """
+    return load_task_file(config, task_folder(config, task_id))
+
+
+def task_folder(config: Config, task_id: str) -> Path:
+    """The folder of the task of that name. Raises E102 when there is none."""
     if not NAME.fullmatch(task_id) or task_id not in task_ids(config):
         why = f"tasks/{schemas.show(task_id)}/task.yaml does not exist."
         raise no_such("task", task_id, task_ids(config), why=why, fix="see the folders under tasks/")
-    return load_task_file(config, config.tasks / task_id)
+    return config.tasks / task_id
 
 
 def load_task_file(config: Config, folder: Path) -> Task:
     """The task in ``folder``, which may lie anywhere (tests have their own). Raises as :func:`load_task`."""
+    problems = read_definition(config, folder)
+    if isinstance(problems.doc.data, dict):
+        check_definition(config, folder, problems)
+    problems.refuse(f"the task {schemas.show(folder.name)} cannot be used")
+    return _build(config, folder, problems.doc.data)
+
+
+def read_definition(config: Config, folder: Path) -> Problems:
+    """The task.yaml in ``folder``, and in which ways it is not in its form; what it refers to is not looked at."""
     try:
         name = (folder / "task.yaml").relative_to(config.root).as_posix()
     except ValueError:
@@ -77,10 +92,7 @@ def load_task_file(config: Config, folder: Path) -> Task:
     doc = schemas.load_yaml(folder / "task.yaml", name)
     problems = Problems(doc, "E405" if doc.data is None and doc.problems else "E401")
     problems.take(schemas.validate(doc, "task"))
-    if isinstance(doc.data, dict):
-        check_definition(config, folder, problems)
-    problems.refuse(f"the task {schemas.show(folder.name)} cannot be used")
-    return _build(config, folder, doc.data)
+    return problems
 
 
 def load_tasks(config: Config) -> tuple[dict[str, Task], list[RunnerError]]:
@@ -146,7 +158,7 @@ def _exceptions(row: Mapping[str, Any]) -> Exceptions:
 
 
 def _dataset(config: Config, folder: Path, data: Mapping[str, Any], row: Mapping[str, Any]) -> Dataset:
-    inputs, truths = inputs_folder(config, folder, row), truths_folder(config, folder, data, row)
+    inputs, truths = inputs_folder(config, folder, data, row), truths_folder(config, folder, data, row)
     assert inputs is not None and truths is not None  # checked before
     stage = row.get("from")
     return from_mapping(

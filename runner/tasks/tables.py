@@ -1,6 +1,6 @@
 """The tables that task.yaml asks for, with their patterns filled in: which cells, and which tables for single cells.
 
-Works on the raw definition, so that it can be used while a task is being loaded.
+All but :func:`doubts` works on the raw definition, so that it can be used while a task is being loaded.
 """
 
 from __future__ import annotations
@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runner.model.kinds import kind_spec
 from runner.model.mapping import ids, rows
 from runner.model.problems import Problems
+from runner.model.task import Task
+from schemas.documents import show
 
 Raw = Mapping[str, Any]
 DEFAULT_RULE = "latest-per-software"
@@ -81,3 +84,20 @@ def check_tables(data: Raw, problems: Problems) -> None:
             problems.add(at, f"no dataset is {given}", "name the cells")
         if not isinstance(given, list) and len(table["cells"]) > 400:
             problems.add(at, "a table has at most 400 cells", "name fewer")
+
+
+def doubts(task: Task) -> list[str]:
+    """One sentence for each table that could be won without worth; [] where there is none.
+
+    Such a table ranks by a model's word, while nobody knows what that model gives for nothing: it may say yes to an echo of
+    the question, or obey an order in an answer. Boards do not rank by a measure that such an answer wins
+    (:mod:`runner.views.leaderboard.trusting`), but only where evaluations say what it gets.
+    """
+    spec = kind_spec(task.kind)
+    why = "" if spec.judge_doubt is None else spec.judge_doubt(task)
+    return [
+        f"table {show(table.id)} ranks by {show(measure)}, and a model judges: {why}"
+        for table in task.tables.values()
+        for measure in table.rank_by.measures
+        if why and spec.model_judges(task.measures[measure].measure)
+    ]

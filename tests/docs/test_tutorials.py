@@ -118,7 +118,7 @@ def walked(live: Project, tmp_path: Path) -> tuple[Path, dict[str, str]]:
     environment = live.environment(RUNNER_ROOT=str(root), HOME=str(tmp_path / "person")) | {
         "RUNNER_BASES": ""
     }
-    del environment["RUNNER_TRUTHS"]
+    del environment["RUNNER_TRUTHS"], environment["RUNNER_PRIVATE"]
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     environment["PYTHONUNBUFFERED"] = "1"  # what is told and what is printed come in the order of a terminal
     return root, environment
@@ -130,7 +130,7 @@ def test_a_task_from_a_trec_collection(walked: tuple[Path, dict[str, str]]) -> N
     root, environment = walked
     printed = walk("trec-collection.md", *walked)
     assert [path.name for path in (root / "tasks").iterdir()] == ["news"]
-    assert (Path(environment["HOME"]) / "truths/news/test/qrels.txt").is_file()
+    assert (Path(environment["HOME"]) / "private/news/test/truths/qrels.txt").is_file()
     assert re.search(r"^ *1 +baselines/news +dirichlet +baseline +\S*1\.0000", printed, re.M), printed
 
 

@@ -149,7 +149,7 @@ def test_nothing_runs_on_a_dataset_that_was_not_fetched(live: Project) -> None:
     outcomes = {r["dataset"]: r["outcome"]["name"] for r in call(live, "runs", "--json").json}
     assert outcomes == {"dev": "scored", "test": "pending"}
     assert call(live, "gc", "--dry-run").code == 0
-    (live.root / "tasks/mini/datasets/test/inputs/big").write_text("x")
+    (live.private / "mini/test/inputs/big").write_text("x")
     call(live, "evaluate", "--all")
     assert {r["outcome"]["name"] for r in call(live, "runs", "--json").json} == {"scored"}
 

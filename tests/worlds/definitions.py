@@ -31,11 +31,11 @@ TASK: dict[str, Any] = {
 }
 
 
-def project(root: Path, *, truths: Path | None = None) -> Config:
+def project(root: Path, *, truths: Path | None = None, private: Path | None = None) -> Config:
     """An empty project in ``root``."""
     (root / "tasks").mkdir(parents=True)
     (root / "submissions").mkdir()
-    return Config(root=root, home=root / ".runner", truths=truths)
+    return Config(root=root, home=root / ".runner", truths=truths, private=private)
 
 
 def definition(**changes: Any) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class Said:
 
 @dataclass
 class Project:
-    """A project's folder, its data directory and its hidden truths."""
+    """A project's folder, its data directory, and what is hidden."""
 
     root: Path
     home: Path
@@ -83,7 +83,12 @@ class Project:
 
     @property
     def config(self) -> Config:
-        return Config(root=self.root, home=self.home, truths=self.truths)
+        return Config(root=self.root, home=self.home, truths=self.truths, private=self.private)
+
+    @property
+    def private(self) -> Path:
+        """Hidden inputs. Truths lie in a folder of their own, as the older setting has them."""
+        return self.truths.with_name("private")
 
     def write_task(self, name: str = "mini", prefix: str = "", **changes: Any) -> Path:
         """Write the mini task under ``name``, with other top-level keys; topics and documents get ``prefix``."""
@@ -95,6 +100,7 @@ class Project:
         for dataset in data["datasets"]:
             inputs = folder / "datasets" / dataset["id"] / "inputs"
             hidden = dataset["visibility"] == "blinded" and not data.get("demo")
+            inputs = self.private / name / dataset["id"] / "inputs" if hidden else inputs
             truths = self.truths / name / dataset["id"] if hidden else inputs.parent / "truths"
             mark = prefix if dataset["visibility"] == "blinded" else ""
             for one in (inputs, truths):
@@ -147,6 +153,7 @@ class Project:
             "LANG": "C.UTF-8",
             "RUNNER_ROOT": str(self.root),
             "RUNNER_HOME": str(self.home),
+            "RUNNER_PRIVATE": str(self.private),
             "RUNNER_TRUTHS": str(self.truths),
             "RUNNER_ENGINE_FOR": "both-without-eviction",  # tests share the engine: see tests/conftest.py
             "DOCKER_HOST": self.docker_host,

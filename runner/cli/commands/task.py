@@ -162,8 +162,8 @@ def new(
         typer.Option(
             "--public-topics",
             min=0,
-            help="So many topics everybody sees with their judgments, as the dataset dev. The truths of the others go to "
-            "RUNNER_TRUTHS.",
+            help="So many topics everybody sees with their judgments, as the dataset dev. The others, and their truths, go to "
+            "RUNNER_PRIVATE.",
         ),
     ] = 0,
 ) -> None:
@@ -182,10 +182,29 @@ def new(
             raise RunnerError("E101", "--public-topics is for a collection", fix=fix)
         folder = new_task(where, name, kind)
     else:
-        folder, truths = new_task_from(where, name, source, kind=kind, public=public, say=output.say)
-        output.say(f"the truths of the blinded dataset are in {truths}")
+        folder, hidden = new_task_from(where, name, source, kind=kind, public=public, say=output.say)
+        output.say(f"inputs and truths of the blinded dataset are in {hidden}")
     readme.write(context.load_task(where, name))
     output.say(f"{folder} is there, its README.md says what to do; next: runner task check {name}")
+
+
+@tasks.command(epilog="Examples:  runner task hide my-task")
+def hide(name: options.TaskArgument) -> None:
+    """Move inputs and truths of blinded datasets out of the tree that participants clone, to RUNNER_PRIVATE.
+
+    Their keys go out of task.yaml. Called again after an interruption, it goes on.
+    """
+    from runner.tasks.folders import tree
+    from runner.tasks.scaffold import hide as move
+
+    where = context.config()
+    moved = move(where, name)
+    for one in moved:
+        output.say(f"{one.side} of {one.dataset} are in {one.target}")
+    if not moved:
+        output.say(f"nothing that is hidden lies in the tree of {name}")
+    elif (tree(where) / ".git").exists():
+        output.say("note: what was committed before is still in the history of the repository")
 
 
 @tasks.command(

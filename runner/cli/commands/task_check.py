@@ -35,14 +35,15 @@ def check(
     still to be done before it opens.
     """
     from runner.execution.check_measures import refusal
-    from runner.tasks.check_judges import doubts
     from runner.tasks.files import view_sights
+    from runner.tasks.tables import doubts
 
     where = context.config()
     task = context.load_task(where, name)
     contents = _contents(where, task)
     _written_anew(task)
     output.say(f"{name}: task.yaml and its files are fine")
+    _say_demo(task)
     _show_contents(contents, statistics=not as_json)
     for doubt in (doubtful := doubts(task)):
         output.say(f"warning: {doubt}")
@@ -74,6 +75,15 @@ def check(
         raise refused
     if not good:
         raise typer.Exit(1)
+
+
+def _say_demo(task: Task) -> None:
+    """That what is blinded in a demo is in everybody's reach."""
+    if task.demo and (blinded := [d.id for d in task.datasets.values() if d.visibility == "blinded"]):
+        output.say(
+            f"{task.id} is a demo: inputs and truths of {', '.join(blinded)} may lie in the tree that participants clone, "
+            "and hide nothing"
+        )
 
 
 def _written_anew(task: Task) -> None:

@@ -182,15 +182,15 @@ def topic(record: Record, hidden: set[str]) -> Entry:
 
 
 def write(
-    source: Source, task_id: str, folder: Path, truths: Path, public: int, report: Report, say: Say
+    source: Source, task_id: str, folder: Path, hidden: Path, public: int, report: Report, say: Say
 ) -> Made | None:
     """Check ``source`` and write its datasets; None when ``report`` says what is wrong.
 
     Args:
         source: the collection.
         task_id: the task's name; together with the topics' ids it decides which topics are public.
-        folder: the task's folder, for inputs and the truths of the public dataset ``dev``.
-        truths: the folder for the truths of the blinded dataset ``test``.
+        folder: the task's folder, for inputs and truths of the public dataset ``dev``.
+        hidden: the folder for inputs and truths of the blinded dataset ``test``.
         public: how many of the judged topics become ``dev``.
         report: told of every problem.
         say: told how far a long reading is, and what is no problem but has to be known.
@@ -207,14 +207,14 @@ def write(
         what = f"has {len(ordered)} judged topics: with {public} of them public none is left to be blinded"
         report.add("the collection", what, "make fewer topics public")
     shown = set(ordered[:public])
-    inputs = folder / "datasets" / "test" / "inputs"
+    inputs = hidden / "inputs"
     inputs.mkdir(parents=True)
     written = _documents(source, inputs / "documents.jsonl.gz", judged, report, say)
     for name, count in report.latin.items():
         say(f"{show(name, 100)}: {count:,} records are not UTF-8, and were read as Latin-1")
     if report.count:
         return None
-    _dataset(inputs, truths, f"{task_id}-test", [t for t in topics if t.id not in shown], judged)
+    _dataset(inputs, hidden / "truths", f"{task_id}-test", [t for t in topics if t.id not in shown], judged)
     if shown:
         open_inputs = folder / "datasets" / "dev" / "inputs"
         open_inputs.mkdir(parents=True)

@@ -32,8 +32,8 @@ id: {id}
 title: {id} (change this title)
 description: A new task on synthetic data.
 kind: adhoc
-# Truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line, move
-# datasets/test/truths to $RUNNER_TRUTHS/{id}/test, and remove the truths key of "test".
+# Inputs and truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line,
+# set RUNNER_PRIVATE to a folder outside the project, and call: runner task hide {id}
 demo: true
 
 datasets:
@@ -82,7 +82,7 @@ kind: adhoc
 datasets:
 {dev}  - id: test
     visibility: blinded
-    description: For the ranking. Its truths lie outside this tree.
+    description: For the ranking. Its topics and truths lie outside this tree.
     topics: queries.jsonl
     corpus: documents.jsonl.gz
 
@@ -132,7 +132,7 @@ word lists, only so that the task works at once. Scores on them mean nothing. Re
 2. Put your inputs into `datasets/<dataset>/inputs` and your judgments into `datasets/<dataset>/truths`.
 3. A baseline: copy `submissions/baselines/dirichlet` of Proctor's own repository, change its `task` to
    `{id}`, and name it in the tables of `task.yaml`: `baseline: baselines/dirichlet`. Then `runner task check {id} --run` proves the task.
-4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
+4. Before teams take part, remove `demo: true`, and move what is hidden out of this tree: `runner task hide {id}`.
 5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """
 
@@ -175,7 +175,7 @@ def _jsonl(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def from_collection(
-    task_id: str, source: str, folder: Path, truths: Path, public: int, say: Say
+    task_id: str, source: str, folder: Path, hidden: Path, public: int, say: Say
 ) -> list[Problem]:
     """Write the files of a task on the collection ``source``; see :class:`runner.model.kinds.Collector`."""
     report = Report()
@@ -186,7 +186,7 @@ def from_collection(
             found = from_files(path, Path(scratch), report, say)
         else:
             raise no_such("folder or file", source, fix=f"name the collection, or {PREFIX}ID", limit=1000)
-        made = write(found, task_id, folder, truths / "test", public, report, say) if found else None
+        made = write(found, task_id, folder, hidden / "test", public, report, say) if found else None
     if report.count or made is None:
         return report.all()
     say(_in_words(made))

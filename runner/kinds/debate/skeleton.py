@@ -15,8 +15,8 @@ title: {id} (change this title)
 description: Answer a simulated user with at most 60 words that rest on arguments of a collection. A new task on synthetic data.
 kind: debate
 workflow: interactive
-# Truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line, and move
-# datasets/test/truths to $RUNNER_TRUTHS/{id}/test.
+# Inputs and truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line,
+# set RUNNER_PRIVATE to a folder outside the project, and call: runner task hide {id}
 demo: true
 
 # The software is a server; a driver talks to it (docs/how-to/interactive-task.md).
@@ -76,7 +76,7 @@ them mean nothing. Replace them by your own.
    `datasets/<dataset>/inputs/claims.jsonl`. People's labels come later, into `datasets/<dataset>/truths/labels`.
 3. A baseline: copy `submissions/baselines/rad-elastic-python` of Proctor's own repository, change its `task` to
    `{id}`, and name it in the tables of `task.yaml`: `baseline: baselines/rad-elastic-python`. Then `runner task check {id} --run` proves the task.
-4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
+4. Before teams take part, remove `demo: true`, and move what is hidden out of this tree: `runner task hide {id}`.
 5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """
 

@@ -16,8 +16,8 @@ description: Rank arguments by relevance, from authors as different as they are.
 kind: diversity
 workflow: batch
 uploads: true
-# Truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line, and move
-# datasets/test/truths to $RUNNER_TRUTHS/{id}/test.
+# Inputs and truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line,
+# set RUNNER_PRIVATE to a folder outside the project, and call: runner task hide {id}
 demo: true
 shared: [corpus.jsonl]
 
@@ -74,7 +74,7 @@ Scores on them mean nothing. Replace them by your own.
    relevance) and `datasets/<dataset>/truths`.
 3. A baseline: copy `submissions/baselines/perspective-bm25` of Proctor's own repository, change its `task` to
    `{id}` and its scenarios to `[baseline]`, and name it in the tables of `task.yaml`: `baseline: baselines/perspective-bm25`. Then `runner task check {id} --run` proves the task.
-4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
+4. Before teams take part, remove `demo: true`, and move what is hidden out of this tree: `runner task hide {id}`.
 5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """
 

@@ -16,8 +16,8 @@ description: Say of every answer of a debate whether it keeps the four maxims. A
 kind: meta
 workflow: batch
 uploads: true
-# Truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line, and move
-# datasets/test/truths to $RUNNER_TRUTHS/{id}/test.
+# Inputs and truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line,
+# set RUNNER_PRIVATE to a folder outside the project, and call: runner task hide {id}
 demo: true
 
 datasets:
@@ -64,7 +64,7 @@ them mean nothing. Replace them by your own.
    line for each debate, in the same order.
 3. A baseline: copy `submissions/baselines/rad-judge-heuristic-batch` of Proctor's own repository (with `rad-judge-heuristic` and `rad-judge-1`, of which it takes files), change its `task` to
    `{id}`, and name it in the tables of `task.yaml`: `baseline: baselines/rad-judge-heuristic-batch`. Then `runner task check {id} --run` proves the task.
-4. Before teams take part, remove `demo: true` and move hidden truths out of this tree (`task.yaml` says how).
+4. Before teams take part, remove `demo: true`, and move what is hidden out of this tree: `runner task hide {id}`.
 5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
 """
 

@@ -138,9 +138,8 @@ def test_an_organisers_mistake_has_its_line_and_exit_code(
     said = call_here(project, ["task", "check", "mini"], capsys)
     assert said.code == 4 and "E401" in said.err
     assert all(word in said.err for word in ("memory", "tables", "nonsense"))
-    (project.root / "tasks" / "mini" / "datasets" / "test" / "truths").mkdir()
     project.write_task()
-    leaked = project.root / "tasks" / "mini" / "datasets" / "test" / "inputs" / "q.txt"
+    leaked = project.private / "mini" / "test" / "inputs" / "q.txt"
     leaked.write_bytes((project.truths / "mini" / "test" / "qrels.txt").read_bytes())
     said = call_here(project, ["task", "check", "mini"], capsys)
     assert said.code == 4 and "E403" in said.err

@@ -15,6 +15,7 @@ from runner.model.clock import FixedClock
 from runner.model.config import Config
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_task
+from runner.tasks.scaffold import hide
 from tests.worlds.definitions import project, write_task
 from tests.worlds.records import World, write_project
 
@@ -25,17 +26,14 @@ Statuses = dict[str, str]
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
     """A task whose blinded dataset has its files outside the tree."""
-    truths = tmp_path / "private"
-    config = project(tmp_path / "root", truths=truths)
+    config = project(tmp_path / "root", private=tmp_path / "private")
     folder = write_task(config, demo=None)
-    hidden = truths / "toy" / "test"
-    hidden.mkdir(parents=True, mode=0o700)
-    truths.chmod(0o700)
-    hidden.joinpath("qrels.txt").write_text("test-1 0 document-of-owls 1\n")
-    inputs = folder / "datasets" / "test" / "inputs"
-    inputs.joinpath("queries.jsonl").write_text(json.dumps({"qid": "test-1", "query": SECRET}) + "\n")
-    for path in sorted((folder / "datasets" / "test" / "truths").iterdir()):
-        path.unlink()
+    for name, text in (
+        ("inputs/queries.jsonl", json.dumps({"qid": "test-1", "query": SECRET}) + "\n"),
+        ("truths/qrels.txt", "test-1 0 document-of-owls 1\n"),
+    ):
+        (folder / "datasets" / "test" / name).write_text(text)
+    hide(config, "toy")
     return config
 
 

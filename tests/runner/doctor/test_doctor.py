@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import socket
 import sys
 from dataclasses import replace
@@ -25,6 +26,9 @@ from runner.model.clock import FixedClock
 from runner.model.config import Config, load
 from runner.model.limits import GIB
 from runner.provision import engine as provision
+from runner.tasks.load import load_task
+from runner.tasks.scaffold import hide
+from tests.worlds.definitions import project, write_task
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -57,7 +61,7 @@ def test_a_machine_that_was_set_up_is_fine() -> None:
     assert [c for c in checks if c.status == "FAIL"] == []
     names = {check.name for check in checks}
     assert {"container engine", "limits", "control groups", "seccomp", "images", "base image"} <= names
-    assert {"database", "clock", "tasks", "truths", "disk of the data directory"} <= names
+    assert {"database", "clock", "tasks", "hidden data", "disk of the data directory"} <= names
     for check in checks:
         assert check.detail and "\n" not in check.detail
         assert set(check.as_dict()) == {"status", "name", "detail", "fix"}
@@ -244,26 +248,33 @@ def test_damaged_records_are_found_with_their_remedy(tmp_path: Path) -> None:
     assert records().status == "FAIL" and "backup" in records().fix
 
 
-def test_where_hidden_truths_lie_and_who_may_read_them(tmp_path: Path) -> None:
-    root, private = tmp_path / "project", tmp_path / "private"
-    root.mkdir()
-    home = tmp_path / "home"
-    assert tasks.truths_check(make_config(home, root), []).status == "PASS"
-    unset = tasks.truths_check(make_config(home, root), ["t/test"])
-    assert unset.status == "CAUTION" and "t/test" in unset.detail
-    config = make_config(home, root, private)
-    assert tasks.truths_check(config, []).status == "FAIL"
-    private.mkdir(mode=0o755)
+def test_where_hidden_data_lie_and_who_may_read_them(tmp_path: Path) -> None:
+    root, private = tmp_path / "root", tmp_path / "private"
+    bare = project(root)
+    write_task(bare, demo=None)
+
+    def check(config: Config, *names: str) -> Check:
+        return tasks.hidden_check(config, [load_task(config, name) for name in names])
+
+    assert check(bare).status == "PASS"
+    unset = check(bare, "toy")
+    assert unset.status == "CAUTION" and "toy/test" in unset.detail
+    config = replace(bare, private=private)
+    assert check(config).status == "FAIL"
+    private.mkdir()
     private.chmod(0o755)
-    assert tasks.truths_check(config, []).fix == f"chmod 700 {private}"
+    assert check(config).fix == f"chmod 700 {private}"
     private.chmod(0o700)
-    assert tasks.truths_check(config, []).status == "PASS"
-    assert tasks.truths_check(config, ["t/test"]).status == "CAUTION"
-    (private / "t" / "test").mkdir(parents=True)
-    assert tasks.truths_check(config, ["t/test"]).status == "PASS"
-    inside = root / "truths"
+    assert check(config).status == "PASS"
+    assert check(config, "toy").fix == "runner task hide toy"
+    hide(config, "toy")
+    assert check(config, "toy").status == "PASS"
+    shutil.rmtree(private / "toy" / "test" / "truths")
+    assert check(config, "toy").status == "CAUTION"
+    inside = root / "private"
     inside.mkdir(mode=0o700)
     for place in (inside, root, tmp_path):
-        assert tasks.truths_check(make_config(home, root, place), []).status == "FAIL"
+        for wrong in (replace(bare, private=place), replace(bare, truths=place)):
+            assert check(wrong).status == "FAIL"
     (tmp_path / "link").symlink_to(inside)
-    assert tasks.truths_check(make_config(home, root, tmp_path / "link"), []).status == "FAIL"
+    assert check(replace(bare, private=tmp_path / "link")).status == "FAIL"

@@ -16,6 +16,18 @@ from tests.runner.doctor.conftest import SECRET
 from tests.worlds.repository import git, require_git
 
 
+@pytest.mark.parametrize("side", ["inputs", "truths"])
+def test_hidden_data_in_the_tree_are_an_alarm(look: Any, config: Config, side: str) -> None:
+    """Also copies that nothing uses."""
+    copy = config.tasks / "toy" / "datasets" / "test" / side
+    copy.mkdir(parents=True)
+    (copy / "left.txt").write_text("x")
+    statuses, said = look()
+    assert statuses["strangers: tree"] == statuses["hidden data"] == "FAIL"
+    assert f"ALARM: {side} of test" in said["strangers: tree"]
+    assert "runner task hide toy" in said["strangers: tree"]
+
+
 @pytest.fixture
 def repository(config: Config) -> Path:
     """The project as a repository with one commit."""

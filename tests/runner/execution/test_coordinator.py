@@ -194,7 +194,7 @@ def test_what_has_changed_between_plan_and_start_is_not_executed(
         if "task.yaml" in what:
             project.write_task_only(limits={"memory": "128MiB"})
         else:
-            (project.root / "tasks/mini/datasets/test/inputs/queries.jsonl").write_text('{"qid": "x"}\n')
+            (project.private / "mini/test/inputs/queries.jsonl").write_text('{"qid": "x"}\n')
         undone = coordinator.run(todo, request).undone
         assert list(undone) == [run] and what in undone[run].why and undone[run].exit_code == 4
         assert world.store.archive.attempts("mini", run) == []

@@ -99,7 +99,7 @@ def test_what_changes_nothing_for_the_software_runs_nothing_again(
 def test_changed_inputs_are_other_work(world: World, project: Project) -> None:
     world.hand_in("alpha")
     world.work()
-    with (project.root / "tasks/mini/datasets/test/inputs/queries.jsonl").open("a") as file:
+    with (project.private / "mini/test/inputs/queries.jsonl").open("a") as file:
         file.write('{"qid": "new", "query": "x"}\n')
     [planned] = _planned(world).values()
     assert "digests.view" in planned.why

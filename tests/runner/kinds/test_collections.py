@@ -61,7 +61,7 @@ GOOD = {"a": DOCUMENTS["trec"], "b": TOPIC_FILES["sgml"], "c": QRELS}
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    return project(tmp_path / "root", truths=tmp_path / "truths")
+    return project(tmp_path / "root", private=tmp_path / "private")
 
 
 def collection(folder: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -91,7 +91,7 @@ def refused(config: Config, source: Path, **options: Any) -> RunnerError:
     with pytest.raises(RunnerError) as caught:
         new_task_from(config, "mine", str(source), say=lambda _: None, **options)
     assert list(config.tasks.iterdir()) == []
-    assert config.truths is not None and not (config.truths.exists() and list(config.truths.iterdir()))
+    assert config.private is not None and not (config.private.exists() and list(config.private.iterdir()))
     return caught.value
 
 
@@ -103,12 +103,12 @@ def test_every_form_becomes_the_same_task(
     """Names say nothing here: what the files hold decides, also where topics and documents have the same form."""
     packed = ".gz" if len(documents + topics) % 2 else ""  # each form both ways, with one or the other
     files = {f"x1{packed}": DOCUMENTS[documents], f"x2{packed}": TOPIC_FILES[topics], f"x3{packed}": QRELS}
-    folder, truths = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
-    inputs = folder / "datasets/test/inputs"
+    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
+    inputs = hidden / "test/inputs"
     found = {row["docno"]: row["text"] for row in rows(inputs / "documents.jsonl.gz")}
     assert found == {d: f"{TITLES[d]}\n{TEXTS[d]}" for d in TEXTS}
     assert {row["qid"]: row["query"] for row in rows(inputs / "queries.jsonl")} == TOPICS
-    assert (truths / "test/qrels.txt").read_text() == QRELS
+    assert (hidden / "test/truths/qrels.txt").read_text() == QRELS
     assert check(config) == []
 
 
@@ -140,41 +140,43 @@ def test_what_was_taken_and_what_was_left_is_said(config: Config, tmp_path: Path
 
 
 def test_truths_stay_out_of_what_participants_see(config: Config, tmp_path: Path) -> None:
-    folder, truths = new_task_from(
+    folder, hidden = new_task_from(
         config, "mine", str(collection(tmp_path / "c", GOOD)), public=1, say=lambda _: None
     )
     dev, test = (
-        {row["qid"] for row in rows(folder / f"datasets/{one}/inputs/queries.jsonl")}
-        for one in ("dev", "test")
+        {row["qid"] for row in rows(side / "inputs/queries.jsonl")}
+        for side in (folder / "datasets/dev", hidden / "test")
     )
     assert len(dev) == 1 and dev | test == set(TOPICS) and not dev & test
-    judged = {line.split()[0] for line in (truths / "test/qrels.txt").read_text().splitlines()}
+    judged = {line.split()[0] for line in (hidden / "test/truths/qrels.txt").read_text().splitlines()}
     assert judged == test
-    assert not truths.is_relative_to(config.root)
+    assert not hidden.is_relative_to(config.root)
     shown = [path for path in folder.rglob("*") if path.name == "qrels.txt"]
     assert shown == [folder / "datasets/dev/truths/qrels.txt"]
     assert {line.split()[0] for line in shown[0].read_text().splitlines()} == dev
     assert check(config) == []
-    again = project(tmp_path / "again", truths=tmp_path / "again-truths")
+    again = project(tmp_path / "again", private=tmp_path / "again-private")
     new_task_from(again, "mine", str(tmp_path / "c"), public=1, say=lambda _: None)
     assert {row["qid"] for row in rows(again.tasks / "mine/datasets/dev/inputs/queries.jsonl")} == dev
 
 
-def test_truths_in_the_project_are_refused_before_anything_is_read(config: Config, tmp_path: Path) -> None:
+def test_hidden_data_in_the_project_are_refused_before_anything_is_read(
+    config: Config, tmp_path: Path
+) -> None:
     source = collection(tmp_path / "c", GOOD)
     inside = Config(root=config.root, home=config.home, truths=None)
     with pytest.raises(RunnerError, match="would lie in the tree") as caught:
         new_task_from(inside, "mine", str(source), say=lambda _: None)
-    assert caught.value.code == "E403" and not config.tasks.joinpath("mine").exists()
+    assert caught.value.code == "E411" and not config.tasks.joinpath("mine").exists()
     assert refused(config, source, public=3).problems[0].what.endswith("none is left to be blinded")
 
 
-def test_other_truths_of_that_name_are_left_alone(config: Config, tmp_path: Path) -> None:
-    assert config.truths is not None
-    (config.truths / "mine").mkdir(parents=True)
-    with pytest.raises(RunnerError, match="truths of a task mine exist already"):
+def test_other_hidden_data_of_that_name_are_left_alone(config: Config, tmp_path: Path) -> None:
+    assert config.private is not None
+    (config.private / "mine").mkdir(parents=True)
+    with pytest.raises(RunnerError, match="hidden data of a task mine exist already"):
         new_task_from(config, "mine", str(collection(tmp_path / "c", GOOD)), say=lambda _: None)
-    assert list((config.truths / "mine").iterdir()) == [] and list(config.tasks.iterdir()) == []
+    assert list((config.private / "mine").iterdir()) == [] and list(config.tasks.iterdir()) == []
 
 
 def test_what_could_be_an_answer_is_not_shown_with_a_topic(config: Config, tmp_path: Path) -> None:
@@ -183,12 +185,12 @@ def test_what_could_be_an_answer_is_not_shown_with_a_topic(config: Config, tmp_p
         for t in TOPICS
     )
     said: list[str] = []
-    folder, _ = new_task_from(
+    _, hidden = new_task_from(
         config, "mine", str(collection(tmp_path / "c", GOOD | {"b": topics})), say=said.append
     )
-    assert "relevant_docs" not in (folder / "datasets/test/inputs/queries.jsonl").read_text()
+    assert "relevant_docs" not in (hidden / "test/inputs/queries.jsonl").read_text()
     assert "left out of the topics, as they could hold answers: relevant_docs" in said
-    first = rows(folder / "datasets/test/inputs/queries.jsonl")[0]["original_query"]
+    first = rows(hidden / "test/inputs/queries.jsonl")[0]["original_query"]
     assert first == {"query_id": "t1", "title": "tides at night", "narrative": "n"}
 
 
@@ -200,12 +202,12 @@ def test_the_same_topics_in_two_forms_count_once(config: Config, tmp_path: Path)
         "c": f"# judged by hand, in two rounds\n{QRELS}",
     }
     said: list[str] = []
-    folder, truths = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=said.append)
+    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=said.append)
     assert "left: b2 (the topics of b again)" in said
-    assert len(rows(folder / "datasets/test/inputs/queries.jsonl")) == len(TOPICS)
-    assert (truths / "test/qrels.txt").read_text() == QRELS
+    assert len(rows(hidden / "test/inputs/queries.jsonl")) == len(TOPICS)
+    assert (hidden / "test/truths/qrels.txt").read_text() == QRELS
     (tmp_path / "c/b2").write_text(TOPIC_FILES["xml"].replace("bees", "wasps"))
-    other = project(tmp_path / "other", truths=tmp_path / "others")
+    other = project(tmp_path / "other", private=tmp_path / "others")
     assert "b2:5: the topic t3 is there twice (first at b:3)" in told(refused(other, tmp_path / "c"))
 
 
@@ -219,8 +221,8 @@ def test_judgments_in_three_columns_and_in_several_files(config: Config, tmp_pat
     with zipfile.ZipFile(tmp_path / "collection.zip", "w") as archive:
         for name, text in files.items():
             archive.writestr(name, text)
-    _, truths = new_task_from(config, "mine", str(tmp_path / "collection.zip"), say=lambda _: None)
-    assert (truths / "test/qrels.txt").read_text() == "t1 0 d1 1\nt2 0 d2 2\nt3 0 d3 1\n"
+    _, hidden = new_task_from(config, "mine", str(tmp_path / "collection.zip"), say=lambda _: None)
+    assert (hidden / "test/truths/qrels.txt").read_text() == "t1 0 d1 1\nt2 0 d2 2\nt3 0 d3 1\n"
     assert check(config) == []
 
 
@@ -230,8 +232,8 @@ def test_numbers_as_ids_of_both_are_told_apart(config: Config, tmp_path: Path) -
         "two": "".join(f"{n}\tquestion {n}\n" for n in range(1, 6)),
         "three": "".join(f"{t} 0 {d} 1\n" for t in range(1, 6) for d in range(t, 41, 5)),
     }
-    folder, _ = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
-    assert len(rows(folder / "datasets/test/inputs/documents.jsonl.gz")) == 40
+    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
+    assert len(rows(hidden / "test/inputs/documents.jsonl.gz")) == 40
     assert check(config) == []
 
 
@@ -260,9 +262,9 @@ def test_numbers_of_larger_collections_are_told_apart(
         "g": "".join(f"{t}\tquestion {t}\n" for t in topics),
         "h": "".join(f"{t} 0 {d} 1\n" for t, d in judged),
     }
-    folder, _ = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
-    assert len(rows(folder / "datasets/test/inputs/documents.jsonl.gz")) == sum(map(len, documents))
-    assert len(rows(folder / "datasets/test/inputs/queries.jsonl")) == len(topics)
+    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=lambda _: None)
+    assert len(rows(hidden / "test/inputs/documents.jsonl.gz")) == sum(map(len, documents))
+    assert len(rows(hidden / "test/inputs/queries.jsonl")) == len(topics)
 
 
 def test_zeros_before_numbers_of_topics_and_paragraphs_without_blanks(config: Config, tmp_path: Path) -> None:
@@ -271,10 +273,10 @@ def test_zeros_before_numbers_of_topics_and_paragraphs_without_blanks(config: Co
     documents = "<DOC><DOCNO>d</DOCNO><TEXT><P>one</P><P>two</P></TEXT></DOC>\n"
     source = collection(tmp_path / "c", {"a": documents, "b": topics, "c": "51 0 d 1\n52 0 d 0\n"})
     said: list[str] = []
-    folder, _ = new_task_from(config, "mine", str(source), say=said.append)
-    assert [row["qid"] for row in rows(folder / "datasets/test/inputs/queries.jsonl")] == ["51", "52"]
+    _, hidden = new_task_from(config, "mine", str(source), say=said.append)
+    assert [row["qid"] for row in rows(hidden / "test/inputs/queries.jsonl")] == ["51", "52"]
     assert "zeros before numbers are left out, as the judgments do: 051 and others like it" in said
-    (document,) = rows(folder / "datasets/test/inputs/documents.jsonl.gz")
+    (document,) = rows(hidden / "test/inputs/documents.jsonl.gz")
     assert document["text"].split() == ["one", "two"]
     assert check(config) == []
 
@@ -282,8 +284,8 @@ def test_zeros_before_numbers_of_topics_and_paragraphs_without_blanks(config: Co
 def test_old_encodings_are_read_and_said(config: Config, tmp_path: Path) -> None:
     files = GOOD | {"a": DOCUMENTS["trec"].replace("tides", "marées").encode("latin-1")}
     said: list[str] = []
-    folder, _ = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=said.append)
-    texts = [row["text"] for row in rows(folder / "datasets/test/inputs/documents.jsonl.gz")]
+    _, hidden = new_task_from(config, "mine", str(collection(tmp_path / "c", files)), say=said.append)
+    texts = [row["text"] for row in rows(hidden / "test/inputs/documents.jsonl.gz")]
     assert texts[0] == "Tides\nof marées"
     assert "a: 1 records are not UTF-8, and were read as Latin-1" in said
 
@@ -406,12 +408,15 @@ def registered(tmp_path: Path) -> str:
 
 
 def test_a_dataset_of_ir_datasets(config: Config, registered: str) -> None:
-    folder, truths = new_task_from(config, "mine", f"irds:{registered}", public=1, say=lambda _: None)
-    found = {row["docno"]: row["text"] for row in rows(folder / "datasets/test/inputs/documents.jsonl.gz")}
+    folder, hidden = new_task_from(config, "mine", f"irds:{registered}", public=1, say=lambda _: None)
+    found = {row["docno"]: row["text"] for row in rows(hidden / "test/inputs/documents.jsonl.gz")}
     assert found == TEXTS
-    topics = [row for one in ("dev", "test") for row in rows(folder / f"datasets/{one}/inputs/queries.jsonl")]
+    sides = (folder / "datasets/dev", hidden / "test")
+    topics = [row for side in sides for row in rows(side / "inputs/queries.jsonl")]
     assert {row["qid"]: row["query"] for row in topics} == TOPICS
-    lines = (truths / "test/qrels.txt").read_text() + (folder / "datasets/dev/truths/qrels.txt").read_text()
+    lines = (hidden / "test/truths/qrels.txt").read_text() + (
+        folder / "datasets/dev/truths/qrels.txt"
+    ).read_text()
     assert sorted(lines.splitlines()) == sorted(QRELS.splitlines())
     assert check(config) == []
 

@@ -241,12 +241,12 @@ def test_truths_of_a_blinded_dataset_lie_outside(tmp_path: Path) -> None:
     task = tasks.load_task(config, "toy")
     assert task.datasets["test"].truths == tmp_path / "truths/toy/test"
     assert task.datasets["test"].scores == "organiser"
-    problems = task_problems(task, config)
-    assert len(problems) == 1 and "$RUNNER_TRUTHS/toy/test" in str(problems[0])
+    problems = task_problems(task, config, ["test"])
+    assert len(problems) == 1 and "$RUNNER_PRIVATE/toy/test/truths" in str(problems[0])
     assert task_problems(task, config, ["dev"]) == []
     (tmp_path / "truths/toy/test").mkdir(parents=True)
     (tmp_path / "truths/toy/test/qrels.txt").write_text("t1 0 d1 1\n")
-    assert task_problems(task, config) == []
+    assert task_problems(task, config, ["test"]) == []
 
 
 def test_truths_of_a_blinded_dataset_in_the_tree_are_refused(config: Config) -> None:
@@ -289,7 +289,7 @@ def test_a_folder_that_leaves_by_a_link_is_refused(config: Config, tmp_path: Pat
 def test_truths_folder_within_the_project_is_refused(tmp_path: Path) -> None:
     config = project(tmp_path / "root", truths=tmp_path / "root" / "truths")
     write_task(config, **hidden())
-    assert "RUNNER_TRUTHS" in refused(config, "E403")
+    assert "RUNNER_PRIVATE" in refused(config, "E403")
 
 
 def test_unset_truths_within_the_project_are_refused_by_the_deep_check(config: Config) -> None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from runner.model.task import Ranking, Task
-from runner.tasks.check_judges import doubts
+from runner.tasks.tables import doubts
 
 
 def task(folder: Path, kind: str, judge: Any, **measures: str) -> Task:

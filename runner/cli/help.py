@@ -40,6 +40,7 @@ READERS = {
             "task new",
             "task check",
             "task hide",
+            "task kit",
             "task estimate",
             "task pause",
             "task resume",

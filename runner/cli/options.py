@@ -144,6 +144,7 @@ ReadyOption = Annotated[
         "quota, dates, and what strangers would see of blinded data.",
     ),
 ]
+OutOption = Annotated[Path, typer.Option("--out", help="The folder to write to; made where it is not there.")]
 CheckOption = Annotated[bool, typer.Option(help="Run it on the public dataset first.")]
 
 TaskArgument = Annotated[str, typer.Argument(help="A task.", autocompletion=_tasks)]

@@ -207,6 +207,29 @@ def hide(name: options.TaskArgument) -> None:
         output.say("note: what was committed before is still in the history of the repository")
 
 
+@tasks.command(epilog="Examples:  runner task kit vaswani --out kits")
+def kit(name: options.TaskArgument, out: options.OutOption, as_json: options.JsonOption = False) -> None:
+    """Write what participants get as one archive: rules, public data, the checker of runs, baselines with the recipes of their
+    images, licences and checksums.
+
+    The same files give the same bytes. Nothing that is hidden goes in: nothing is written while task check fails, or a text of
+    hidden topics or truths stands in what would go in.
+    """
+    from runner.model.limits import in_units
+    from runner.views.kit.package import write_kit
+
+    where = context.config()
+    task = context.load_task(where, name)
+    made = write_kit(where, task, out)
+    if as_json:
+        output.as_json(made.as_dict())
+        return
+    output.data(made.archive)
+    output.say(f"{made.files:,} files, {in_units(made.size)}, SHA-256 {made.sha256}")
+    for line in made.without:
+        output.say(f"not in it: {output.printable(line)}")
+
+
 @tasks.command(
     epilog="Examples:  runner task estimate vaswani --teams 20  |  runner task estimate vaswani --json"
 )

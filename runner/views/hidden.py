@@ -1,0 +1,132 @@
+"""Texts of hidden topics and truths, and whether they are in what everybody sees.
+
+They are looked for as whole lines and values, and within longer texts where they have some words.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runner.model.task import Dataset, Task
+
+CANARY = 12  # characters of a text that can be told from chance
+WORDS = 4  # of a text that is looked for within longer ones
+MOST = 20_000  # lines of a file
+_WORD = re.compile(r"\w+")
+_TAG = re.compile(r"<[^>]*>")
+_JSON = tuple('{["')
+
+
+def search_for(task: Task) -> Search:
+    """A search for texts of the blinded datasets of ``task``, but for those that public ones have, too; stages hide nothing of a tree."""
+    datasets = task.datasets.values()
+    known = {text for d in datasets if d.visibility == "public" for text in _dataset_texts(d)}
+    hidden = [d for d in datasets if d.visibility == "blinded" and d.stage is None]
+    return Search({d.id: Canaries(_dataset_texts(d) - known) for d in hidden})
+
+
+class Canaries:
+    """Texts of hidden files, and whether they are within others, however these are wrapped, cased or punctuated."""
+
+    def __init__(self, texts: set[str]) -> None:
+        self.texts = texts
+        self._by_beginning: dict[tuple[str, ...], list[str]] = {}
+        for text in texts:
+            words = _words(text)
+            if len(words) >= WORDS:
+                self._by_beginning.setdefault(tuple(words[:WORDS]), []).append(f" {' '.join(words)} ")
+
+    def within(self, text: str) -> bool:
+        """Whether one of at least :data:`WORDS` words is in ``text``."""
+        words = _words(text)
+        begun = set(zip(*(words[n:] for n in range(WORDS)), strict=False)) & self._by_beginning.keys()
+        if not begun:
+            return False
+        whole = f" {' '.join(words)} "
+        return any(one in whole for key in begun for one in self._by_beginning[key])
+
+
+class Search:
+    """Where the canaries of each dataset were ``found``, by name."""
+
+    def __init__(self, looked_for: Mapping[str, Canaries]) -> None:
+        self.looked_for = looked_for
+        self.found: dict[str, set[str]] = {dataset: set() for dataset in looked_for}
+
+    def text(self, name: str, text: str) -> None:
+        """Look into what people read: any canary in it is one."""
+        for dataset, canaries in self.looked_for.items():
+            if any(one in text for one in canaries.texts) or canaries.within(text):
+                self.found[dataset].add(name)
+
+    def file(self, name: str, data: bytes, place: str | None = None) -> None:
+        """Look into the file ``name``: short texts are looked for as whole lines and values only; ``place`` is what it is called."""
+        texts, whole = _texts(name, data)
+        for dataset, canaries in self.looked_for.items():
+            if not texts.isdisjoint(canaries.texts) or canaries.within(whole):
+                self.found[dataset].add(place or name)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def values_of(data: Any) -> Iterator[str]:
+    """The texts in JSON data, however deep."""
+    if isinstance(data, str):
+        yield data.strip()
+    elif isinstance(data, Mapping):
+        for value in data.values():
+            yield from values_of(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from values_of(value)
+
+
+def _dataset_texts(dataset: Dataset) -> set[str]:
+    """Texts of the topics and the truths of a dataset."""
+    files = [path for path in sorted(dataset.truths.rglob("*")) if path.is_file()]
+    if dataset.topics and (dataset.inputs / dataset.topics).is_file():
+        files.append(dataset.inputs / dataset.topics)
+    return {text for file in files for text in _texts(file.name, file.read_bytes())[0]}
+
+
+def _texts(name: str, data: bytes) -> tuple[set[str], str]:
+    """Texts by which the beginning of a file would be known again (values of JSON, lines without tags; no short ones), and all of it."""
+    whole: list[str] = []
+    found: set[str] = set()
+    if name.endswith(".json"):
+        try:
+            found.update(values_of(json.loads(data)))
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return {text for text in found if len(text) >= CANARY}, "\n".join(found)
+    for line in islice(_lines(name, data), MOST):
+        text = line.decode("utf-8", "replace").strip()
+        try:
+            values = list(values_of(json.loads(text))) if text[:1] in _JSON else None
+        except (ValueError, RecursionError):
+            values = None
+        if values is None:
+            values = [_TAG.sub(" ", text).strip() if "<" in text else text]
+        found.update(values)
+        whole += values
+    return {text for text in found if len(text) >= CANARY}, "\n".join(whole)
+
+
+def _lines(name: str, data: bytes) -> Iterator[bytes]:
+    """The lines of a file, unpacked where its name says that it is; as far as they can be read."""
+    with gzip.open(BytesIO(data)) if name.endswith(".gz") else BytesIO(data) as lines:
+        try:
+            yield from lines
+        except (OSError, EOFError, zlib.error):
+            return

@@ -182,7 +182,7 @@ def _check_ranking(at: Pointer, given: Any, measures: list[str], problems: Probl
         problems.known(at, "measure", given, measures)
         return
     for rule, names in given.items():
-        for k, name in enumerate(names):
+        for k, name in enumerate(names if isinstance(names, list) else ()):
             problems.known((*at, rule, k), "measure", name, measures)
 
 

@@ -97,6 +97,31 @@ def display_problem(text: str) -> str:
     return ""
 
 
+ABOUT = ("paper", "affiliation")  # what a task may ask a team to say beside a description
+_ADDRESS = re.compile(
+    r"https?://[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?(?:[/?#][A-Za-z0-9/?#:@!$&()*+,;=._~%-]*)?"
+)
+MAX_ADDRESS = 300  # characters
+
+
+def address_problem(text: str) -> str:
+    """Why ``text`` may not be the address of a paper; empty when it may. Users and passwords in it are refused."""
+    if len(text) > MAX_ADDRESS:
+        return f"must have at most {MAX_ADDRESS} characters"
+    return "" if _ADDRESS.fullmatch(text) else "is no plain address that begins with https:// or http://"
+
+
+SAID = {  # how each is written correctly
+    **dict.fromkeys((*DISPLAYED, "affiliation"), "write plain text on one line"),
+    "paper": "write its address in full, like https://doi.org/10.1000/1",
+}
+
+
+def text_problem(key: str, text: str) -> str:
+    """Why ``text`` may not be what a submission says under ``key`` (of :data:`DISPLAYED` and :data:`ABOUT`); empty when it may."""
+    return address_problem(text) if key == "paper" else display_problem(text)
+
+
 def check_display(noun: str, name: str, text: str, others: Mapping[str, str] = {}) -> None:
     """Raise E208 unless ``text`` may be the display name of the ``noun`` called ``name``; E215 when it is another's.
 

@@ -41,6 +41,8 @@ class Submission:
     display_name: str = ""  # of the software; empty: none
     team_display_name: str = ""
     limits: Mapping[str, float] = field(default_factory=dict)  # what it asks for in the task's frame
+    paper: str = ""  # its address
+    affiliation: str = ""
 
     @property
     def how(self) -> str:

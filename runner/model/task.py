@@ -247,6 +247,13 @@ class Model:
     digest: str
 
 
+ASKS = {
+    "description": "optional",
+    "paper": "off",
+    "affiliation": "off",
+}  # of a submission: optional, required or off
+
+
 @dataclass(frozen=True)
 class Task:
     """A shared task, loaded and checked. ``definition`` is the parsed task.yaml; ``digest`` its SHA-256."""
@@ -292,6 +299,7 @@ class Task:
     workflows: tuple[Workflow, ...] = ()  # those that a submission can choose from
     interaction: Interaction | None = None  # of the workflow interactive
     services: Mapping[str, Service] = field(default_factory=dict)
+    asks: Mapping[str, str] = field(default_factory=lambda: dict(ASKS))
     evaluator_gateway: bool = False  # whether the evaluator may ask models
     budget_hours: float | None = None  # of processor time, for all runs; a warning, never a limit
 

@@ -19,7 +19,7 @@ import schemas
 from runner.model.clock import SystemClock, stamp
 from runner.model.container import ImageRef
 from runner.model.errors import Problem, RunnerError
-from runner.model.names import DISPLAYED
+from runner.model.names import ABOUT, DISPLAYED
 from runner.model.run import submission_id
 from runner.records.contents import Content, ContentStore, KeptFile, Stored
 from runner.records.files import file_sha256, on_disk
@@ -247,7 +247,7 @@ def describe(
     # Only what was said: a bundle that says nothing keeps the identity it always had.
     chosen: dict[str, Any] = {} if submission.workflow is None else {"workflow": submission.workflow}
     chosen |= {"limits": dict(submission.limits)} if submission.limits else {}
-    chosen |= {name: text for name in DISPLAYED if (text := getattr(submission, name))}
+    chosen |= {name: text for name in (*DISPLAYED, *ABOUT) if (text := getattr(submission, name))}
     return {
         **datasets,
         **chosen,
@@ -295,7 +295,7 @@ def registration(bundle: Bundle) -> dict[str, Any]:
         "submission": bundle.submission_id,
         "digest": bundle.digest,
         **{key: data[key] for key in copied},
-        **{key: data[key] for key in (*DISPLAYED, "limits", "source") if key in data},
+        **{key: data[key] for key in (*DISPLAYED, *ABOUT, "limits", "source") if key in data},
         "image": data["image"]["id"] if data["image"] else None,
         "workflow": "upload" if data["runs"] else data.get("workflow", "batch"),
         "cells": None if cells is None else [list(cell) for cell in cells],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,17 @@ def _check_file(
         problems.add(at, f"{what} does not exist", "correct the name, or add the file")
 
 
+def unasked(said: Mapping[str, Any], task: Task) -> Iterator[tuple[str, str, str]]:
+    """What a submission says of itself and the task does not take, or does not say and has to: the key, what is wrong, and a fix."""
+    for key, rule in task.asks.items():
+        given = bool(str(said.get(key) or "").strip())
+        if rule == "off" and given:
+            yield key, f'the task "{task.id}" takes no {key}', f"remove {key}"
+        elif rule == "required" and not given:
+            example = "https://…" if key == "paper" else "…"
+            yield key, f'the task "{task.id}" asks for the {key}', f'add {key}: "{example}"'
+
+
 def check_fit(data: Raw, task: Task, problems: Problems) -> None:
     """Note datasets, scenarios, workflows, limits and forms of taking part that the task does not offer."""
     of = f'the task "{task.id}"'
@@ -106,6 +117,12 @@ def check_fit(data: Raw, task: Task, problems: Problems) -> None:
     for key in ("image", "build"):
         if key in data and "run" not in data and not task.takes_software:
             problems.add((key,), f"{of} takes run files, not software", "name your run files under run:")
+
+
+def check_asked(said: Raw, task: Task, problems: Problems, at: Pointer | None = None) -> None:
+    """Note what the task asks teams to say and this submission does not, or the other way round; ``at`` a place other than the key."""
+    for key, what, fix in unasked(said, task):
+        problems.add(((key,) if key in said else ()) if at is None else at, what, fix)
 
 
 def _check_run_files(data: Raw, task: Task, problems: Problems) -> None:

@@ -63,6 +63,8 @@ class SubmissionFile:
     display_name: str = ""
     team_display_name: str = ""
     description: str = ""
+    paper: str = ""  # an address
+    affiliation: str = ""
     method: Literal["automatic", "manual"] = "automatic"
     workflow: Workflow | None = None
     limits: Mapping[str, float] = field(default_factory=dict)

@@ -13,10 +13,10 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError, no_such
 from runner.model.limits import asked
 from runner.model.mapping import from_mapping
-from runner.model.names import DISPLAYED, check_apart, check_name, display_problem
+from runner.model.names import ABOUT, DISPLAYED, SAID, check_apart, check_name, text_problem
 from runner.model.problems import Problems
 from runner.model.task import Task
-from runner.submissions.check import check_fit, check_paths
+from runner.submissions.check import check_asked, check_fit, check_paths
 from runner.submissions.definition import Build, SubmissionFile
 from runner.submissions.run_files import by_software
 from runner.tasks.data_files import inside
@@ -72,9 +72,10 @@ def load_submissions(
     check_paths(folder, data, problems)
     if task is not None:
         check_fit(data, task, replace(problems, code="E207"))
-    for key in DISPLAYED:
-        if wrong := display_problem(data[key]) if key in data else "":
-            problems.add((key,), f'"{key}" {wrong}', "write plain text on one line")
+        check_asked(data, task, replace(problems, code="E207"))
+    for key in (*DISPLAYED, *ABOUT):
+        if wrong := text_problem(key, data[key]) if key in data else "":
+            problems.add((key,), f'"{key}" {wrong}', SAID[key])
     problems.refuse(f"the submission {team}/{software} cannot be used")
     runs = by_software(folder, software, data, task) if "run" in data else {software: []}
     if len(runs) > 1 and "display_name" in data:

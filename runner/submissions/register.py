@@ -12,9 +12,9 @@ import schemas
 from runner.engines.base import Engine
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
-from runner.model.errors import RunnerError, no_such
+from runner.model.errors import Problem, RunnerError, no_such
 from runner.model.limits import beyond
-from runner.model.names import BASELINES, check_apart, check_display, check_name
+from runner.model.names import ABOUT, BASELINES, SAID, check_apart, check_display, check_name, text_problem
 from runner.model.quota import QuotaUse
 from runner.model.run import Submission
 from runner.model.run import cells as counted
@@ -26,6 +26,7 @@ from runner.records.store.connect import Store
 from runner.records.store.queries import quotas, submission, submissions
 from runner.submissions.admission import cells_on, datasets_of, datasets_taken
 from runner.submissions.bundle import Bundle, read_bundle, registration
+from runner.submissions.check import unasked
 from runner.submissions.kept import packed_here, put_back, take_in_all
 from runner.tasks.files import how_to_get, missing_sources
 
@@ -181,6 +182,7 @@ def refusals(
             if bundle.submission_id not in known:
                 _check_apart(names, bundle)
                 _check_displayed(teams, bundle)
+                _check_about(bundle, task)
                 scopes = ("", *datasets_taken(bundle, task, received, store))
                 counts = {scope: before[*whose, scope] for scope in scopes}
                 _check_quota(store, task, whose[1], counts, received)
@@ -227,6 +229,21 @@ def _check_displayed(teams: Mapping[str, str], bundle: Bundle) -> None:
         check_display("software", data["software"], data["display_name"])
     if "team_display_name" in data or data["team"] not in teams:  # a new team's name is what is shown of it
         check_display("team", data["team"], data.get("team_display_name") or data["team"], teams)
+
+
+def _check_about(bundle: Bundle, task: Task) -> None:
+    """Raise E207 unless a bundle says of itself what the task asks for, nothing that it does not take, and in the right form."""
+    data = bundle.data
+    found = [Problem(key, what, fix) for key, what, fix in unasked(data, task)]
+    for key in ABOUT:
+        if wrong := text_problem(key, data[key]) if key in data else "":
+            found.append(Problem(key, f"{key} {wrong}", SAID[key]))
+    if found:
+        what = (
+            f"the bundle of {data['team']}/{data['software']} does not say of itself what {task.id} asks for"
+        )
+        fix = "correct what is listed in submission.yaml, and pack again"
+        raise RunnerError("E207", what, fix=fix, problems=found)
 
 
 def _check_evaluable(bundle: Bundle, task: Task) -> None:

@@ -12,16 +12,16 @@ from typing import Any
 
 import schemas
 from runner.model.errors import RunnerError, disk_error, no_such
-from runner.model.names import DISPLAYED, check_name, display_problem
+from runner.model.names import ABOUT, DISPLAYED, SAID, check_name, text_problem
 from runner.model.problems import Problems
 from runner.model.task import Task
-from runner.submissions.check import check_fit, check_paths
+from runner.submissions.check import check_asked, check_fit, check_paths
 from runner.submissions.definition import SubmissionFile, Upload
 from runner.submissions.run_files import cell_of
 from schemas.documents import Node
 
 NEEDED = ("team", "run", "file")
-COLUMNS = (*NEEDED, "dataset", "scenario", "method", "description", *DISPLAYED)
+COLUMNS = (*NEEDED, "dataset", "scenario", "method", "description", *DISPLAYED, *ABOUT)
 METHODS = ("automatic", "manual")
 MAX_BYTES = 4 * 1024 * 1024
 MAX_ROWS = 10_000
@@ -77,6 +77,8 @@ def read_table(path: Path, task: Task, scratch: Path) -> RunTable:
     data = {"run": good}
     check_paths(path.parent, data, table.problems, of="table")
     check_fit(data, task, table.problems)
+    for n, cells in enumerate(rows.values()):
+        check_asked(cells, task, table.problems, ("run", n))
     _check_teams([c if good[n] else {} for n, c in enumerate(rows.values())], numbers, table.problems)
     wrong = {problem.line for problem in table.problems.found}
     softwares: dict[str, list[int]] = {}
@@ -190,9 +192,9 @@ def _good(number: int, cells: Mapping[str, str], problems: Problems) -> dict[str
             problems.add(
                 at, f'{column} holds characters that do not print: "{schemas.show(text)}"', "remove them"
             )
-    for column in DISPLAYED:
-        if cells.get(column) and (wrong := display_problem(cells[column])):
-            problems.add(at, f"{column} {wrong}", "write plain text on one line")
+    for column in (*DISPLAYED, *ABOUT):
+        if cells.get(column) and (wrong := text_problem(column, cells[column])):
+            problems.add(at, f"{column} {wrong}", SAID[column])
     for noun, column in (("team", "team"), ("software", "run")):
         try:
             check_name(noun, cells.get(column, ""))
@@ -228,7 +230,7 @@ def _agree(
     first = rows[places[0]]
     good = True
     for n in places[1:]:
-        for column in ("method", "description", *DISPLAYED):
+        for column in ("method", "description", *DISPLAYED, *ABOUT):
             if rows[n].get(column, "") != first.get(column, ""):
                 what = f'another {column} of "{first["team"]}/{first["run"]}" than in line {lines[places[0]]}'
                 problems.add(("run", n), what, "say the same of all runs of one software")
@@ -250,7 +252,7 @@ def _submission(
     said = {
         "method": cells.get("method") or METHODS[0],
         "description": " ".join(cells.get("description", "").splitlines()),
-        **{column: cells[column] for column in DISPLAYED if cells.get(column)},
+        **{column: cells[column] for column in (*DISPLAYED, *ABOUT) if cells.get(column)},
     }
     files = [{"file": u.path.name, "dataset": u.dataset, "scenario": u.scenario} for u in uploads]
     definition = {"task": task.id, **said, "run": files}

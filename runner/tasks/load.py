@@ -18,6 +18,7 @@ from runner.model.mapping import from_mapping
 from runner.model.names import NAME
 from runner.model.problems import Problems
 from runner.model.task import (
+    ASKS,
     Cell,
     Dataset,
     Measure,
@@ -138,6 +139,7 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
         quota=from_mapping(Quota, data.get("quota", {})),
         verify_before=data.get("verify", {}).get("before", Task.verify_before),
         exceptions={name: _exceptions(row) for name, row in data.get("exceptions", {}).items()},
+        asks={**ASKS, **data.get("asks", {})},
         models=[from_mapping(Model, row, path=folder / row["path"]) for row in data.get("models", ())],
         digest=schemas.digest(data),
         definition=data,

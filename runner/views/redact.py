@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from runner.model.names import DISPLAYED, MAX_DISPLAY
+from runner.model.names import ABOUT, DISPLAYED, MAX_ADDRESS, MAX_DISPLAY
 from runner.model.verdict import TABLE, read_verdict
 from runner.views import coarse
 from runner.views.audience import (
@@ -80,6 +80,7 @@ def redact_run(found: RunDetail, audience: Audience, dataset: Dataset) -> RunVie
         **_row(run, may, audience),
         "comments": _comments(found, audience),
         "description": escape(run.submission.description, 2000),
+        **{key: escape(text, MAX_ADDRESS) for key in ABOUT if (text := getattr(run.submission, key))},
         "image": run.submission.image,
         "scores": _scores(found, audience, dataset) if may.scores else {},
         "pending": _pending(found, may) if may.scores else {},

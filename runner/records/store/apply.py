@@ -3,7 +3,7 @@
 What an event's ``data`` holds:
 
 =======================  ================================================================================
-submission-registered    submission, task, team, software, scenarios, tag, description, method, image, workflow,
+submission-registered    submission, task, team, software, scenarios, tag, description, paper, affiliation, method, image, workflow,
                          cells (pairs of dataset and scenario; none: all), display_name and team_display_name where
                          the software and the team have one; source (remote, commit, dirty) where git knew its folder; limits that
                          it asks for in the task's frame
@@ -47,6 +47,7 @@ from sqlalchemy.exc import IntegrityError
 
 from runner.model.dates import DateError, parse
 from runner.model.errors import PlatformError
+from runner.model.names import ABOUT
 from runner.model.verdict import read_verdict
 from runner.records.archive import RunArchive
 from runner.records.events import Event
@@ -91,6 +92,7 @@ def _registered(connection: Connection, event: Event, _: RunArchive) -> None:
         scenarios=json.dumps(list(d.get("scenarios") or ["default"])),
         tag=d.get("tag") or "",
         description=d.get("description") or "",
+        **{key: d.get(key) or "" for key in ABOUT},
         method=d.get("method") or "automatic",
         image=image.get("id") if isinstance(image, dict) else image,
         # Events of before there were uploads beside software say neither.

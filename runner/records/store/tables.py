@@ -46,6 +46,7 @@ submissions = sa.Table(
     *_texts("task", "team", "software", "tag", "description", "method", "registered"),
     *_texts("scenarios"),  # JSON list
     *_texts("workflow"),  # "upload" for run files
+    *_texts("paper", "affiliation"),  # empty: not said
     sa.Column("image", sa.Text),
     sa.Column("limits", sa.Text),  # JSON object of what it asks for in the task's frame
     sa.Column("cells", sa.Text),  # JSON list of [dataset, scenario]; none: all of the task

@@ -31,6 +31,7 @@ def _texts(**says: str) -> tuple[Column, ...]:
     return tuple(Column(name, TEXT, text) for name, text in says.items())
 
 
+ABOUT = ("paper", "affiliation")
 RANKS = ("combined_rank", "component_ranks")
 JUDGES = ("judge", "judge_model", "judge_prompts", "judge_reliability")
 WHOSE = (
@@ -107,6 +108,8 @@ AFTER_MEASURES = (
         stale="Why the scores are old; empty: they are as the task asks now.",
         runs="The runs that count in the row, with blanks between.",
         description="How it works, as its team says.",
+        paper="The address of its paper, as its team says.",
+        affiliation="Where the team is from, as it says.",
     ),
     *NAMES,
 )

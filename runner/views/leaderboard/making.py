@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from runner.model.names import BASELINES
+from runner.model.names import BASELINES, MAX_ADDRESS, MAX_DISPLAY
 from runner.model.run import MeasureValue, rounded
 from runner.model.task import Table, Task
 from runner.views.audience import escape
@@ -78,6 +78,8 @@ def row_of(table: Table, task: Task, group: Group, cells: Values, topics: Sequen
         runs=tuple(r.id for r in runs),
         registered=s.registered,
         description=escape(" ".join(s.description.split()), MAX_DESCRIPTION),
+        paper=escape(s.paper, MAX_ADDRESS),
+        affiliation=escape(s.affiliation, MAX_DISPLAY),
         how=_common([x.how for x in by_age]),
         stale=tuple(dict.fromkeys(line for run in runs for line in run.stale)),
         cells=tuple(

@@ -114,6 +114,8 @@ class Row:
     runs: tuple[str, ...]
     registered: str
     description: str = ""
+    paper: str = ""
+    affiliation: str = ""
     cells: tuple[CellScore, ...] = ()
     judge: str = ""
     stale: tuple[str, ...] = ()

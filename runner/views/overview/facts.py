@@ -74,6 +74,7 @@ class Overview:
             **{name: getattr(task, name) for name in ("id", "title", "description", "kind", "demo")},
             **{name: getattr(task, name) for name in STATED},
             "workflows": list(task.workflows),
+            "asks": dict(task.asks),
             "takes": ["software"] * task.takes_software + ["run files"] * task.takes_uploads,
             "limits": {**asdict(limits), "image": task.image_limit},
             "frame": dict(task.frame),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from runner.model.limits import amounts, in_units
 from runner.model.quota import FIRST_CASES
+from runner.model.task import ASKS
 from runner.views.overview.facts import STATED, Figure, Overview
 from runner.views.text import listed, plural
 from schemas.measures import base
@@ -58,6 +59,8 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     """
     task = of.task
     yield from _section("takes", _takes(task))
+    if dict(task.asks) != ASKS:
+        yield from _section("asks for", [_asks(task)])
     yield from _section("limits", [_limits(of), *_frame(of.task)])
     yield from _section("quota", _quotas(of))
     yield from _section("dates", _dates(of, most))
@@ -142,6 +145,18 @@ def _takes(task: Task) -> list[str]:
     if task.takes_uploads:
         found.append("run files (run: FILE in submission.yaml)")
     return ["; ".join(found)]
+
+
+def _asks(task: Task) -> str:
+    """What a submission has to say of itself, may say, and must not."""
+    by_rule = {
+        rule: [key for key, of in task.asks.items() if of == rule] for rule in ("required", "optional", "off")
+    }
+    words = {"required": "{}", "optional": "{} (optional)", "off": "no {}"}
+    return (
+        "; ".join(words[rule].format(", ".join(keys)) for rule, keys in by_rule.items() if keys)
+        + " (in submission.yaml)"
+    )
 
 
 def _limits(of: Overview) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from runner.model.kinds import Content
+from runner.model.names import ABOUT
 from runner.views.pages import render
 from runner.views.redact import RunView
 from runner.views.show.presentation import FINDING_HEADS, SCORE_HEADS, comments, present
@@ -32,7 +33,7 @@ FACTS = (
         "warnings",
         "started",
     ),
-    *("time", "memory", "size", "limits", "description"),
+    *("time", "memory", "size", "limits", "description", *ABOUT),
 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.model.limits import amounts
+from runner.model.names import ABOUT
 from runner.views.redact import RunView
 from runner.views.text import memory, seconds
 
@@ -123,6 +124,7 @@ def _facts(view: RunView) -> dict[str, str]:
         "image": view["image"] or "",
         "lock": (view["lock_digest"] or "")[:16],
         "description": view["description"],
+        **{name: view.get(name, "") for name in ABOUT},
     }
 
 

@@ -242,12 +242,12 @@ def _cells(table: LeaderboardTable, row: Row, ranking: Column, others: Sequence[
         seconds(row.wall_seconds) or row.time_step,
         memory(row.memory_peak, row.memory_source) or row.memory_step,
         row.runs[0] if len(row.runs) == 1 else row.submission,
-        row.description,
+        *(row.affiliation, row.paper, row.description),
     ]
 
 
 RANKS = "ranks"
-WIDE = ("run", "description")
+WIDE = ("run", "affiliation", "paper", "description")
 LEFT = {"software", "name", "tag", "kind", "judge", *WIDE}
 INTERVALS = "In brackets: 95 % interval over topics."
 

@@ -17,7 +17,8 @@ from runner.views.leaderboard.significance import ALPHA
 
 SCHEMA_VERSION = 1
 _MARKS = {"†": "better", "‡": "worse", "": None}
-_LEFT_OUT = ("combined", "flagged", "precision")  # fields that are not there where they say nothing
+# Fields that are not there where they say nothing.
+_LEFT_OUT = ("combined", "flagged", "precision", "paper", "affiliation")
 _NAMES = {"values": "scores"}  # what fields are called in JSON where that differs
 
 
@@ -54,7 +55,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Comparison):
         return {**vars(value), "mark": _MARKS[value.mark]}
     if is_dataclass(value):
-        said = {name: one for name, one in vars(value).items() if one is not None or name not in _LEFT_OUT}
+        said = {
+            name: one for name, one in vars(value).items() if one not in (None, "") or name not in _LEFT_OUT
+        }
         return {_NAMES.get(name, name): _plain(one) for name, one in said.items()}
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}

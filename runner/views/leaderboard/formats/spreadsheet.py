@@ -16,6 +16,7 @@ def to_csv(table: LeaderboardTable) -> str:
     left_out += [] if any(row.stale for row in table.rows) else ["stale"]
     left_out += [] if table.rank_by.figure else [*frames.RANKS]
     left_out += [] if table.parts else ["topics_of"]
+    left_out += [name for name in frames.ABOUT if not any(getattr(row, name) for row in table.rows)]
     left_out += [] if table.names else [column.name for column in frames.NAMES]
     made["registered"] = made["registered"].dt.strftime(STAMP)
     made["baseline"] = made["baseline"].map({True: "yes", False: "no"})

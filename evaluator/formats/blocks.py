@@ -20,8 +20,9 @@ Block = tuple[bytes, Sequence[int]]  # whole lines, and the number of each
 class WholeLines:
     """Reads a file up to its end, or up to the last whole line before it is damaged or too large, and reports that."""
 
-    def __init__(self, source: Source, max_bytes: int | None, log: Log) -> None:
+    def __init__(self, source: Source, max_bytes: int | None, log: Log, skip: int = 0) -> None:
         self._source, self._max_bytes, self._log = source, max_bytes, log
+        self._skip = skip  # bytes at the beginning that are left out, whole lines
         self._rest = b""  # a line whose end has not come yet
         self.broke_off = False
 
@@ -30,6 +31,10 @@ class WholeLines:
         while not self.broke_off:
             try:
                 piece = self._source.read(n)
+                if self._skip and piece:
+                    self._skip, piece = max(0, self._skip - len(piece)), piece[self._skip :]
+                    if not piece:
+                        continue
             except TooLarge:
                 self._end("F004", f"the file holds more than {self._max_bytes:,} bytes (unpacked)")
             except Damaged as error:
@@ -49,9 +54,9 @@ class WholeLines:
 
 
 def cut(
-    read: Callable[[int], bytes], size: int, log: Log, dropped: set[bytes] | None = None
+    read: Callable[[int], bytes], size: int, log: Log, dropped: set[bytes] | None = None, line: int = 1
 ) -> Iterator[Block]:
-    """Yield blocks of whole lines; each block but the last ends where the topic changes.
+    """Yield blocks of whole lines; each block but the last ends where the topic changes. ``line`` is the number of the first.
 
     Lines over ``MAX_LINE`` bytes are reported and left out. A topic over ``MAX_TOPIC`` bytes is reported and put into
     ``dropped``: not all of its lines are in the blocks.
@@ -59,7 +64,6 @@ def cut(
     rest = b""
     topic: bytes | None = None  # rest begins with whole lines of this topic up to `checked`
     checked = 0
-    line = 1
     skipping = False  # inside a line that is too long
     while True:
         piece = read(size)
@@ -146,9 +150,13 @@ def _last_change(data: bytes, end: int, floor: int, known: bytes | None) -> tupl
 
 
 def regroup(
-    data: bytes, log: Log, known: frozenset[bytes] | None, dropped: set[bytes] | None = None
+    data: bytes,
+    log: Log,
+    known: frozenset[bytes] | None,
+    dropped: set[bytes] | None = None,
+    line: int = 1,
 ) -> Iterator[Block]:
-    """Yield the lines of an ungrouped file topic by topic, with the numbers they have in the file.
+    """Yield the lines of an ungrouped file topic by topic, with the numbers they have in the file (the first: ``line``).
 
     Holds the file and about 24 bytes for each group of lines. Lines of topics that are not ``known`` stay
     together in a pile of their own, so that a file of a million invented topics costs no more than others.
@@ -156,10 +164,10 @@ def regroup(
     if data and not data.endswith(b"\n"):
         data += b"\n"
     segments: dict[bytes, array[int]] = {}  # topic -> start, end, number of first line, ...
-    position, line, length = 0, 1, len(data)
+    position, length = 0, len(data)
     bom = data.startswith(BOM)
     topic: bytes | None = None
-    begin, first = 0, 1
+    begin, first = 0, line
     while position < length:
         end = data.index(b"\n", position) + 1
         if end - position > MAX_LINE:

@@ -12,8 +12,27 @@ from evaluator.formats.files import BOM, Damaged, Source
 HEAD = 1 << 16  # bytes that are looked at
 _LINES = 5
 _JSON = re.compile(rb"\s*(?:\{\s*[\"}]|\[\s*[\[{\"\]])")
+_METADATA = re.compile(
+    rb"(?:\xef\xbb\xbf)?#[ \t]*ir_metadata\.start[ \t]*\r?\n(?:#[^\n]*\n)*?#[ \t]*ir_metadata\.end[ \t]*\r?\n"
+)
 _ARRAY = re.compile(rb"\s*\[")
 _SEPARATORS = {b",": "commas", b";": "semicolons", b"\t": "tabs"}
+
+
+def metadata_header(text: bytes) -> bytes:
+    """The lines from ``# ir_metadata.start`` to ``# ir_metadata.end`` with which ``text`` begins, comments all of them; b"" where
+    it begins otherwise (https://www.ir-metadata.org)."""
+    found = _METADATA.match(text)
+    return found[0] if found else b""
+
+
+def beginning(path: str | Path, follow: bool = False) -> bytes:
+    """The first bytes of a file, b"" where they are damaged. Raises :class:`Unreadable`."""
+    with Source(path, follow=follow) as source:
+        try:
+            return source.read(HEAD)
+        except Damaged:
+            return b""
 
 
 def no_trec_run(path: str | Path) -> str:
@@ -22,7 +41,12 @@ def no_trec_run(path: str | Path) -> str:
     It may be one if any of its first five lines has six columns with Q0 in the second. Raises :class:`Unreadable`.
     """
     like = 'lines of a TREC run are separated by blanks, such as "301 Q0 doc-17 1 12.5 mytag"'
-    return _other(path, lambda text: "" if _trec(_lines(text)) else _no_columns(text, 6), like)
+
+    def look(text: bytes) -> str:
+        text = text[len(metadata_header(text)) :]
+        return "" if _trec(_lines(text)) else _no_columns(text, 6)
+
+    return _other(path, look, like)
 
 
 def no_columns(path: str | Path, columns: str) -> str:
@@ -41,12 +65,7 @@ def no_json_lines(path: str | Path, *, arrays: bool = False, follow: bool = Fals
 
 
 def _other(path: str | Path, look: Callable[[bytes], str], like: str, follow: bool = False) -> str:
-    with Source(path, follow=follow) as source:
-        try:
-            head = source.read(HEAD)
-        except Damaged:
-            return ""
-    what = look(head.removeprefix(BOM))
+    what = look(beginning(path, follow).removeprefix(BOM))
     return f"the file is {what}; {like}" if what else ""
 
 

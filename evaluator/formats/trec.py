@@ -20,7 +20,7 @@ from pathlib import Path
 from evaluator.findings import Log
 from evaluator.formats.blocks import SMALL_CHUNK, WholeLines, cut, regroup
 from evaluator.formats.files import Source, Unreadable
-from evaluator.formats.mistaken import no_trec_run
+from evaluator.formats.mistaken import beginning, metadata_header, no_trec_run
 from evaluator.formats.ranked import Rules, Scan
 from evaluator.formats.trec_lines import FastPath, RunReader, Ungrouped
 
@@ -39,7 +39,7 @@ def scan(
 ) -> Scan:
     """Read the run at ``path`` once, report everything wrong with it to ``log``, and return what it ranks.
 
-    ``chunk`` (bytes read at once) and ``fast`` (numpy or not) are chosen by size when None. Never raises for
+    A header of ir_metadata before the first line is no part of the run. ``chunk`` (bytes read at once) and ``fast`` (numpy or not) are chosen by size when None. Never raises for
     anything a participant can write.
     """
     kept = log.checkpoint()
@@ -49,24 +49,26 @@ def scan(
             if not log.invalid:
                 log.add("F001", None, "the file has no line with a result")
             return Scan({}, None)
+        header = metadata_header(beginning(path))
+        first = 1 + header.count(b"\n")
         with Source(path, max_bytes) as source:
             large = source.size >= LARGE_FILE // (4 if source.gzip else 1)
             fast = large if fast is None else fast
             reader = RunReader(rules, log, _fast_path(rules) if fast else None)
             chunk = chunk or (LARGE_CHUNK if fast else SMALL_CHUNK)
-            whole = WholeLines(source, max_bytes, log)
+            whole = WholeLines(source, max_bytes, log, len(header))
             try:
-                return reader.run(cut(whole.read, chunk, log, reader.dropped), whole)
+                return reader.run(cut(whole.read, chunk, log, reader.dropped, first), whole)
             except Ungrouped:
                 log.restore(kept)
         with Source(path, max_bytes) as source:
             reader = RunReader(rules, log, None)
-            whole = WholeLines(source, max_bytes, log)
+            whole = WholeLines(source, max_bytes, log, len(header))
             parts = []
             while part := whole.read(LARGE_CHUNK):
                 parts.append(part)
             reader.grouped = True
-            return reader.run(regroup(b"".join(parts), log, rules.topics, reader.dropped), whole)
+            return reader.run(regroup(b"".join(parts), log, rules.topics, reader.dropped, first), whole)
     except Unreadable as error:
         log.add("F002", None, str(error))
     return Scan({}, None)

@@ -21,6 +21,7 @@ from runner.engines.lending import Rooms
 from runner.execution.evaluation import Evaluated, RunFiles
 from runner.execution.evaluation import evaluate as run_evaluator
 from runner.execution.evaluator import Evaluator, no_sidecars
+from runner.execution.hardware import Energy, machine_of
 from runner.execution.job import Executed, Job
 from runner.execution.workflows import workflow
 from runner.model.container import Exit, Resources
@@ -74,12 +75,16 @@ def execute(job: Job, engine: Engine, archive: RunArchive, stop: Stop = NotStopp
         write_json(staging.path / "lock.json", job.lock)
         name = engine_attempt(job.run_id, staging.number)
         stopped = partial(stop.cancelled, job.run_id)
+        energy = Energy.now(engine.info())
         executed, first = _first_cases(job, engine, f"{name}-first", staging.path, stopped)
         if executed is None:
             executed = workflow(job.workflow)(job, engine, name, staging.path, stopped)
         if executed.verdict.name == "cancelled" and stop.stopping():
             raise KeyboardInterrupt
-        return archive.seal(staging, {**_run_record(job, staging, executed, engine), **first})
+        record = {**_run_record(job, staging, executed, engine), **first}
+        if job.workflow != "upload":
+            record["machine"] = machine_of(engine.info()) | {"energy": energy.used()}
+        return archive.seal(staging, record)
     except BaseException:
         archive.discard(staging)
         raise

@@ -38,6 +38,8 @@ class Submission:
     chosen: tuple[
         tuple[int, str], ...
     ] = ()  # the events (number, time) by which its team named it as the one that counts
+    # Where its files come from: remote (or None), commit and dirty, as whoever packed it says; None: not known.
+    source: Mapping[str, Any] | None = None
     display_name: str = ""  # of the software; empty: none
     team_display_name: str = ""
     limits: Mapping[str, float] = field(default_factory=dict)  # what it asks for in the task's frame

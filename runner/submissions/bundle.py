@@ -31,6 +31,8 @@ MAX_IMAGE = 32 * 1024**3
 IMAGE = "image.tar"
 MANIFEST = "manifest.json"
 RUNS = "runs"
+METADATA = "ir-metadata.yml"  # what the team says of its experiment: https://www.ir-metadata.org
+MAX_METADATA = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,9 @@ def _content_problems(data: Mapping[str, Any], files: Mapping[str, Any]) -> list
     ):
         if len(set(names)) != len(names):
             problems.append(Problem("bundle.json", f"must not {what}.", "pack again"))
-    carried = {"bundle.json", "submission.yaml", *wanted}
+    if files.get(METADATA, {}).get("size", 0) > MAX_METADATA:
+        problems.append(Problem(METADATA, f"is larger than {MAX_METADATA // 1024} KiB.", "pack again"))
+    carried = {"bundle.json", "submission.yaml", METADATA, *wanted}
     problems += [
         Problem(schemas.show(n), "does not belong into this bundle.", "pack again")
         for n in sorted(set(files) - carried)

@@ -18,12 +18,13 @@ from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.model.limits import GIB
 from runner.model.problems import Problems
-from runner.submissions.bundle import IMAGE, Bundle, describe, write_bundle
+from runner.submissions.bundle import IMAGE, MAX_METADATA, METADATA, Bundle, describe, write_bundle
 from runner.submissions.check import check_paths
+from runner.submissions.checkout import check_out
 from runner.submissions.definition import Build, SubmissionFile
 from runner.submissions.hints import of_build
 from runner.submissions.origins import origins, refused
-from runner.submissions.source import check_out, public_address, source_of
+from runner.submissions.source import public_address, source_of
 
 BUILD_SECONDS = 1800.0
 BUILD_MEMORY = 4 * GIB
@@ -191,6 +192,9 @@ def write(
         data["source"] = source
     files: dict[str, Path] = {f"runs/{entry['file']}": path for entry, path in runs}
     files["submission.yaml"] = submission.folder / "submission.yaml"
+    metadata = submission.folder / METADATA
+    if metadata.is_file() and not metadata.is_symlink() and metadata.stat().st_size <= MAX_METADATA:
+        files[METADATA] = metadata
     with tempfile.TemporaryDirectory(prefix="pack-") as scratch:
         if image is not None and with_archive and image.repo_digest is None and engine is not None:
             engine.save(image, Path(scratch) / IMAGE)

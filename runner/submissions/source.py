@@ -9,17 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runner.model.errors import RunnerError
 from schemas import show
 
 SECONDS = 30.0
-FETCH_SECONDS = 900.0
+HISTORY_SECONDS = 900.0
 MOST_OF_A_FILE, MOST_OF_ALL = 16 * 1024 * 1024, 1024**3  # bytes of a history that are read
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _URL = re.compile(r"[!-?A-~]{1,400}")  # printable, and no @
@@ -32,6 +30,7 @@ _SETTINGS = (
     "safe.directory=*",
     "transfer.fsckObjects=true",
 )
+GIT = ("git", *(word for setting in _SETTINGS for word in ("-c", setting)))
 _NOTHING = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -60,32 +59,6 @@ def source_of(folder: Path) -> dict[str, Any] | None:
         _changed(folder / path, mode, digest, hashing) for mode, digest, path in committed
     )
     return {"remote": _remote(folder), "commit": commit, "dirty": dirty}
-
-
-def check_out(address: str, commit: str, base: Path, target: Path) -> None:
-    """Put the files of one commit into the new folder ``target``, and nothing of the repository.
-
-    ``address`` is one of https, or a folder of this machine (relative to ``base``). Submodules and files of LFS are not fetched.
-    Raises E203 when the commit is not to be had.
-    """
-    local = not address.startswith("https://")
-    place = str((base / address).resolve()) if local else address
-    algorithm = "sha1" if len(commit) == 40 else "sha256"
-    steps = [
-        ["init", "-q", f"--object-format={algorithm}", "--template="],
-        ["fetch", "-q", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", place, commit],
-        ["checkout", "-q", "--detach", f"{commit}^{{commit}}"],
-    ]
-    target.mkdir()
-    allowed = {"GIT_ALLOW_PROTOCOL": "file" if local else "https"}
-    for step in steps:
-        try:
-            done = _run(target, step, FETCH_SECONDS, {**_through(), **allowed})
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise _not_there(address, commit, type(error).__name__) from error
-        if done.returncode != 0:
-            raise _not_there(address, commit, done.stderr.decode("utf-8", "replace"))
-    shutil.rmtree(target / ".git")
 
 
 def history(folder: Path) -> Iterator[tuple[str, bytes | None]]:
@@ -132,27 +105,12 @@ def _contents(folder: Path, digests: Sequence[str], names: Mapping[str, str]) ->
 def _asked(folder: Path, words: Sequence[str], given: bytes = b"") -> bytes:
     """What git says. Raises OSError when it fails or takes too long."""
     try:
-        done = _run(folder, words, FETCH_SECONDS, {}, given)
+        done = _run(folder, words, HISTORY_SECONDS, {}, given)
     except subprocess.TimeoutExpired as error:
         raise OSError("git takes too long") from error
     if done.returncode != 0:
         raise OSError(f"git said: {show(' '.join(done.stderr.decode('utf-8', 'replace').split()), 200)}")
     return done.stdout
-
-
-def _through() -> dict[str, str]:
-    """How this machine reaches the network."""
-    names = ("https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "GIT_SSL_CAINFO")
-    return {name: os.environ[name] for name in names if name in os.environ}
-
-
-def _not_there(address: str, commit: str, said: str) -> RunnerError:
-    return RunnerError(
-        "E203",
-        f"the commit {commit[:12]} of {show(address, 200)} cannot be had",
-        why=f"git said: {show(' '.join(said.split()), 300)}.",
-        fix="correct build.git and build.commit in submission.yaml; private repositories cannot be read: build from a folder",
-    )
 
 
 def _committed(folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -216,15 +174,19 @@ def _git(folder: Path, *words: str) -> str:
     return os.fsdecode(done.stdout) if done.returncode == 0 else ""
 
 
+def environment(more: Mapping[str, str] = {}) -> dict[str, str]:
+    """The environment in which git finds nobody's settings and fetches nothing, with ``more``."""
+    return {"PATH": os.environ.get("PATH", ""), **_NOTHING, **more}
+
+
 def _run(
     folder: Path, words: Sequence[str], seconds: float, more: Mapping[str, str], given: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git without anybody's settings. Raises OSError where there is none, TimeoutExpired after ``seconds``."""
-    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     return subprocess.run(
-        ["git", *settings, *words],
+        [*GIT, *words],
         cwd=folder,
-        env={"PATH": os.environ.get("PATH", ""), **_NOTHING, **more},
+        env=environment(more),
         input=given,
         capture_output=True,
         timeout=seconds,

@@ -9,12 +9,13 @@ from pathlib import Path
 from runner.model.errors import RunnerError
 from runner.records.archive import Attempt, Evaluation
 from runner.records.store.run_detail import RunDetail
+from runner.views.irmetadata import NAME, written
 from runner.views.redact import RunView
 from schemas.files import atomic_folder
 
 
 def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str, str] | None = None) -> int:
-    """Copy the attempt that decided, its evaluation, ``run.view.json`` and ``evaluation.prototext`` to ``target``.
+    """Copy the attempt that decided, its evaluation, ``run.view.json``, ``evaluation.prototext`` and ``ir-metadata.yml`` to ``target``.
 
     ``names`` gives the measure strings of the task by id: the keys of the prototext. Logs of our own containers are
     left out unless the organiser looks. As a whole or not at all; returns the number of files. Raises E101 when ``target`` is not empty, E102 when
@@ -44,4 +45,5 @@ def export_run(found: RunDetail, view: RunView, target: Path, names: Mapping[str
                 count += 1
         (staging / "run.view.json").write_text(json.dumps(dict(view), indent=1, sort_keys=True) + "\n")
         (staging / "evaluation.prototext").write_text(to_prototext(view, names))
-    return count + 2
+        (staging / NAME).write_text(written(found))
+    return count + 3

@@ -25,6 +25,7 @@ from runner.views.audience import (
     review_of,
     visible,
 )
+from runner.views.irmetadata import given
 from runner.views.logs import last_lines, sidecar_logs
 from runner.views.scores import run_notes, run_scores, run_topics
 from schemas.details import read as read_detail
@@ -95,6 +96,7 @@ def redact_run(found: RunDetail, audience: Audience, dataset: Dataset) -> RunVie
         "command": _escaped(found.lock.get("command")),
         "verdict": _verdict(found.record, may),
         **(_exact(found) if may.free_text else _coarse(found)),
+        **_metadata(found, may),
         "hidden": may.hidden(),
     }
     if may.platform:
@@ -148,6 +150,7 @@ def _row(run: Run, may: Permissions, audience: Audience) -> dict[str, Any]:
         **_fields(s, "method", "how"),
         **_fields(run, "dataset", "scenario"),
         "registered": s.registered,
+        **({"source": _escaped(dict(s.source))} if s.source else {}),
         "attempts": run.attempts if may.free_text else None,
         "started": run.started if may.free_text else coarse.day(run.first_started),
         "finished": run.finished if may.free_text else None,
@@ -185,6 +188,12 @@ def _comments(found: RunDetail, audience: Audience) -> list[dict[str, str]]:
 def _fields(of: object, *names: str) -> dict[str, Any]:
     """Fields of an object by name, in this order."""
     return {name: getattr(of, name) for name in names}
+
+
+def _metadata(found: RunDetail, may: Permissions) -> dict[str, Any]:
+    """What its team says of the experiment, where it says anything: free text, and a software may have written it."""
+    said = given(found) if may.free_text else None
+    return {} if said is None else {"ir_metadata": said.as_dict()}
 
 
 def _exact(found: RunDetail) -> dict[str, Any]:

@@ -196,7 +196,7 @@ def export(
     folder: Annotated[Path, typer.Argument(help="A new folder.")],
     as_: options.AsOption = "organiser",
 ) -> None:
-    """Copy the files of a run, with its evaluation and TIRA's evaluation.prototext, into a new folder."""
+    """Copy the files of a run, with its evaluation, TIRA's evaluation.prototext and an ir-metadata.yml of what was measured, into a new folder."""
     from runner.records.commit import record_export
     from runner.records.integrity import check_whole
     from runner.views.audience import may_export

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,16 @@ from runner.execution.evaluator import Evaluator, GatewaySetup
 from runner.execution.machine import Machine
 from runner.execution.replies import replies_of
 from runner.model.errors import PlatformError, Problem, RunnerError, no_such
-from runner.model.run import Run
+from runner.model.run import MeasureValue, Run, rounded
 from runner.model.task import Cell, Dataset, Measure, Task
 from runner.records.archive import Attempt, Evaluation
 from runner.records.contents import KeptFile
 from runner.records.files import read_json, read_lines
 from runner.records.integrity import whole
+from runner.records.split import Split
 from runner.records.store.connect import Store
 from runner.records.store.queries import find_run
-from runner.records.store.results import all_topic_scores, measures
+from runner.records.store.results import all_topic_scores, measures, over
 from runner.tasks.files import inputs_digest, truths_digest
 from runner.tasks.request import with_data
 from runner.tasks.services import data_digest
@@ -32,6 +33,7 @@ from runner.views.audience import ORGANISER
 from runner.views.leaderboard import ranks
 from runner.views.leaderboard.rows import LeaderboardTable, Row, Value, software_of
 from runner.views.leaderboard.table import build
+from runner.views.scores import board_split
 
 Key = tuple[str, str, str]  # measure, topic (empty: the aggregate), facets as JSON
 MOST = 5  # values that are named of those that differ
@@ -80,17 +82,19 @@ def verify_row(machine: Machine, store: Store, tasks: Mapping[str, Task], name: 
         for e in store.log
         if e.type in ("attempt-committed", "evaluation-committed")
     }
-    checked, again = [], dict[Cell, dict[Key, float]]()
+    board = _Board(task, table, board_split(store, task, [cell.dataset for cell in table.cells], ORGANISER))
+    checked, again = [], dict[Cell, dict[str, float]]()
     for run in _runs(store, tasks, row):
-        one, again[run.cell] = _checked(machine, store, task, run, committed)
+        one, values = _checked(machine, store, task, run, committed)
         checked.append(one)
-    made = {id: (value.mean, _together(table, again, id)) for id, value in row.values.items()}
+        again[run.cell] = board.shown(run.cell, values)
+    made = {id: (value.mean, board.together(again, id)) for id, value in row.values.items()}
     wrong = [
         f"{id} is {old!r} on the board, and {new!r} from the record"
         for id, (old, new) in made.items()
         if new is not None and new != old
     ]
-    rank = _rank(store, tasks, task, table, row, again)
+    rank = _rank(store, tasks, board, row, again)
     if rank is not None and rank != row.rank:
         wrong.append(f"the rank is {row.rank} on the board, and {rank} from the record")
     return RowChecked(name, (row.rank, rank), made, tuple(checked), tuple(wrong))
@@ -255,52 +259,82 @@ def _called(key: Key) -> str:
     return f"{measure} of topic {topic}{f' {facets}' if facets else ''}" if topic else measure
 
 
-def _together(table: LeaderboardTable, again: Mapping[Cell, Mapping[Key, float]], id: str) -> float | None:
-    """The value of a row from those of its cells; None where one is not there."""
-    found = [again.get(cell, {}).get((id, "", "")) for cell in table.cells]
-    present = [value for value in found if value is not None]
-    return ranks.aggregated(table.aggregate, table.cells, present) if len(present) == len(found) else None
+@dataclass(frozen=True)
+class _Board:
+    """A board, and how it makes its values: over which part of the topics, and with how many decimals."""
+
+    task: Task
+    table: LeaderboardTable
+    split: Split
+
+    def shown(self, cell: Cell, values: Mapping[Key, float]) -> dict[str, float]:
+        """The values of a run as the board has them in a cell, by measure."""
+        whole = {id: MeasureValue(value, 0, 0) for (id, topic, _), value in values.items() if not topic}
+        topics: dict[str, dict[str, float]] = {}
+        for (id, topic, facets), value in values.items():
+            if topic and not facets:
+                topics.setdefault(id, {})[topic] = value
+        made = over(self.split, cell.dataset, whole, topics)
+        return {id: value.rounded(self._decimals(id)).value for id, value in made.items()}
+
+    def together(self, again: Mapping[Cell, Mapping[str, float]], id: str) -> float | None:
+        """The value of a row from those of its cells; None where one is not there."""
+        found = [again.get(cell, {}).get(id) for cell in self.table.cells]
+        present = [value for value in found if value is not None]
+        if len(present) < len(found):
+            return None
+        return rounded(ranks.aggregated(self.table.aggregate, self.table.cells, present), self._decimals(id))
+
+    def rank(
+        self, rows: Sequence[tuple[Row, Mapping[Cell, Mapping[str, float]]]]
+    ) -> dict[tuple[str, str], int]:
+        """The ranks of rows, by team and software, that have these values in each cell."""
+        by, cells = self.table.rank_by, self.table.cells
+        made = []
+        for row, values in rows:
+            whole = self.together(values, by.first)
+            made.append(row if whole is None else replace(row, values={**row.values, by.first: Value(whole)}))
+        directions = {id: self.task.measures[id].direction for id in by.measures}
+        parts = [[dict(values.get(cell, {})) for cell in cells] for _, values in rows]
+        combined = ranks.with_components(made, parts, cells, by, directions)
+        return {(r.team, r.software): r.rank for r in ranks.ranked(combined, by, directions[by.first])}
+
+    def _decimals(self, id: str) -> int | None:
+        return self.task.measures[id].precision if id in self.task.measures else None
 
 
 def _rank(
     store: Store,
     tasks: Mapping[str, Task],
-    task: Task,
-    table: LeaderboardTable,
+    board: _Board,
     row: Row,
-    again: Mapping[Cell, Mapping[Key, float]],
+    again: Mapping[Cell, Mapping[str, float]],
 ) -> int | None:
     """The row's rank from its values computed again and the archived values of the others; None where something is not
     there, or where nobody is ranked because the judge cannot be trusted."""
+    table = board.table
     if len({table.deciding(one) for one in table.rows}) > 1 and {one.rank for one in table.rows} == {1}:
         return None
-    rows, values, by = list[Row](), list[list[dict[str, float]]](), table.rank_by
-    for one in table.rows:
-        kept = again if one is row else _archived(store, tasks, one)
-        cells = [
-            {id: v for (id, topic, _), v in kept.get(cell, {}).items() if not topic} for cell in table.cells
-        ]
-        whole = _together(table, kept, by.first)
-        if any(run.cell not in kept or not kept[run.cell] for run in _runs(store, tasks, one)):
-            return None
-        rows.append(one if whole is None else replace(one, values={**one.values, by.first: Value(whole)}))
-        values.append(cells)
-    directions = {id: task.measures[id].direction for id in by.measures}
-    combined = ranks.with_components(rows, values, table.cells, by, directions)
-    made = ranks.ranked(combined, by, directions[by.first])
-    return next(one.rank for one in made if (one.team, one.software) == (row.team, row.software))
+    rows = [(one, again if one is row else _archived(store, tasks, board, one)) for one in table.rows]
+    if any(not values for _, cells in rows for values in cells.values()):
+        return None
+    return board.rank(rows)[row.team, row.software]
 
 
 def _runs(store: Store, tasks: Mapping[str, Task], row: Row) -> list[Run]:
     return [find_run(store, run, tasks.values()) for run in row.runs]
 
 
-def _archived(store: Store, tasks: Mapping[str, Task], row: Row) -> dict[Cell, dict[Key, float]]:
-    """The aggregates of a row's runs as the archive has them, by cell."""
+def _archived(
+    store: Store, tasks: Mapping[str, Task], board: _Board, row: Row
+) -> dict[Cell, dict[str, float]]:
+    """The values of a row's runs from the archive, by cell."""
     found = {}
     for run in _runs(store, tasks, row):
         assert run.outcome.attempt is not None and run.outcome.evaluation is not None
         attempt = store.archive.attempt(run.submission.task, run.id, run.outcome.attempt)
-        result = attempt.evaluation(run.outcome.evaluation).result() or {}
-        found[run.cell] = _values({"status": result.get("status")}, result, ())
+        evaluation = attempt.evaluation(run.outcome.evaluation)
+        result = evaluation.result() or {}
+        lines = evaluation.scores() if run.dataset in board.split.partial else ()
+        found[run.cell] = board.shown(run.cell, _values({"status": result.get("status")}, result, lines))
     return found

@@ -97,6 +97,7 @@ def _registered(connection: Connection, event: Event, _: RunArchive) -> None:
         image=image.get("id") if isinstance(image, dict) else image,
         # Events of before there were uploads beside software say neither.
         workflow=d.get("workflow") or ("batch" if image else "upload"),
+        source=json.dumps(d["source"], sort_keys=True) if isinstance(d.get("source"), dict) else None,
         cells=None if d.get("cells") is None else json.dumps([list(pair) for pair in d["cells"]]),
         limits=json.dumps(d["limits"]) if d.get("limits") else None,
         # When it was handed in; taking in a large image after that may last.

@@ -66,6 +66,7 @@ def _submissions(connection: Connection, *, withdrawn: bool = True, **equal: str
                 "team_display_name": shown.get((row["team"], ""), ""),
                 "limits": json.loads(row["limits"] or "{}"),
                 "scenarios": tuple(json.loads(row["scenarios"])),
+                "source": json.loads(row["source"]) if row["source"] else None,
                 "cells": None if row["cells"] is None else tuple(Cell(*c) for c in json.loads(row["cells"])),
             }
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from runner.model.errors import no_such
@@ -42,6 +43,7 @@ class RunDetail:
     )  # that others than the organiser see, by measure
     key: str = ""  # of its task (runner.records.split); empty: none was drawn
     comments: tuple[Comment, ...] = ()  # of organisers
+    declared: Path | None = None  # where what its team says in ir-metadata.yml lies, if it does
 
     def sealed(self) -> list[tuple[Attempt | Evaluation, str]]:
         """The attempt and the evaluation, each with the SHA-256 of its manifest as it was committed."""
@@ -66,6 +68,16 @@ def _ordered(found: Mapping[str, MeasureValue], run: Run, tasks: Iterable[Task])
     known = next((list(task.measures) for task in tasks if task.id == run.submission.task), [])
     order = {name: place for place, name in enumerate(known)}
     return dict(sorted(found.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0])))
+
+
+def _declared(store: Store, run: Run) -> Path:
+    """Where a registered submission keeps what its team says of its experiment."""
+    return store.archive.root.parent / "submissions" / run.submission.id / "bundle" / "ir-metadata.yml"
+
+
+def _counting(evaluations: Iterable[Mapping[str, Any]], attempt: int) -> int | None:
+    """The last evaluation of an attempt that does not wait to be accepted."""
+    return max((e["number"] for e in evaluations if e["attempt"] == attempt and e["counts"]), default=None)
 
 
 def detail(
@@ -97,8 +109,9 @@ def detail(
         attempts = rows_of(connection, t.attempts, {"id": wanted}).get(wanted, [])
         evaluations = rows_of(connection, t.evaluations, {"id": wanted}).get(wanted, [])
         published = run.dataset in published_in(connection, run.submission.task)
-        rows, decimals = (tuple(attempts), tuple(evaluations)), _decimals(run, tasks)
-        found = RunDetail(run, published, *rows, decimals=decimals, comments=comments_in(connection, wanted))
+        said: dict[str, Any] = {"decimals": _decimals(run, tasks), "declared": _declared(store, run)}
+        said["comments"] = comments_in(connection, wanted)
+        found = RunDetail(run, published, tuple(attempts), tuple(evaluations), **said)
         judged = run.outcome.evaluation
         if attempt is not None and all(a["number"] != attempt for a in attempts):
             raise no_such("attempt", attempt, of=wanted, fix=f"runner show {wanted} lists them")
@@ -106,9 +119,7 @@ def detail(
         if chosen is None:
             return found
         last = max((e["number"] for e in evaluations if e["attempt"] == chosen), default=None)
-        if attempt is not None:
-            counting = (e["number"] for e in evaluations if e["attempt"] == chosen and e["counts"])
-            judged = max(counting, default=None)
+        judged = judged if attempt is None else _counting(evaluations, chosen)
         archived = store.archive.attempt(run.submission.task, wanted, chosen)
         found = replace(
             found, attempt=archived, evaluation=None if judged is None else archived.evaluation(judged)

@@ -49,6 +49,7 @@ submissions = sa.Table(
     *_texts("paper", "affiliation"),  # empty: not said
     sa.Column("image", sa.Text),
     sa.Column("limits", sa.Text),  # JSON object of what it asks for in the task's frame
+    sa.Column("source", sa.Text),  # JSON object: remote, commit and dirty; none: git did not know its folder
     sa.Column("cells", sa.Text),  # JSON list of [dataset, scenario]; none: all of the task
     *_numbers("seq"),
     sa.Column("withdrawn", sa.Text),

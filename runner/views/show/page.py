@@ -33,7 +33,7 @@ FACTS = (
         "warnings",
         "started",
     ),
-    *("time", "memory", "size", "limits", "description", *ABOUT),
+    *("time", "memory", "size", "limits", "source", "ir_metadata", "description", *ABOUT),
 )
 
 

@@ -13,6 +13,7 @@ from runner.views.redact import RunView
 from runner.views.text import memory, seconds
 
 LINES_PER_CODE = 3
+SHOWN_VALUES = 8  # of what a team says in ir-metadata.yml
 BLAME = {"participant": "the software's", "platform": "ours: it costs the team nothing"}
 SCORE_HEADS = ("measure", "computed", "mean", "95 % interval", "topics answered")
 FINDING_HEADS = ("code", "severity", "count", "what")
@@ -122,6 +123,8 @@ def _facts(view: RunView) -> dict[str, str]:
         "exceptions": _exceptions(view["exceptions"]),
         "files": _files(view["output"]),
         "image": view["image"] or "",
+        "source": _source(view.get("source")),
+        "ir_metadata": _metadata(view.get("ir_metadata")),
         "lock": (view["lock_digest"] or "")[:16],
         "description": view["description"],
         **{name: view.get(name, "") for name in ABOUT},
@@ -142,6 +145,24 @@ def comments(view: RunView) -> list[str]:
         f"{one['at'][:16].replace('T', ' ')} UTC {one['who']}{alone.get(one['to'], '')}: {one['text']}"
         for one in view["comments"]
     ]
+
+
+def _source(source: Mapping[str, Any] | None) -> str:
+    """Where the files of a submission come from, as whoever packed it says."""
+    if not source:
+        return ""
+    changed = ", with changes that are not committed" if source.get("dirty") else ""
+    return f"{source.get('remote') or 'a repository without a public address'} at {str(source.get('commit'))[:12]}{changed}"
+
+
+def _metadata(said: Mapping[str, Any] | None) -> str:
+    """The first values of what a team says of its experiment, and what is remarked on them."""
+    if not said:
+        return ""
+    values = list(said["values"].items())
+    parts = [f"{path}: {value}" for path, value in values[:SHOWN_VALUES]]
+    parts += [f"{len(values) - SHOWN_VALUES} more (--json)"] if len(values) > SHOWN_VALUES else []
+    return "; ".join([*parts, *said["remarks"]])
 
 
 def _exceptions(granted: Mapping[str, Any]) -> str:

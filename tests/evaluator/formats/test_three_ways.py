@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from evaluator.formats import trec_lines
 from evaluator.formats.ranked import Rules
-from tests.worlds.run_files import Ids, outcome
+from tests.worlds.run_files import Ids, outcome, read
 
 DOCS = [f"d{i}".encode() for i in range(12)] + [
     "dé".encode(),
@@ -151,3 +152,35 @@ def test_numpy_way_is_taken_for_clean_files(tmp_path: Path, monkeypatch: pytest.
     data = b"".join(b"%d Q0 d%d %d %.5f tag\n" % (t, d, d, 9 - d / 7) for t in range(5) for d in range(50))
     for chunk in (100, 5000, None):
         outcome(tmp_path / "run.txt", data, Rules(judged=JUDGED), fast=True, chunk=chunk)
+
+
+HEADER = (
+    b"# ir_metadata.start\n# platform:\n#   hardware:\n#     ram: 64 GB\n# tag: mine\n# ir_metadata.end\n"
+)
+CLEAN = b"".join(b"%d Q0 d%d %d %.5f tag\n" % (t, d, d, 9 - d / 7) for t in range(5) for d in range(50))
+UNGROUPED = b"".join(b"%d Q0 d%d %d %.5f tag\n" % (t, d, d, 9 - d / 7) for d in range(9) for t in range(5))
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("chunk", [1, 30, 5000, None])
+@pytest.mark.parametrize("data", [CLEAN, UNGROUPED])
+def test_a_header_of_metadata_is_no_part_of_the_run(
+    tmp_path: Path, fast: bool, chunk: int | None, data: bytes
+) -> None:
+    path = tmp_path / "run.txt"
+    rules = Rules(judged=JUDGED)
+    plain = outcome(path, data, rules, fast=fast, chunk=chunk)
+    assert outcome(path, HEADER + data, rules, fast=fast, chunk=chunk) == plain
+    assert outcome(path, gzip.compress(HEADER + data), rules, fast=fast, chunk=chunk) == plain
+    crlf = HEADER.replace(b"\n", b"\r\n")
+    assert outcome(path, crlf + data, rules, fast=fast, chunk=chunk) == plain
+
+
+def test_lines_behind_a_header_have_the_numbers_that_they_have_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    for data in (CLEAN, UNGROUPED):
+        _, log = read(path, HEADER + b"1 Q0 d1 1\n" + data, Rules())
+        assert [str(one).partition(" ")[0] for one in log.sorted()][:1] == ["run.txt:7:"]
+    for data in (HEADER, HEADER[:-16] + CLEAN, b"# a comment\n" + CLEAN):
+        _, log = read(path, data, Rules())
+        assert log.counts, "a header without its end, or another comment, is none"

@@ -13,8 +13,9 @@ from runner.cli import context
 from runner.engines.fake import Mounts
 from runner.execution.machine import Machine
 from runner.records.archive import Attempt
+from runner.records.split import is_public
 from tests.runner.execution.test_pool import EVALUATOR, RESULT, World
-from tests.worlds.mini import Project, Said, call_here
+from tests.worlds.mini import TASK, Project, Said, call_here
 
 VALUE = 0.1 + 0.2  # has as many digits as there are
 
@@ -96,6 +97,35 @@ def test_a_rank_of_ranks_is_made_again_too(verifying: Verifying) -> None:
     verifying.project.write_task_only(tables=tables)
     data = verifying("mini/main/beta/one", "--json").json
     assert data["same"] is True and data["rank"] == [2, 2]
+
+
+def test_rounded_values_and_a_part_of_the_topics_are_those_of_the_board(verifying: Verifying) -> None:
+    measures = [
+        {"id": "ndcg_10", "measure": "nDCG@10", "truths": "qrels.txt", "precision": 1},
+        {"id": "p_10", "measure": "P@10", "truths": "qrels.txt"},
+    ]
+    datasets = [
+        dict(TASK["datasets"][0]),
+        {**TASK["datasets"][1], "public_topics": "50%", "scores": "public"},
+    ]
+    verifying.project.write_task_only(measures=measures, datasets=datasets)
+    for n in range(20):  # a key by which either topic is in another part
+        key = f"{n:064x}"
+        if is_public(key, "test", "test-1", 0.5) is not is_public(key, "test", "test-2", 0.5):
+            break
+    verifying.world.store.commit("key-drawn", {"task": "mini", "key": key}, actor="organiser")
+
+    def uneven(mounts: Mounts, out: Path) -> None:
+        out.joinpath("run.txt").write_text("test-1 Q0 d 1 0.75 t\ntest-2 Q0 d 1 0.25 t\n")
+
+    verifying.world.hand_in("gamma", script=uneven)
+    verifying.world.work()
+    data = verifying("mini/main/gamma/one", "--json").json
+    assert data["same"] is True, data
+    private = 0.25 if is_public(key, "test", "test-1", 0.5) else 0.75
+    assert data["values"]["p_10"] == [private, private]
+    assert data["values"]["ndcg_10"] == [round(private, 1)] * 2
+    assert data["rank"] == [2 if private == 0.25 else 1] * 2
 
 
 def test_a_changed_score_is_named_wherever_it_stands(verifying: Verifying) -> None:

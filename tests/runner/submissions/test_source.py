@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import ssl
 import subprocess
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,7 @@ from runner.model.container import Exit, ImageRef
 from runner.model.errors import RunnerError
 from runner.provision.base import LOCAL_IMAGE
 from runner.submissions.bundle import bundle_digest, registration
+from runner.submissions.checkout import Caps, check_out
 from runner.submissions.load import load_submission
 from runner.submissions.pack import image_of, write
 from runner.submissions.source import public_address, source_of
@@ -170,6 +175,28 @@ def test_the_source_stands_in_the_bundle_and_in_its_registration_and_makes_no_ot
     assert after["submission"] == before["submission"] and after["digest"] == before["digest"]
 
 
+def test_what_a_team_says_of_its_experiment_travels_and_makes_no_other_submission(tmp_path: Path) -> None:
+    config = project(tmp_path / "root")
+    write_task(config)
+    folder = write_submission(config, f"task: toy\nimage: sha256:{'0' * 64}\n", "mine", "first")
+    image, said = ImageRef(f"sha256:{'0' * 64}"), folder / "ir-metadata.yml"
+
+    def packed() -> tuple[str, bool]:
+        submission = load_submission(config, "mine", "first")
+        bundle = write(submission, image, tmp_path / "b", engine=None, check=None, with_archive=False)
+        return bundle.digest, (bundle.folder / "ir-metadata.yml").is_file()
+
+    digest, there = packed()
+    assert not there
+    said.write_text("tag: x\n")
+    assert packed() == (digest, True)
+    said.write_text("x" * 70_000)
+    assert packed() == (digest, False), "as much as is read, and no more"
+    said.unlink()
+    said.symlink_to("/etc/passwd")
+    assert packed() == (digest, False)
+
+
 def built(tmp_path: Path, git_keys: str, *, handing_in: bool = False) -> tuple[set[str], dict[str, object]]:
     """What the build of a submission that names a commit was given, and the source in its bundle."""
     config = replace(project(tmp_path / "root"), handing_in=handing_in, base_image="local")
@@ -235,6 +262,144 @@ def test_what_cannot_be_built_from_is_refused(
         built(tmp_path, keys)
     assert refused.value.code == code, refused.value
     assert "secret" not in str(refused.value) + refused.value.why
+
+
+def committed(folder: Path) -> str:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "more")
+    return git(folder, "rev-parse", "HEAD")
+
+
+def too_large(folder: Path, commit: str, target: Path, **caps: float) -> str:
+    with pytest.raises(RunnerError) as refused:
+        check_out(str(folder), commit, folder, target, Caps(**{"bytes": 2**20, **caps}))  # type: ignore[arg-type]
+    assert refused.value.code == "E203"
+    assert not (target / "main.py").exists() and not (target / "software").exists(), "nothing is unpacked"
+    return refused.value.why
+
+
+def test_what_is_too_large_is_not_unpacked(folder: Path, tmp_path: Path) -> None:
+    root = folder.parent
+    (folder / "noise").write_bytes(os.urandom(2 * 2**20))
+    assert too_large(root, committed(root), tmp_path / "a") == "It is larger than 1 MiB."
+    (folder / "noise").write_bytes(bytes(2 * 2**20))
+    assert too_large(root, committed(root), tmp_path / "b") == "Its files are larger than 1 MiB."
+    (folder / "noise").unlink()
+    commit = committed(root)
+    assert too_large(root, commit, tmp_path / "c", files=4) == "It has more than 4 files."
+    assert "took longer than 0.01 s" in too_large(root, commit, tmp_path / "d", seconds=0.01)
+    check_out(str(root), commit, root, tmp_path / "e", Caps(2**20, 5))
+    assert (tmp_path / "e/software/main.py").is_file() and not (tmp_path / "e/.git").exists()
+
+
+def test_a_tree_that_holds_itself_ten_thousand_million_times_is_refused_at_once(
+    folder: Path, tmp_path: Path
+) -> None:
+    root = folder.parent
+    kind, made = "blob", git(root, "hash-object", "-w", str(folder / "main.py"))
+    for _ in range(10):
+        mode = "100644" if kind == "blob" else "040000"
+        lines = "".join(f"{mode} {kind} {made}\t{n}\n" for n in range(10))
+        listed = subprocess.run(
+            ["git", "mktree"], cwd=root, input=lines, check=True, capture_output=True, text=True
+        )
+        kind, made = "tree", listed.stdout.strip()
+    commit = git(root, "commit-tree", "-m", "bomb", made)
+    git(root, "branch", "bomb", commit)
+    assert too_large(root, commit, tmp_path / "out", bytes=2**30) == "It has more than 50,000 files."
+
+
+class _Backend(BaseHTTPRequestHandler):
+    """git's own server of repositories behind HTTP, in ``root``."""
+
+    root: Path
+
+    def do_GET(self) -> None:
+        """Discovery of references."""
+        self._answer(b"")
+
+    def do_POST(self) -> None:
+        """Packs."""
+        self._answer(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+
+    def _answer(self, body: bytes) -> None:
+        path, _, query = self.path.partition("?")
+        encoding = (
+            {"HTTP_CONTENT_ENCODING": self.headers["Content-Encoding"]}
+            if "Content-Encoding" in self.headers
+            else {}
+        )
+        env = {
+            "PATH": os.environ["PATH"],
+            "GIT_PROJECT_ROOT": str(self.root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_KEY_0": "uploadpack.allowAnySHA1InWant",
+            "GIT_CONFIG_VALUE_0": "true",
+            "GIT_CONFIG_KEY_1": "safe.directory",
+            "GIT_CONFIG_VALUE_1": "*",
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "REQUEST_METHOD": self.command,
+            "CONTENT_TYPE": self.headers.get("Content-Type") or "",
+            "CONTENT_LENGTH": str(len(body)),
+            "GIT_PROTOCOL": self.headers.get("Git-Protocol") or "",
+            **encoding,
+        }
+        made = subprocess.run(["git", "http-backend"], env=env, input=body, capture_output=True, check=False)
+        head, _, answer = made.stdout.partition(b"\r\n\r\n")
+        lines = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line)
+        self.send_response(int(lines.pop("Status", "200").split(" ")[0]))
+        for name, value in lines.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is printed."""
+
+
+@pytest.fixture
+def served(folder: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The address of the repository on a server of https, and the certificate that vouches for it."""
+    key, certificate = tmp_path / "tls.key", tmp_path / "tls.crt"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    made += ["-keyout", str(key), "-out", str(certificate), "-days", "1", "-subj", "/CN=localhost"]
+    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run([*made, *names], check=True, capture_output=True, timeout=60)
+    handler = type("Backend", (_Backend,), {"root": folder.parent.parent})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"https://127.0.0.1:{server.server_port}/{folder.parent.name}/.git", certificate
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_commit_comes_over_https_from_whom_a_certificate_vouches_for(
+    folder: Path, commit: str, served: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, certificate = served
+    keys = f"git: '{address}', commit: '{commit}', context: software"
+    for name in ("SSL_CERT_FILE", "GIT_SSL_CAINFO"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(RunnerError) as refused:
+        built(tmp_path / "stranger", keys)
+    assert refused.value.code == "E203" and "certificate" in refused.value.why
+    monkeypatch.setenv("GIT_SSL_CAINFO", str(certificate))
+    files, source = built(tmp_path / "known", keys, handing_in=True)
+    assert "main.py" in files and "later.py" not in files
+    assert source == {"remote": address, "commit": commit, "dirty": False}
+    with pytest.raises(RunnerError) as refused:
+        built(tmp_path / "nothing", keys.replace(commit, "0" * 40))
+    assert refused.value.code == "E203"
+    (folder / "noise").write_bytes(os.urandom(2 * 2**20))
+    with pytest.raises(RunnerError) as refused:
+        check_out(address, committed(folder.parent), folder, tmp_path / "large", Caps(2**20))
+    assert refused.value.why == "It is larger than 1 MiB."
 
 
 def test_strangers_name_no_folder_of_the_machine_that_takes_them_in(

@@ -35,7 +35,7 @@ from runner.model.run import Run
 from runner.model.task import Dataset, Task
 from runner.records.commit import commit, commit_orphans
 from runner.records.commit import coordinator as only_coordinator
-from runner.records.deadlines import draw_keys, publish_due
+from runner.records.deadlines import draw_keys, open_names_due, publish_due
 from runner.records.policy import note_policies
 from runner.records.store.connect import Store, open_store
 from runner.records.store.results import took
@@ -261,7 +261,9 @@ class Coordinator:
             used = {run.submission.task for run in self.workspace.runs}
             note_policies(self.store, (task for name, task in self.tasks.items() if name in used))
             for task in draw_keys(self.store, self.tasks.values()):
-                self.listener.say(f"{task.id}: topics are split by a key that was drawn now")
+                self.listener.say(f"{task.id}: a key was drawn, by which topics are split and names made up")
+            for task, date in open_names_due(self.store, self.tasks.values(), self.clock):
+                self.listener.say(f"{task.id}: names are shown, due {date.own}")
             for task, dataset, date in publish_due(self.store, self.tasks.values(), self.clock):
                 self.listener.say(f"{task.id}/{dataset}: scores are published, due {date.own}")
 

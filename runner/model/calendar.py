@@ -52,6 +52,7 @@ class Calendar:
     rule: str = "latest-per-software"
     publish: Mapping[str, ZonedTime] = field(default_factory=dict)
     phases: Mapping[str, Phase] = field(default_factory=dict)
+    names: ZonedTime | None = None  # until then names are made up
 
     def scores_due(self, dataset: str, decided: datetime | None, now: datetime) -> bool:
         """Whether the date from which the scores on ``dataset`` are to be open has come, and nobody decided since then.
@@ -130,6 +131,7 @@ def calendar(task: Task) -> Calendar:
             rounds={round_.id: round_ for round_ in rounds},
             extensions={team: parse(text) for team, text in data.get("extensions", {}).items()},
             rule=data.get("round_rule", Calendar.rule),
+            names=parse(data["anonymous"]["until"]) if _has_names_date(data) else None,
             publish={
                 row["id"]: parse(row["publish_at"]) for row in data.get("datasets", ()) if "publish_at" in row
             },
@@ -141,6 +143,12 @@ def calendar(task: Task) -> Calendar:
         raise RunnerError(
             "E401", f"a date of the task {task.id} cannot be read", why=error.what, fix=error.fix
         ) from error
+
+
+def _has_names_date(data: Mapping[str, Any]) -> bool:
+    """Whether names are made up until a date, not until scores are published."""
+    until: str = data.get("anonymous", {}).get("until", "published")
+    return until != "published"
 
 
 def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
@@ -155,6 +163,8 @@ def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
         if "publish_at" in row
     }
     texts |= {("extensions", team): text for team, text in data.get("extensions", {}).items()}
+    if _has_names_date(data):
+        texts["anonymous", "until"] = data["anonymous"]["until"]
     found: dict[Pointer, ZonedTime] = {}
     for pointer, text in texts.items():
         try:

@@ -128,6 +128,19 @@ def publish_due(store: Store, tasks: Iterable[Task], clock: Clock) -> list[tuple
     return found
 
 
+def open_names_due(store: Store, tasks: Iterable[Task], clock: Clock) -> list[tuple[Task, ZonedTime]]:
+    """Show the names that are due to be shown, as :func:`publish_due` does scores; returns what was done by this call."""
+    from runner.records.store.decisions import names_opened
+
+    found = []
+    for task in tasks:
+        date = calendar(task).names
+        if date is not None and date.began(clock.now()) and not names_opened(store, task.id):
+            store.commit("names-opened", {"task": task.id, "until": date.own}, actor=COORDINATOR)
+            found.append((task, date))
+    return found
+
+
 def draw_keys(store: Store, tasks: Iterable[Task]) -> list[Task]:
     """Draw the key of each task that needs one and has none; returns these. The caller holds the coordinator's lock.
 
@@ -137,7 +150,8 @@ def draw_keys(store: Store, tasks: Iterable[Task]) -> list[Task]:
 
     found = []
     for task in tasks:
-        if any(one.public_topics is not None for one in task.datasets.values()):
+        split = any(one.public_topics is not None for one in task.datasets.values())
+        if split or "anonymous" in task.definition:
             with store.read() as connection:
                 known = key_in(connection, task.id)
             if not known:

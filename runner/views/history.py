@@ -35,7 +35,8 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "run-cancelled": ("{run} was cancelled",),
     "dataset-published": ("scores on {task}/{dataset} were opened", ", due {publish_at}"),
     "dataset-unpublished": ("scores on {task}/{dataset} were closed",),
-    "key-drawn": ("the key of {task} was drawn, by which its topics are split",),
+    "key-drawn": ("the key of {task} was drawn, by which topics are split and names made up",),
+    "names-opened": ("the names of the teams of {task} are shown", ", due {until}"),
     "run-released": ("{run} was opened to its team, attempt {attempt}",),
     "run-closed": ("{run} was closed to its team again, attempt {attempt}",),
     "run-verified": (

@@ -48,7 +48,8 @@ class Views:
         path.write_text(json.dumps(data))
         self.world, self.root = World.make(root), root
         means = {"alpha": 0.4242, "beta": 0.7373}
-        given = by_topic or {team: {"1": mean - 0.1, "2": mean + 0.1} for team, mean in means.items()}
+        default = {team: {"1": mean - 0.1, "2": mean + 0.1} for team, mean in means.items()}
+        given = default if by_topic is None else by_topic
         self.runs = [f"{self.world.scored(team, 'x', scores=own)}.test" for team, own in given.items()]
 
     def command(self, *words: str) -> str:

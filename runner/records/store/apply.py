@@ -22,6 +22,7 @@ run-cancelled            task, run, submission, dataset, scenario
 dataset-published        task, dataset, and publish_at where it was due by this date
 dataset-unpublished      task, dataset, reason: the scores are closed again
 key-drawn                task, key: 32 bytes in hexadecimal digits, once for each task
+names-opened             task, until: the date by which this was due
 run-released             task, run, attempt, reason: its team may see the words and figures of this attempt
 run-closed               task, run, attempt: not any more
 run-verified             task, run, attempt, same, identical, ended, topics (how many differ), moved (by measure), sample (so many topics; none: all):
@@ -202,6 +203,10 @@ def _key(connection: Connection, event: Event, _: RunArchive) -> None:
     _insert(connection, t.keys, event, "task", "key")
 
 
+def _names(connection: Connection, event: Event, _: RunArchive) -> None:
+    _insert(connection, t.opened_names, event, "task")
+
+
 def _cancelled(connection: Connection, event: Event, _: RunArchive) -> None:
     d = event.data
     _ensure_run(connection, d["run"], {name: d[name] for name in ("submission", *_PLACE)})
@@ -363,6 +368,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "dataset-published": _published,
     "dataset-unpublished": _unpublished,
     "key-drawn": _key,
+    "names-opened": _names,
     "run-released": _released,
     "run-closed": _closed,
     "run-verified": _verified,

@@ -51,3 +51,10 @@ def comments_in(connection: Connection, run: str) -> tuple[Comment, ...]:
     c = t.comments.c
     rows = connection.execute(select(c.text, c.to, c.at, c.who).where(c.run == run).order_by(c.seq))
     return tuple(Comment(*row) for row in rows)
+
+
+def names_opened(store: Store, task: str) -> bool:
+    """Whether the names of a task's teams are shown to everybody, by an event."""
+    c = t.opened_names.c
+    with store.read() as connection:
+        return connection.execute(select(c.task).where(c.task == task)).first() is not None

@@ -139,6 +139,9 @@ publications = sa.Table(
 # The random key of a task, in hexadecimal digits: it says which topics are public.
 keys = sa.Table("keys", metadata, *_keys("task"), *_texts("key"), *_numbers("seq"))
 
+# Tasks whose names are shown to everybody, which were made up before.
+opened_names = sa.Table("opened_names", metadata, *_keys("task"), *_numbers("seq"))
+
 releases = sa.Table(
     "releases", metadata, *_keys("run"), *_number_keys("attempt"), *_numbers("seq"), _of_attempt("attempt")
 )

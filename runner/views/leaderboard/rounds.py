@@ -21,6 +21,8 @@ from runner.records.deadlines import ends, granted, in_utc
 from runner.records.snapshot import read_snapshot, snapshot_changed, snapshot_path, write_snapshot
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from runner.model.config import Config
     from runner.model.run import Run
     from runner.model.task import Task
@@ -174,12 +176,21 @@ def _snapshot(
     store: Store, task: Task, round_: Round, belongs: Part, now: str, open_: Iterable[Run]
 ) -> dict[str, Any]:
     from runner.records.store import results
+    from runner.views.audience import ORGANISER, PUBLIC
+    from runner.views.leaderboard.anonymous import hidden_until
     from runner.views.leaderboard.export import as_dict
     from runner.views.leaderboard.table import frozen_tables
 
-    tables, used = frozen_tables(store, task, belongs)
+    _, used = frozen_tables(store, task, belongs)
     split = any(task.datasets[name].public_topics is not None for name in belongs.datasets)
-    public = frozen_tables(store, task, belongs, "public")[0] if split else []
+
+    def made(audience: Audience) -> dict[str, Any]:
+        parts = {"tables": None, **({"public_tables": "public"} if split else {})}
+        return {
+            key: {one.table: as_dict(one) for one in frozen_tables(store, task, belongs, part, audience)[0]}
+            for key, part in parts.items()
+        }
+
     position = store.catch_up()
     return {
         "schema_version": 1,
@@ -195,8 +206,8 @@ def _snapshot(
         "events": {"seq": position.seq, "hash": position.hash},
         "evaluations": results.evaluation_manifests(store, used),
         "unsettled": sorted(run.id for run in open_),
-        "tables": {table.table: as_dict(table) for table in tables},
-        **({"public_tables": {table.table: as_dict(table) for table in public}} if split else {}),
+        **made(ORGANISER),
+        **({"anonymous": made(PUBLIC)} if hidden_until(task) else {}),
     }
 
 
@@ -219,8 +230,6 @@ def board(
     """
     from runner.records.store.queries import frozen_rounds
     from runner.views.leaderboard import table as tables
-    from runner.views.leaderboard.export import from_dict
-    from runner.views.scores import board_split
 
     mark = frozen_rounds(store, task.id).get(round_id)
     if mark is None:
@@ -239,18 +248,46 @@ def board(
     if unit is not None or pick is not None:
         what, why = f"the round {round_id} is frozen", "What counts in it was decided then."
         raise RunnerError("E101", what, why=why, fix="leave --unit and --pick away")
-    home = store.archive.root.parent
-    frozen = read_snapshot(home, task.id, round_id, mark.digest)
+    return _frozen_board(
+        store, task, read_snapshot(_home(store), task.id, round_id, mark.digest), table_id, audience, topics
+    )
+
+
+def _home(store: Store) -> Path:
+    return store.archive.root.parent
+
+
+def _frozen_board(
+    store: Store,
+    task: Task,
+    frozen: dict[str, Any],
+    table_id: str | None,
+    audience: Audience,
+    topics: str | None,
+) -> LeaderboardTable:
+    """A table (None: the first) of a snapshot, as ``audience`` may see it."""
+    from runner.records.store.queries import submissions
+    from runner.views.leaderboard import table as tables
+    from runner.views.leaderboard.anonymous import names_for
+    from runner.views.leaderboard.export import from_dict
+    from runner.views.scores import board_split
+
+    round_id: str = frozen["round"]
     name = next(iter(frozen["tables"]), "") if table_id is None else table_id
     if name not in frozen["tables"]:
         of = f"the round {schemas.show(round_id)} of {task.id}"
         raise no_such("table", name, frozen["tables"], of=of, fix="name one")
     cells = [cell["dataset"] for cell in frozen["tables"][name]["cells"]]
     tables.check_open(store, task, name, cells, audience)
-    data = _of_part(frozen, name, board_split(store, task, cells, audience, topics), audience)
+    names = names_for(store, task, audience)
+    kept: dict[str, Any] = frozen.get("anonymous", {}) if names.key else frozen
+    split = board_split(store, task, cells, audience, topics)
+    data = _of_part({"round": round_id, **kept}, name, split, audience)
+    if names.key and audience.team:
+        data = names.revealed(data, submissions(store, task=task.id, team=audience.team))
     if schemas.validate(data, "leaderboard"):
         raise snapshot_changed(
-            snapshot_path(home, task.id, round_id), "holds a table that this program cannot read"
+            snapshot_path(_home(store), task.id, round_id), "holds a table that this program cannot read"
         )
     made = from_dict(data, str(audience))
     if audience.kind != "organiser":  # rounds that were frozen by older versions hold exact figures
@@ -264,9 +301,13 @@ def _of_part(frozen: dict[str, Any], name: str, split: Split, audience: Audience
     from runner.views.audience import not_for
 
     public = [dataset for dataset, part in split.parts.items() if part == "public"]
-    kept: dict[str, Any] = frozen.get("public_tables", {}).get(name, {}) if public else frozen["tables"][name]
+    kept: dict[str, Any] = frozen.get("public_tables" if public else "tables", {}).get(name, {})
     over = kept.get("parts", {})
-    if any(over.get(dataset) != "public" for dataset in public) or (over and "all" in split.parts.values()):
-        what = f"the round {frozen['round']} over these topics"
+    if (
+        not kept
+        or any(over.get(dataset) != "public" for dataset in public)
+        or (over and "all" in split.parts.values())
+    ):
+        what = f"the round {frozen['round']} over these topics, or with these names"
         raise not_for(audience, what, "look at the parts that were frozen: --topics public or private")
     return kept

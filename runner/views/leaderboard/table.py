@@ -19,8 +19,9 @@ from runner.model.run import Run
 from runner.model.task import Table, Task
 from runner.records.split import Split
 from runner.records.store import queries
-from runner.views.audience import Audience, escape, not_for, scores_open
+from runner.views.audience import ORGANISER, Audience, escape, not_for, scores_open
 from runner.views.leaderboard import choosing, ranks
+from runner.views.leaderboard.anonymous import Names, names_for
 from runner.views.leaderboard.choosing import Group, Listed
 from runner.views.leaderboard.comparing import compare
 from runner.views.leaderboard.judges import judge_notes, judges_of, without_unrelated_judge
@@ -82,7 +83,8 @@ def build(
     datasets = [c.dataset for c in table.cells]
     check_open(store, task, table.id, datasets, audience)
     split = board_split(store, task, datasets, audience, topics)
-    made, _ = _build(store, task, table, running, part, split, words=audience.kind == "organiser")
+    names = names_for(store, task, audience, table.baseline)
+    made, _ = _build(store, task, table, running, part, split, names, words=audience.kind == "organiser")
     return replace(made, audience=str(audience))
 
 
@@ -125,18 +127,19 @@ def check_open(store: Store, task: Task, table_id: str, datasets: Sequence[str],
 
 
 def frozen_tables(
-    store: Store, task: Task, part: Part, topics: str | None = None
+    store: Store, task: Task, part: Part, topics: str | None = None, audience: Audience = ORGANISER
 ) -> tuple[list[LeaderboardTable], list[Run]]:
     """Every table of a round, in words that are safe for everybody, and the runs that count in any of them.
 
-    ``topics``: over which part of topics that are split; None: over those that decide.
+    ``topics``: over which part of topics that are split; None: over those that decide. ``audience``: with the names that it sees.
     """
     tables, used = [], dict[str, Run]()
     for table in task.tables.values():
         if any(cell.dataset in part.datasets for cell in table.cells):
             shown = _table(task, table.id, part)
             split = any_split(store, task, [cell.dataset for cell in shown.cells], topics)
-            made, runs = _build(store, task, shown, (), part, split, words=False)
+            names = names_for(store, task, audience, shown.baseline)
+            made, runs = _build(store, task, shown, (), part, split, names, words=False)
             tables.append(made)
             used |= {run.id: run for run in runs}
     return tables, [used[id] for id in sorted(used)]
@@ -149,12 +152,13 @@ def _build(
     running: Sequence[str],
     part: Part | None,
     split: Split,
+    seen: Names,
     *,
     words: bool,
 ) -> tuple[LeaderboardTable, list[Run]]:
     """A table and the runs that count in it. ``words``: it is the organiser's; reasons may hold what a participant wrote."""
     groups, withdrawn = choosing.groups_of(store, task, table, running, part, split, organiser=words)
-    chosen, below, counts = choosing.choose(groups, partial=table.rank_by.rule != "value")
+    chosen, below, counts = choosing.choose(seen.groups(groups), partial=table.rank_by.rule != "value")
     values = shown_values(store, task, (run for g in chosen for run in g.runs), split)
     scored = [(g, [{} if run is None else values[run.id] for run in g.chosen]) for g in chosen]
     wanted = table.rank_by
@@ -173,11 +177,8 @@ def _build(
     counts |= {"withdrawn": withdrawn, "ranked": len(rows), "unranked": len(below)}
     below.sort(key=lambda b: (b.entry.submission.team, b.entry.submission.software, b.entry.submission.seq))
     made = LeaderboardTable(
-        task=task.id,
-        title=escape(task.title, 200),
-        table=table.id,
+        **_defined(task, table),
         audience="public",
-        **{name: getattr(table, name) for name in _AS_DEFINED},
         columns=_columns(table, task),
         rows=tuple(compared),
         unranked=tuple(choosing.unranked(table, b, words) for b in below),
@@ -195,13 +196,23 @@ def _build(
             *judge_notes(counting, judges, len(below)),
         ),
         judges=judges,
-        heading=escape(table.title, 100),
-        description=escape(table.description, 500),
         round=part.info if part else None,
         names=_names(chosen, below),
         parts=split.parts,
     )
-    return (made if words else closed(made, task)), [run for g in groups for run in g.runs]
+    return seen.table(made if words else closed(made, task)), [run for g in groups for run in g.runs]
+
+
+def _defined(task: Task, table: Table) -> dict[str, Any]:
+    """What of a board is as the task defines it."""
+    return {
+        **{name: getattr(table, name) for name in _AS_DEFINED},
+        "task": task.id,
+        "table": table.id,
+        "title": escape(task.title, 200),
+        "heading": escape(table.title, 100),
+        "description": escape(table.description, 500),
+    }
 
 
 def _columns(table: Table, task: Task) -> tuple[Column, ...]:

@@ -25,6 +25,8 @@ KINDS: Mapping[str, str] = {
     "platform": "{what:text}. {why:text}",
     "task-files": "{what:text}{why:more}; {fix:text}, then {then:text}",
     "stopped": "stopped by a person",
+    "machine-busy": "the machine was busy with other work: until its {limit:seconds} s were over it had {used:tenths} s of "
+    "processor time, of {most:tenths} s that it may use, and nothing was free",
     "ended-outside": "{how:text}",
     "reachable-ended": "the {part:text} ended while the run went on ({how:end}{said:more})",
     "reachable-silent": "the {part:text} stopped answering: {how:end}{said:more}",

@@ -9,7 +9,10 @@ Three of them, each read from outside after the end:
 - the kernel's log of memory kills, which names the control group of the victim and whether the whole machine was
   out of memory or only that group.
 
-The last two need an engine on this machine, the second also Linux 6.15. What cannot be distinguished: a SIGKILL from the
+And how much of the machine's processor time was free while it ran: who runs into the wall clock on a machine that others keep
+busy cannot be told from who was too slow.
+
+The last two of the three need an engine on this machine, the second also Linux 6.15. What cannot be distinguished: a SIGKILL from the
 machine to a *child* of the init, which is the software itself, looks exactly like one that it sent to itself.
 """
 
@@ -19,11 +22,14 @@ import fcntl
 import os
 import re
 import struct
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 KMSG = Path("/dev/kmsg")
+STAT = Path("/proc/stat")
+_TICKS = 8  # of a processor: user, nice, system, idle, iowait, irq, softirq, steal (what follows is in these already)
 SIGKILL = 9
 PAUSED = "somebody had the container engine pause it"
 _ENDING = ("1", "2", "3", "9", "15")  # signals that are sent to end something; others may be meant otherwise
@@ -39,7 +45,10 @@ _OF_THE_MACHINE = re.compile(rb";oom-kill:constraint=[^,]*,[^;\n]*?,global_oom,t
 class Witness:
     """Watches the first process of one container of this machine. Never raises: what it cannot see it leaves open."""
 
-    def __init__(self, kmsg: Path = KMSG) -> None:
+    def __init__(self, kmsg: Path = KMSG, *, processors: Collection[int] = (), stat: Path = STAT) -> None:
+        """``processors`` are those that the container is pinned to; none: it may run on all."""
+        self._stat, self._processors = stat, processors
+        self._before = self._ticks()
         self._process: int | None = None
         self._pid = 0
         self._tampered = False
@@ -98,6 +107,26 @@ class Witness:
             found = _OF_THE_MACHINE.search(record)
             if found is not None and wanted in found[1]:
                 return True
+
+    def idle(self) -> float | None:
+        """The share of the time of the container's processors that nobody has used since this watch began; None where that
+        cannot be read. What the machine's own host took away counts as used."""
+        now = self._ticks()
+        if self._before is None or now is None or now[1] <= self._before[1]:
+            return None
+        return min(1.0, max(0.0, (now[0] - self._before[0]) / (now[1] - self._before[1])))
+
+    def _ticks(self) -> tuple[int, int] | None:
+        """Ticks without work, and all of them, since the machine was started."""
+        names = {f"cpu{number}" for number in self._processors} or {"cpu"}
+        free = every = 0
+        with suppress(OSError, ValueError):
+            for line in self._stat.read_text(encoding="ascii").splitlines():
+                name, *words = line.split()
+                if name in names:
+                    ticks = [int(word) for word in words[:_TICKS]]
+                    free, every = free + sum(ticks[3:5]), every + sum(ticks)
+        return (free, every) if every else None
 
     def close(self) -> None:
         """Give up the watch."""

@@ -129,7 +129,7 @@ def _run_record(job: Job, staging: Staging, executed: Executed, engine: Engine) 
         "started": executed.started,
         "finished": executed.finished,
         "verdict": verdict.as_dict(),
-        "exit": exit_record(exit_),
+        "exit": _exit_of_run(exit_),
         "resources": asdict(exit_.resources if exit_ else Resources()),
         "log_truncated": bool(exit_ and exit_.log_truncated),
         "output": {
@@ -165,6 +165,14 @@ def _refuse_what_cannot_work(job: Job, engine: Engine) -> None:
 
 def _file_record(path: Path) -> dict[str, Any]:
     return {"name": path.name, "size": path.stat().st_size, "sha256": file_sha256(path)}
+
+
+def _exit_of_run(exit_: Exit | None) -> dict[str, Any] | None:
+    facts = exit_record(exit_)
+    if facts is None or exit_ is None:
+        return facts
+    measured = {"idle": exit_.idle, "waited": exit_.waited}
+    return facts | {name: round(value, 3) for name, value in measured.items() if value is not None}
 
 
 def exit_record(exit_: Exit | None) -> dict[str, Any] | None:

@@ -54,7 +54,8 @@ class Exit:
     reason in the software (``start_error`` says which, for example an unknown command). ``killed`` is who
     ended it: ``time`` (wall clock), ``processor`` (its limit of processor time), ``cancel`` (a person), ``stop`` (it was not needed any more), or None.
     ``outside`` says how somebody or something else on the machine ended it, where that is certain: neither we, nor
-    its own limits, nor a process inside.
+    its own limits, nor a process inside. ``idle`` is the share of the time of its processors that nobody used meanwhile,
+    ``waited`` for how many seconds its threads together were ready to run and had none.
     """
 
     code: int | None
@@ -66,6 +67,8 @@ class Exit:
     resources: Resources = Resources()
     log_truncated: bool = False
     outside: str | None = None
+    idle: float | None = None
+    waited: float | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,11 @@ from runner.model.limits import Limits
 from schemas.details import Detail
 from schemas.details import read as read_detail
 
+# On a machine that has less than FREE of its processors' time free, who ran into the wall clock with less than PART of the
+# processor time that it may use, and was ready to use more for the rest of the time, is not blamed for it.
+FREE, PART = 0.05, 0.8
+LOST = 2.0  # seconds at least: to wait a moment until it begins is no reason
+
 Blame = Literal["participant", "platform", "none"]
 
 
@@ -169,6 +174,8 @@ def _decided(facts: Facts, exit_: Exit, limits: Limits, expected: str) -> tuple[
     if facts.disputed is not None:
         return "disputed", facts.disputed
     if exit_.killed == "time":
+        if busy := _busy(exit_, limits):
+            return "platform-error", busy
         return "time-limit", Detail("wall-clock", limit=limits.wall_clock)
     if over := _over(exit_, limits):
         return "cpu-limit", over
@@ -179,6 +186,21 @@ def _decided(facts: Facts, exit_: Exit, limits: Limits, expected: str) -> tuple[
     if facts.unhealthy is not None:
         return "unhealthy", facts.unhealthy
     return ("ok", None) if facts.output_present else ("no-output", _absent(facts, expected))
+
+
+def _busy(exit_: Exit, limits: Limits) -> Detail | None:
+    """That its processors had no free time while it ran, and it waited for them and did not get what it may use; None otherwise.
+
+    What runs together here never may use more than there is. So where nothing was free and it had clearly less than its part,
+    something else took the time, and whether it was too slow cannot be said. Who only sleeps waits for no processor.
+    """
+    used, most = exit_.resources.cpu_seconds, exit_.resources.wall_seconds * limits.cpus
+    if exit_.idle is None or exit_.waited is None or used is None:
+        return None
+    lost = exit_.waited >= max(LOST, (1 - PART) * exit_.resources.wall_seconds)
+    if exit_.idle >= FREE or used >= PART * most or not lost:
+        return None
+    return Detail("machine-busy", used=used, most=most, limit=limits.wall_clock)
 
 
 def _over(exit_: Exit, limits: Limits) -> Detail | None:

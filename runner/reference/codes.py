@@ -83,6 +83,12 @@ kill`, `stop`, `pause`), the kernel's log of memory kills (the machine was out o
 container's first process ended, which is our init and cannot be killed from inside (limits on processor time, which would
 end it, cannot be set there). The last two need an engine on this machine, the last one also Linux 6.15 or newer. A SIGKILL from the machine to the software's own process, past the
 init, looks exactly like one that the software sent to itself: that stays `signal`.
+
+A run at the wall-clock limit is a `time-limit`, unless the machine had no time for it: where less than 5 % of its processors' time was free
+while it ran, it had less than 80 % of the processor time that it may use, and its threads were ready to run for the rest of the time and
+had no processor, the verdict is `platform-error`, and it is run again. `idle` and `waited` in `run.json` say so; they are read where the
+engine is on this machine, and decide about software that writes files. A limit on
+processor time (`cpu_time`) does not depend on how busy a machine is, and `pinned` keeps other pinned runs away.
 """
     rows = [(f"`{name}`", row.blame, row.says, row.next) for name, row in TABLE.items()]
     return page("Verdicts and outcomes", head, grid("verdict, blame, what, what next", rows), _OUTCOMES)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -17,7 +22,7 @@ from runner.engines.docker.handle import DockerHandle
 from runner.engines.witness import Witness
 from runner.model.container import Exit, ImageRef
 from runner.model.limits import MIB, Limits
-from runner.model.verdict import Facts, decide
+from runner.model.verdict import FREE, PART, Facts, decide
 
 pytestmark = pytest.mark.engine
 LIMITS = Limits(memory=128 * MIB, pids=64, wall_clock=60, output=4 * MIB, tmp=16 * MIB, shm=8 * MIB)
@@ -171,3 +176,51 @@ def test_the_kernels_log_of_memory_kills(tmp_path: Path, line: str, container: s
         file.write(line.replace("{id}", "c" * 64).replace("{task}", "python3"))
     assert watch.machine_out_of_memory(container) is told
     watch.close()
+
+
+STAT = """cpu  100 0 100 700 50 0 10 {steal} 0 0
+cpu0 90 0 90 {idle} 0 0 0 0 5 0
+cpu1 10 0 10 600 50 0 10 40 0 0
+intr 1 2 3
+"""
+
+
+def test_how_much_of_the_processors_was_free(tmp_path: Path) -> None:
+    """Of all of them, or of those that a container is pinned to; what the machine's host took counts as used."""
+    stat = tmp_path / "stat"
+    stat.write_text(STAT.format(steal=40, idle=100))
+    every, first, none = (Witness(processors=of, stat=stat) for of in ((), (0,), (7,)))
+    assert every.idle() is None, "no time has passed"
+    stat.write_text(STAT.format(steal=140, idle=200).replace("700", "1000"))
+    assert every.idle() == 0.75 and first.idle() == 1.0 and none.idle() is None
+    stat.write_text("")
+    assert every.idle() is None
+    for watch in (every, first, none):
+        watch.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "found"), [("while True: pass", "platform-error"), ("import time; time.sleep(60)", "time-limit")]
+)
+def test_who_ran_into_the_wall_clock_on_a_busy_machine(
+    engine: DockerEngine, scratch_image: ImageRef, code: str, found: str
+) -> None:
+    """Others take the processor that it is pinned to: who works all the time gets little of it, who sleeps wants none."""
+    limits = replace(LIMITS, pinned=True, wall_clock=4.0)
+    spec = ContainerSpec("software", scratch_image, ("python3", "-c", code), limits)
+    with engine.session(f"test-busy-{uuid4().hex}") as session, ExitStack() as stack:
+        handle = session.start(spec)
+        pinned = engine.clients.get().inspect_container(handle.id)["HostConfig"]["CpusetCpus"]
+        for _ in range(8):
+            busy = (
+                sys.executable,
+                "-c",
+                f"import os\nos.sched_setaffinity(0, {{{pinned}}})\nwhile True: pass",
+            )
+            stack.callback(subprocess.Popen(busy).kill)
+        end = handle.wait(limits.wall_clock)
+    assert end.killed == "time" and end.idle is not None and end.idle < FREE, end
+    assert end.resources.cpu_seconds is not None and end.waited is not None
+    assert end.resources.cpu_seconds < PART * end.resources.wall_seconds, end
+    facts = Facts(end, output_present=False, output_full=False)
+    assert decide(facts, limits, "run.txt").name == found, end

@@ -188,6 +188,7 @@ class DockerHandle:
         return False
 
     def _read_exit(self, killed: Killed | None) -> Exit:
+        idle = None if self.witness is None else self.witness.idle()
         with self._clients.calling("reading how a container ended") as api:
             facts = api.inspect_container(self.id)
         state = facts["State"]
@@ -222,6 +223,8 @@ class DockerHandle:
             resources=Resources(seconds_between(started, finished), cpu, memory, source),
             log_truncated=logs.truncated,
             outside=outside,
+            idle=idle,
+            waited=self.meter.waited(),
         )
 
     def _outside(

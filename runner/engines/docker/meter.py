@@ -22,6 +22,7 @@ from runner.model.errors import PlatformError
 
 CGROUPS = Path("/sys/fs/cgroup")
 PARENT = "proctor"
+MOST_LOOKED_AT = 64  # processes of a container, and threads of each, whose waiting is looked at
 SOCKETS = "memory.kmem.tcp.limit_in_bytes"  # of TCP and of UDP, whatever its name
 
 Source = Literal["exact", "sampled", "none"]
@@ -45,6 +46,11 @@ class Meter:
 
     def processor_time(self) -> float | None:
         """Seconds of processor time used until the last look; None where that is not known (yet)."""
+        return None
+
+    def waited(self) -> float | None:
+        """Seconds for which its threads together were ready to run and had no processor, until the last look; None where that is
+        not known."""
         return None
 
     def finish(self) -> Usage:
@@ -98,6 +104,7 @@ class GroupMeter(Meter):
             self.parent = f"/{PARENT}/{token}"
             self._relative = Path(PARENT) / token
         self._last: tuple[int | None, float | None] = (None, None)
+        self._waits: dict[str, int] = {}  # nanoseconds, by thread
         self._ended = False
 
     def created(self, container: str, sockets: int) -> None:
@@ -122,6 +129,14 @@ class GroupMeter(Meter):
         memory, cpu = self._read()
         if memory is not None:
             self._last = (memory, cpu)
+        for pid in self._processes()[:MOST_LOOKED_AT]:
+            with suppress(OSError):
+                for task in list(Path(f"/proc/{pid}/task").iterdir())[:MOST_LOOKED_AT]:
+                    self._waits[task.name] = int((task / "schedstat").read_text(encoding="ascii").split()[1])
+
+    def waited(self) -> float | None:
+        """As of the last poll."""
+        return sum(self._waits.values()) / 1e9 if self._waits else None
 
     def processor_time(self) -> float | None:
         """As of the last poll."""
@@ -144,14 +159,18 @@ class GroupMeter(Meter):
 
     def users(self) -> set[int]:
         """The owners of the processes in the groups below; empty when one of them is gone meanwhile or cannot be seen."""
-        root = self._root if self.version == "2" else self._root / "memory"
         try:
-            groups = [
-                group.read_text(encoding="ascii") for group in (root / self._relative).glob("*/cgroup.procs")
-            ]
-            return {Path(f"/proc/{pid}").stat().st_uid for group in groups for pid in group.split()}
+            return {Path(f"/proc/{pid}").stat().st_uid for pid in self._processes()}
         except OSError:
             return set()
+
+    def _processes(self) -> list[str]:
+        """The processes in the groups below, as this machine counts them; none where they cannot be read."""
+        root = self._root if self.version == "2" else self._root / "memory"
+        with suppress(OSError):
+            groups = (root / self._relative).glob("*/cgroup.procs")
+            return [pid for group in groups for pid in group.read_text(encoding="ascii").split()]
+        return []
 
     def close(self) -> None:
         """Remove the group."""

@@ -139,7 +139,7 @@ class DockerSession:
             processors=processors,
         )
         self._keep()
-        witness = Witness() if self._engine.local else None
+        witness = Witness(processors=processors) if self._engine.local else None
         handle = DockerHandle(
             self._clients, spec, gauge, f"proctor-{self._tag}-{len(self._handles)}", witness
         )

@@ -8,6 +8,7 @@ import pytest
 
 from runner.model.container import Exit, Resources
 from runner.model.limits import Limits, absurd, as_record, parse_limits
+from runner.model.outcome import AttemptFacts, derive
 from runner.model.verdict import Facts, Verdict, decide
 
 LIMITS = Limits(cpu_time=10.0, wall_clock=60.0)
@@ -63,3 +64,49 @@ def test_locks_from_before_there_was_such_a_limit_stay_what_they_were() -> None:
 def test_limits_that_mean_nothing(limits: Limits, words: str) -> None:
     found = [what for key, what, _ in absurd(limits) if key == "cpu_time"]
     assert len(found) == bool(words) and all(words in what for what in found)
+
+
+# --- the load of the machine ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("idle", "used", "waited", "found"),
+    [
+        (0.0, 15.9, 4.0, "platform-error"),
+        (0.049, 0.0, 20.0, "platform-error"),
+        (0.0, 15.9, 3.9, "time-limit"),  # it slept, and wanted no processor
+        (0.0, 16.0, 9.0, "time-limit"),  # it had what it may use: nobody took it away
+        (0.05, 1.0, 9.0, "time-limit"),  # there was time left that it did not want
+        (None, 1.0, 9.0, "time-limit"),
+        (0.0, None, 9.0, "time-limit"),
+        (0.0, 1.0, None, "time-limit"),
+    ],
+)
+def test_who_got_no_processor_is_not_blamed_for_the_time(
+    idle: float | None, used: float | None, waited: float | None, found: str
+) -> None:
+    """The edges: less than 5 % free, less than 80 % of 20 s on one processor, and ready to run for the rest of them."""
+    limits = Limits(wall_clock=20.0)
+    assert verdict(used, limits, code=137, killed="time", idle=idle, waited=waited).name == found
+
+
+def test_a_busy_machine_is_said_and_the_run_is_tried_again() -> None:
+    found = verdict(3.0, Limits(wall_clock=20.0), code=137, killed="time", idle=0.01, waited=17.0)
+    assert found.blame == "platform"
+    assert "busy with other work: until its 20 s were over it had 3.0 s of processor time, of 20.0 s" in str(
+        found.detail
+    )
+    outcome = derive([AttemptFacts(1, found.name, found.detail)])
+    assert (outcome.name, outcome.todo, outcome.costs_quota) == ("pending", "run", False)
+
+
+def test_a_moment_of_waiting_excuses_nothing() -> None:
+    limits = Limits(wall_clock=5.0)
+    for waited, found in ((1.9, "time-limit"), (2.0, "platform-error")):
+        assert verdict(0.1, limits, 5.0, code=137, killed="time", idle=0.0, waited=waited).name == found
+
+
+def test_a_load_excuses_nothing_else() -> None:
+    assert verdict(11.0, killed="processor", idle=0.0, waited=9.0).name == "cpu-limit"
+    assert verdict(1.0, code=1, idle=0.0, waited=9.0).name == "run-error"
+    assert verdict(1.0, idle=0.0, waited=9.0).name == "ok"

@@ -126,7 +126,7 @@ def verify(
         if checked.detail.run.outcome.name not in SETTLED:
             why = checked.our_failure or checked.detail.run.outcome.reason
             raise PlatformError(f"{run.id} could not be verified", why=why, fix="run the command again")
-        again = replace(checked.detail, published=found.published, released=found.released)
+        again = replace(checked.detail, published=found.published, released=found.released, key=found.key)
         views = {who: (view, redact_run(again, who, dataset)) for who, view in before.items()}
     made = {
         who: _compared(*pair) if only is None else _compared_topics(*pair, only)

@@ -17,13 +17,14 @@ from runner.execution.machine import Machine
 from runner.execution.trials.verify import verify
 from runner.model.container import Exit
 from runner.model.errors import PlatformError, RunnerError
+from runner.records.split import is_public
 from runner.records.store.connect import open_store, rebuild
 from runner.records.store.queries import find_run
 from runner.records.store.run_detail import detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience
 from runner.views.leaderboard.table import build
 from tests.runner.execution.test_pool import EVALUATOR, RESULT, World
-from tests.worlds.mini import Project, call_here
+from tests.worlds.mini import TASK, Project, call_here
 
 
 def scoring(mounts: Mounts, out: Path) -> None:
@@ -124,6 +125,24 @@ def test_other_audiences_are_told_what_they_may_see_of_a_hidden_dataset(world: W
         with pytest.raises(RunnerError) as refused:
             verified(world, run, stranger)
         assert refused.value.code == "E103" and len(world.engine.started) == started
+
+
+def test_a_team_is_told_how_far_the_public_part_of_its_scores_moved(world: World) -> None:
+    datasets = [
+        {**one, "scores": "team", "public_topics": "50%"} if one["id"] == "test" else one
+        for one in TASK["datasets"]
+    ]
+    world.project.write_task_only(datasets=datasets, precision=2)
+    key = next(
+        f"{n:064x}"
+        for n in range(100)
+        if is_public(f"{n:064x}", "test", "b", 0.5) and not is_public(f"{n:064x}", "test", "a", 0.5)
+    )
+    world.store.commit("key-drawn", {"task": "mini", "key": key}, actor="runner")
+    run = world.hand_in("alpha", script=lucky())
+    world.work()
+    found = verified(world, run, Audience.parse("team:alpha"))
+    assert found.values["ndcg_10"] == (1.0, 0.5) and not found.topics  # b alone, which is 1 and then 1/2
 
 
 def test_another_output_with_the_same_scores_is_the_same_and_not_identical(world: World) -> None:

@@ -21,6 +21,8 @@ import schemas
 from runner.model.errors import RunnerError
 from schemas.files import file_sha256
 
+# What the evaluator's checker keeps beside a collection, so that it is found faster the next time: no data.
+_KEPT = (".jsonl.index", ".jsonl.gz.index")
 MOST_PACKED = 256 << 20  # bytes of a compressed archive that is looked through
 _HASHES: dict[tuple[str, int, int, int], str] = {}
 
@@ -126,7 +128,7 @@ def _tarred(path: Path, opened: Callable[[], Any] | None, sizes: Set[int]) -> It
 
 
 def folder_files(folder: Path) -> list[tuple[PurePosixPath, Path]]:
-    """The regular files below ``folder`` with their relative names, sorted. Raises E402.
+    """The regular files below ``folder`` with their relative names, sorted, but for indexes of the checker. Raises E402.
 
     Links and special files are refused, not skipped: a file that silently goes missing is worse.
     """
@@ -144,6 +146,8 @@ def _walk(folder: Path, relative: PurePosixPath) -> Iterator[tuple[PurePosixPath
             mode = entry.stat(follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
                 yield from _walk(folder / entry.name, relative / entry.name)
+            elif stat.S_ISREG(mode) and entry.name.endswith(_KEPT):
+                continue
             elif stat.S_ISREG(mode):
                 yield relative / entry.name, folder / entry.name
             else:

@@ -225,7 +225,8 @@ def kit(name: options.TaskArgument, out: options.OutOption, as_json: options.Jso
         output.as_json(made.as_dict())
         return
     output.data(made.archive)
-    output.say(f"{made.files:,} files, {in_units(made.size)}, SHA-256 {made.sha256}")
+    output.say(f"{made.files:,} files, {in_units(made.size)}")
+    output.say(f"SHA-256 {made.sha256}")
     for line in made.without:
         output.say(f"not in it: {output.printable(line)}")
 

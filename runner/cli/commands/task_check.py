@@ -81,8 +81,7 @@ def _say_demo(task: Task) -> None:
     """That what is blinded in a demo is in everybody's reach."""
     if task.demo and (blinded := [d.id for d in task.datasets.values() if d.visibility == "blinded"]):
         output.say(
-            f"{task.id} is a demo: inputs and truths of {', '.join(blinded)} may lie in the tree that participants clone, "
-            "and hide nothing"
+            f"{task.id} is a demo: what is blinded ({', '.join(blinded)}) may lie in the tree, and hides nothing"
         )
 
 

@@ -31,12 +31,12 @@ from schemas.files import atomic_path, file_sha256
 
 if TYPE_CHECKING:
     from runner.model.config import Config
-    from runner.model.task import Dataset, Task
+    from runner.model.task import Dataset, Stated, Task
 
 Content = bytes | Path
 SUMS = "SHA256SUMS"
-_CACHE = (".index", ".pyc")  # what programs of ours leave beside files
 _LICENCES = ("LICEN[CS]E*", "COPYING*", "NOTICE*")
+_STATED: Mapping[Stated, str] = {"licence": "licence of the data", "terms": "terms", "contact": "whom to ask"}
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,12 @@ def _files(config: Config, task: Task, without: list[str]) -> dict[str, Content]
         "without": without,
     }
     values["licences"] = sorted(n for n in files if any(PurePosixPath(n).match(p) for p in _LICENCES))
+    ours = {d.id for d in public}
+    values["stated"] = {
+        words: texts
+        for name, words in _STATED.items()
+        if (texts := sorted({text for d, text in task.stated(name).items() if text and d in ours}))
+    }
     values["fetched"] = any(dataset.sources for dataset in public)
     files["README.md"] = render("runner.views.kit/readme.md", **values).encode()
     files["submissions/README.md"] = (source("runner.views.kit/submissions.md") or "").encode()
@@ -148,7 +154,6 @@ def _below(folder: Path, name: str) -> dict[str, Content]:
         f"{name}/{file}": path
         for file, path in folder_files(folder)
         if not any(part.startswith(".") or part == "__pycache__" for part in file.parts)
-        and file.suffix not in _CACHE
     }
 
 

@@ -120,7 +120,7 @@ def test_the_tree_is_the_repository_around_the_project(config: Config, tmp_path:
 def test_a_demo_is_exempt_and_named(project: Project) -> None:
     project.write_task(demo=True)
     said = call(project, "task", "check", "mini", env={"DOCKER_HOST": "unix:///nonexistent/docker.sock"})
-    assert "mini is a demo: inputs and truths of test may lie in the tree" in said.err
+    assert "mini is a demo: what is blinded (test) may lie in the tree, and hides nothing" in said.err
 
 
 def test_what_is_hidden_is_moved(config: Config, tmp_path: Path) -> None:

@@ -433,3 +433,15 @@ def test_definitions_name_teams_as_they_are_called(config: Config) -> None:
     with pytest.raises(RunnerError) as caught:
         tasks.load_task(config, "other")
     assert any("TeamA..1" in problem.what for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize("name", ["documents.jsonl.index", "documents.jsonl.gz.index"])
+def test_what_a_check_at_home_keeps_beside_a_corpus_is_no_input(config: Config, name: str) -> None:
+    """Else every run would be on other inputs than those that are there now."""
+    folder = write_task(config)
+    dataset = tasks.load_task(config, "toy").datasets["dev"]
+    before = inputs_digest(dataset)
+    (folder / "datasets/dev/inputs" / name).write_bytes(b"SQLite format 3")
+    assert inputs_digest(dataset) == before
+    (folder / "datasets/dev/inputs/other.index").write_text("x")
+    assert inputs_digest(dataset) != before

@@ -35,7 +35,11 @@ def canary(place: str) -> str:
 def planted(project: Project) -> Project:
     """A task with a baseline, and canaries wherever something is hidden or is nobody's business."""
     folder = project.write_task(
-        tables=[{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg_10", "baseline": "base/line"}]
+        licence="CC BY 4.0",
+        contact="chair@example.org",
+        tables=[
+            {"id": "main", "cells": [{"dataset": "test"}], "rank_by": "ndcg_10", "baseline": "base/line"}
+        ],
     )
     project.software("line", team="base", image=None, build={"context": "."})
     baseline = project.root / "submissions/base/line"
@@ -101,6 +105,9 @@ def test_what_is_in_it(planted: Project, tmp_path: Path) -> None:
         *(f"submissions/base/line/{name}" for name in ("submission.yaml", "Dockerfile", "main.py")),
         *(f"checker/{name}" for name in ("check.py", "requirements.txt", "LICENSE", "requests/dev.json")),
     }
+    readme = files["README.md"].decode()
+    assert "| licence of the data | CC BY 4.0 |" in readme and "| whom to ask | chair@example.org |" in readme
+    assert "| terms |" not in readme, "nothing is said of them"
     assert "nDCG@10" in files["RULES.md"].decode() and "64 MiB of memory" in files["RULES.md"].decode()
     listed = dict(line.split("  ")[::-1] for line in files["SHA256SUMS"].decode().splitlines())
     assert listed == {n: hashlib.sha256(d).hexdigest() for n, d in files.items() if n != "SHA256SUMS"}

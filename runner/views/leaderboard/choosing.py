@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -49,6 +50,7 @@ class Group:
     named: tuple[
         str | None, ...
     ]  # the submission that its team named last, or that is best elsewhere, in each cell, valid or not
+    unseen: frozenset[int] = frozenset()  # the cells for which runs of it wait to be approved
     unknown: tuple[
         str, ...
     ] = ()  # valid submissions that could not be the best: they have no value yet, others have one
@@ -68,7 +70,7 @@ class Group:
         """Whether a run counts somewhere, and where none does nothing waits that still could."""
         gaps = [n for n, run in enumerate(self.chosen) if run is None]
         left = {run.outcome.name for entry in self.entries for n in gaps if (run := entry.runs[n])}
-        return bool(self.runs) and not left & _OPEN
+        return bool(self.runs) and not left & _OPEN and not self.unseen & {*gaps}
 
     def newer(self, entry: Entry) -> list[tuple[int, Run]]:
         """The runs of ``entry`` that do not count, in cells where nothing of its time or later counts."""
@@ -118,12 +120,17 @@ def groups_of(
     """
     known = queries.runs(store, [task], task=task.id, running=running)
     runs = {run.id: run for run in known if on_boards(run, task, organiser=organiser)}
+    unseen: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    back = {run.id for run in known} - runs.keys()
     by_key: dict[tuple[str, str], list[Entry]] = {}
     withdrawn = 0
     for s in queries.submissions(store, task=task.id):
         if part is not None and not part.admits(s.team, s.registered):
             continue
-        own_runs = tuple(runs.get(run_id(s.id, c.dataset, c.scenario)) for c in table.cells)
+        ids = [run_id(s.id, c.dataset, c.scenario) for c in table.cells]
+        if s.withdrawn is None:
+            unseen[_key(table, s)] |= {n for n, id in enumerate(ids) if id in back}
+        own_runs = tuple(runs.get(id) for id in ids)
         if all(run is None for run in own_runs):
             continue
         if s.withdrawn is not None:
@@ -139,7 +146,7 @@ def groups_of(
         counts = tuple(max(cell, key=better) if cell else None for cell in ranked)
         named = tuple(_named(table, cell, better) for cell in latest_first)
         unknown = tuple(dict.fromkeys(id for cell in ranked for id in _unknown(table, cell, better)))
-        groups.append(Group(key, tuple(entries), counts, named, unknown))
+        groups.append(Group(key, tuple(entries), counts, named, frozenset(unseen[key]), unknown))
     return groups, withdrawn
 
 

@@ -16,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import schemas
+from runner.model.run import run_id
 from runner.model.task import Cell, Dataset, Measure, Ranking, Scenario, Task
-from runner.views.audience import ORGANISER
+from runner.records.review import decide
+from runner.views.audience import ORGANISER, PUBLIC
 from runner.views.leaderboard import frames
 from runner.views.leaderboard.export import FORMATS, as_dict, export, from_dict, text
 from runner.views.leaderboard.ranks import ranked, with_components
@@ -206,6 +208,20 @@ def test_what_still_waits_in_a_cell_is_not_ranked_until_it_is_settled(tmp_path: 
     assert (table.counts["pending"], [(u.team, u.outcome) for u in table.unranked]) == (2, [])
     world.attempt(waits, dataset="two", verdict="run-error")
     assert [row.team for row in board(world, task()).rows] == ["a", "b"]
+
+
+def test_what_is_not_approved_yet_costs_nobody_a_rank(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    of = replace(task(), review="required")
+    ids = [scored(world, team, {"one": (v, v), "two": (v, v)}) for team, v in (("a", 0.9), ("b", 0.5))]
+    runs = [run_id(id, dataset, "default") for id in ids for dataset in ("one", "two")]
+    for run in runs:
+        if run != runs[1]:  # of a, on two
+            decide(world.store, {of.id: of}, run, "approved", "", "organiser")
+    assert [row.team for row in board(world, of).rows] == ["a", "b"]
+    seen = build(world.store, of, "main", PUBLIC)
+    assert [(row.rank, row.team) for row in seen.rows] == [(1, "b")]
+    assert [(below.team, below.outcome) for below in seen.unranked] == [("a", "incomplete")]
 
 
 def test_the_board_says_how_it_ranks_and_exports_carry_the_component_ranks(tmp_path: Path) -> None:

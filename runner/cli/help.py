@@ -32,6 +32,7 @@ READERS = {
             "publish",
             "unpublish",
             "release",
+            "release-log",
             "review",
             "events",
         ),

@@ -49,6 +49,11 @@ def show(view: RunView, topics: Topics | None = None, *, all_topics: bool = Fals
     for stream, lines in run.logs.items():
         output.data(f"\nlast lines of {stream}:")
         _lines("  | ", lines)
+    for one in view["excerpts"]:
+        output.data(
+            f"\nlines {one['first']} to {one['last']} of {one['stream']}, as its team was given them:"
+        )
+        _lines("  | ", one["lines"])
     if run.hidden:
         output.data(f"\nnot shown to {view.audience}: {run.hidden}")
 

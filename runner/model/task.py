@@ -280,6 +280,7 @@ class Task:
     verify_before: Literal["final", "none"] = (
         "none"  # final: a row is only once its software gave the same again
     )
+    log_excerpts: int = 4096  # bytes of logs that a team can be given of its runs on a blinded dataset
     review: Literal["required", "optional"] = (
         "optional"  # required: nobody else sees a row before it is approved
     )

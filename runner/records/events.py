@@ -50,6 +50,7 @@ TYPES: Mapping[str, str] = {
     "round-frozen": "a round was frozen; its snapshot's SHA-256",
     "labels-imported": "people's labels or a judge's scores were put into the truths; the file's SHA-256 and how many",
     "run-reviewed": "a person approved or flagged one attempt, or took that back",
+    "log-excerpt-released": "lines of the log of a run on a blinded dataset were given to its team: the text without hidden data, its bytes and SHA-256",
     "run-commented": "a person commented a run, for the organisers or for its team, too",
     "policy-changed": "the rules of a task were noted: for the first time, or because they are others than those noted last",
     "results-exported": "results were written out for an audience: a leaderboard, run, page or comparison, and its SHA-256",

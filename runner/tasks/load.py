@@ -137,6 +137,7 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
         evaluator_limits=parse_limits(evaluator.get("limits", {}), EVALUATOR_LIMITS),
         budget_hours=data.get("budget", {}).get("hours"),
         quota=from_mapping(Quota, data.get("quota", {})),
+        log_excerpts=parse_size(data.get("log_excerpts", Task.log_excerpts)),
         verify_before=data.get("verify", {}).get("before", Task.verify_before),
         exceptions={name: _exceptions(row) for name, row in data.get("exceptions", {}).items()},
         asks={**ASKS, **data.get("asks", {})},

@@ -21,7 +21,7 @@ from schemas.details import Detail
 if TYPE_CHECKING:
     from runner.model.run import Review, Run
     from runner.model.task import Dataset, Task
-    from runner.records.store.decisions import Comment
+    from runner.records.store.decisions import Comment, Given
     from runner.records.store.run_detail import RunDetail
 
 
@@ -130,6 +130,12 @@ def review_of(run: Run, audience: Audience) -> Review | None:
 def comments_for(found: RunDetail, audience: Audience) -> list[Comment]:
     """The comments on a run that ``audience``, which may know of the run, may read."""
     return [one for one in found.comments if audience.kind == "organiser" or one.to == "team"]
+
+
+def excerpts_for(found: RunDetail, audience: Audience) -> tuple[Given, ...]:
+    """What was given of the logs of an attempt, for its team and organisers."""
+    own = audience.kind == "team" and audience.team == found.run.submission.team
+    return found.excerpts if own or audience.kind == "organiser" else ()
 
 
 MEDIAN_TEAMS = 5

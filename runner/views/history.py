@@ -48,6 +48,9 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "round-frozen": ("the round {round} of {task} was frozen", ", SHA-256 {sha256}"),
     "labels-imported": ("{count} labels went into {file} of {task}/{dataset}", ", SHA-256 {sha256}"),
     "run-reviewed": ("{run} was reviewed: {state}, attempt {attempt}",),
+    "log-excerpt-released": (
+        "{bytes} bytes of {run} went to its team: lines {first} to {last} of {stream}, SHA-256 {sha256}",
+    ),
     "run-commented": ("{run} was commented for the {to}: {text}",),
     "policy-changed": ("rules of {task}", ": {changes}", " and {more} more"),
     "results-exported": (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from runner.model.errors import RunnerError
-from runner.views.audience import OF_THE_SOFTWARE, Audience, check_log, escape
+from runner.views.audience import OF_THE_SOFTWARE, Audience, check_log, escape, excerpts_for, permissions_of
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runner.records.store.run_detail import RunDetail
 
 LOG_LINES = 50
-_LOG_WINDOW = 64 * 1024
+MAX_LINE = _LOG_WINDOW = 64 * 1024
 _LOG_NAME = re.compile(r"[a-z][a-z-]{0,39}\.(log|json)")
 
 
@@ -32,8 +32,14 @@ def log_lines(
     """The whole log of a run, line by line and escaped: of the software, or for the organiser of the evaluator or of
     ``sidecar`` (a container of ours beside the software, see :func:`sidecar_logs`; then ``stream`` has no meaning).
 
-    Raises E103 when this audience may not read it, E102 when there is none.
+    A team that was given excerpts of a log gets these. Raises E103 when this audience may not read it, E102 when there is none.
     """
+    given = (
+        excerpts_for(found, audience) if audience.kind == "team" and not evaluator and sidecar is None else ()
+    )
+    if given and not permissions_of(found, audience, dataset).free_text:
+        own = (one for one in given if one.stream == stream)
+        return (escape(line, MAX_LINE) for one in own for line in one.text.split("\n"))
     check_log(found, audience, dataset, evaluator=evaluator, sidecar=sidecar)
     source = found.newest if evaluator else found.attempt
     file = None if source is None else source.file(f"logs/{stream}.log")

@@ -19,6 +19,7 @@ from runner.views.audience import (
     Permissions,
     comments_for,
     escape,
+    excerpts_for,
     not_for,
     permissions_for,
     permissions_of,
@@ -26,7 +27,7 @@ from runner.views.audience import (
     visible,
 )
 from runner.views.irmetadata import given
-from runner.views.logs import last_lines, sidecar_logs
+from runner.views.logs import MAX_LINE, last_lines, sidecar_logs
 from runner.views.scores import run_notes, run_scores, run_topics
 from schemas.details import read as read_detail
 
@@ -80,6 +81,13 @@ def redact_run(found: RunDetail, audience: Audience, dataset: Dataset) -> RunVie
     view: dict[str, Any] = {
         **_row(run, may, audience),
         "comments": _comments(found, audience),
+        "excerpts": [
+            {
+                **_fields(one, "stream", "first", "last"),
+                "lines": [escape(line, MAX_LINE) for line in one.text.split("\n")],
+            }
+            for one in excerpts_for(found, audience)
+        ],
         "description": escape(run.submission.description, 2000),
         **{key: escape(text, MAX_ADDRESS) for key in ABOUT if (text := getattr(run.submission, key))},
         "image": run.submission.image,

@@ -118,3 +118,58 @@ def review(
 
 
 _STATES = {"approved": "approved", "flagged": "flagged", "open": "neither approved nor flagged"}
+
+
+@app.command(
+    "release-log",
+    epilog="Examples:  runner release-log RUN --lines 10-14 --dry-run  |  runner release-log RUN --lines 10-14 --stream stderr",
+)
+def release_log(
+    run: options.RunArgument,
+    lines: Annotated[str, typer.Option("--lines", metavar="A-B", help="Which lines, from 1, such as 10-14.")],
+    stream: Annotated[str, typer.Option("--stream", help="stdout or stderr.")] = "stderr",
+    dry_run: options.DryRunOption = False,
+) -> None:
+    """Give the team of a run on a blinded dataset some lines of its log, without what stands in the hidden files.
+
+    Read them first, with --dry-run: a software can write hidden topics in a form that nobody recognises. All excerpts of a team on a
+    dataset have at most so many bytes as log_excerpts in task.yaml says; each can carry 8 bits.
+    """
+    from runner.records.store.decisions import excerpt_bytes
+    from runner.views.audience import ORGANISER
+    from runner.views.excerpts import check_budget, excerpt
+    from runner.views.listing import looked_up
+
+    where = context.config()
+    with context.store(where) as store:
+        found, dataset, task = looked_up(store, context.all_tasks(where), ORGANISER, run)
+        made = found.run
+        team = made.submission.team
+        if task is None or dataset.id not in task.datasets or dataset.visibility == "public":
+            what, why = (
+                f"{made.id} is not on a blinded dataset of a task that there is",
+                "Of public data its team sees everything.",
+            )
+            raise RunnerError("E101", what, why=why, fix="nothing to do")
+        if found.attempt is None or found.attempt.number != made.outcome.attempt:
+            raise RunnerError(
+                "E102", f"{made.id} has no such attempt that counts", fix="name the run without #n"
+            )
+        part = excerpt(found, task, dataset, stream, lines)
+        new = all(
+            (one.stream, one.first, one.last, one.text) != (stream, part.first, part.last, part.text)
+            for one in found.excerpts
+        )
+        used = excerpt_bytes(store, task.id, dataset.id, team)
+        left = check_budget(task, team, dataset, used, part.size if new else 0)
+        if new and not dry_run:
+            place = {"task": task.id, "dataset": dataset.id, "team": team, "run": made.id}
+            data = {**place, "attempt": found.attempt.number, **part.as_dict()}
+            store.commit("log-excerpt-released", data, actor="organiser")
+    for number, line in enumerate(part.text.split("\n"), part.first):
+        output.data(output.printable(f"{number:>6}  {line}"))
+    done = "would go" if dry_run else "go" if new else "went already"
+    output.say(
+        f"{part.size:,} bytes ({part.masked} masked) {done} to {team}: at most {part.size * 8:,} bits of hidden data"
+    )
+    output.say(f"{left:,} of {task.log_excerpts:,} bytes are left for {team} on {task.id}/{dataset.id}")

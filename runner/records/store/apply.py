@@ -30,6 +30,7 @@ run-verified             task, run, attempt, same, identical, ended, topics (how
 round-frozen             task, round, sha256 (of the snapshot), frozen
 labels-imported          task, dataset, file (name in the truths), sha256 (of that file with them in it), count
 run-reviewed             task, run, attempt, state (approved, flagged, or open: neither any more), reason, to (organiser or team)
+log-excerpt-released     task, dataset, team, run, attempt, stream, first and last (lines), text, masked (places), bytes, sha256 (of the text)
 run-commented            task, run, text, to (organiser or team)
 policy-changed           task, policy (its rules), changes (in words; none: noted for the first time), more (how many were too many)
 results-exported         task, what, name (of a table, run or dataset), format, audience, sha256
@@ -39,6 +40,7 @@ loss-accepted            lost (where it was remembered, seq and hash of the even
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -313,6 +315,14 @@ def _reviewed(connection: Connection, event: Event, _: RunArchive) -> None:
         _insert(connection, t.reviews, event, "run", "attempt", "state", "reason", "to")
 
 
+def _excerpt(connection: Connection, event: Event, _: RunArchive) -> None:
+    text = event.data["text"].encode()
+    if (len(text), hashlib.sha256(text).hexdigest()) != (event.data["bytes"], event.data["sha256"]):
+        raise _contradiction(event, "its text is not the one that its digest names")
+    columns = [column.name for column in t.excerpts.columns if column.name != "seq"]
+    _insert(connection, t.excerpts, event, *columns)
+
+
 def _commented(connection: Connection, event: Event, _: RunArchive) -> None:
     who = event.person.name if event.person else event.actor
     _insert(connection, t.comments, event, "run", "text", "to", at=event.time, who=who)
@@ -376,6 +386,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "labels-imported": _labels,
     "run-reviewed": _reviewed,
     "run-commented": _commented,
+    "log-excerpt-released": _excerpt,
     "policy-changed": _policy,
     "results-exported": _exported,
     "loss-accepted": _loss,

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from runner.model.run import Review
 from runner.records.store import tables as t
@@ -58,3 +58,32 @@ def names_opened(store: Store, task: str) -> bool:
     c = t.opened_names.c
     with store.read() as connection:
         return connection.execute(select(c.task).where(c.task == task)).first() is not None
+
+
+@dataclass(frozen=True)
+class Given:
+    """Lines ``first`` to ``last`` of a log of an attempt that its team was given."""
+
+    attempt: int
+    stream: str
+    first: int
+    last: int
+    text: str
+
+
+def excerpts_in(connection: Connection, run: str) -> tuple[Given, ...]:
+    """What a team was given of the logs of a run, oldest first."""
+    c = t.excerpts.c
+    columns = (c.attempt, c.stream, c.first, c.last, c.text)
+    return tuple(
+        Given(*row) for row in connection.execute(select(*columns).where(c.run == run).order_by(c.seq))
+    )
+
+
+def excerpt_bytes(store: Store, task: str, dataset: str, team: str) -> int:
+    """How many bytes of logs a team was given of its runs on a dataset."""
+    c = t.excerpts.c
+    query = select(func.coalesce(func.sum(c.bytes), 0))
+    with store.read() as connection:
+        found = connection.execute(query.where(c.task == task, c.dataset == dataset, c.team == team))
+        return int(found.scalar_one())

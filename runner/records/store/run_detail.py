@@ -15,7 +15,7 @@ from runner.records.archive import Attempt, Evaluation
 from runner.records.integrity import check_manifest
 from runner.records.store import tables as t
 from runner.records.store.connect import Store
-from runner.records.store.decisions import Comment, comments_in
+from runner.records.store.decisions import Comment, Given, comments_in, excerpts_in
 from runner.records.store.queries import find_run_in, key_in, published_in, released_in, rows_of
 from runner.records.store.results import findings_in, measures_in, pending_in, topics_in
 
@@ -44,6 +44,7 @@ class RunDetail:
     key: str = ""  # of its task (runner.records.split); empty: none was drawn
     comments: tuple[Comment, ...] = ()  # of organisers
     declared: Path | None = None  # where what its team says in ir-metadata.yml lies, if it does
+    excerpts: tuple[Given, ...] = ()  # of this attempt's logs, that its team was given
 
     def sealed(self) -> list[tuple[Attempt | Evaluation, str]]:
         """The attempt and the evaluation, each with the SHA-256 of its manifest as it was committed."""
@@ -137,5 +138,6 @@ def detail(
             findings=findings_in(connection, key),
             pending=pending_in(connection, key),
             released=(wanted, chosen) in released_in(connection),
+            excerpts=tuple(one for one in excerpts_in(connection, wanted) if one.attempt == chosen),
             key=key_in(connection, run.submission.task),
         )

@@ -195,6 +195,16 @@ reviews = sa.Table(
     _of_attempt("attempt"),
 )
 
+# Lines of the log of a blinded run that its team was given.
+excerpts = sa.Table(
+    "excerpts",
+    metadata,
+    *_number_keys("seq"),
+    *_texts("task", "dataset", "team", "run", "stream", "text"),
+    *_numbers("attempt", "first", "last", "bytes"),
+    _of_attempt("attempt"),
+)
+
 # What organisers wrote about a run, for themselves or ``to`` its team, too.
 comments = sa.Table(
     "comments",

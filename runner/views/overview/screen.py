@@ -70,6 +70,9 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     if task.verify_before == "final":
         again = "a row is final once its software was executed again with the same scores"
         yield from _section("verify", [again])
+    if "log_excerpts" in task.definition:
+        given = f"up to {task.log_excerpts:,} bytes of its logs on a blinded dataset can be given to a team"
+        yield from _section("logs", [given])
     if task.review == "required":
         yield from _section("review", ["others see a row once the organiser has approved its run"])
     yield from _datasets(of, whole=of_example > 1)

@@ -1,0 +1,184 @@
+"""Excerpts from the log of a blinded run that the organiser gives to its team: without hidden text, within a budget of bytes.
+
+Whatever a software wrote can carry hidden inputs out, also in a form that nobody recognises. So three things bound an excerpt:
+the organiser reads it and gives single lines; what occurs in the hidden files is masked; and all excerpts of a team on a dataset
+together have at most so many bytes as the task's ``log_excerpts`` says, 8 bits each.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from runner.model.errors import RunnerError, no_such
+from runner.tasks.data_files import folder_files
+from runner.views.audience import ORGANISER
+from runner.views.logs import log_lines
+
+if TYPE_CHECKING:
+    from runner.model.task import Dataset, Task
+    from runner.records.store.run_detail import RunDetail
+
+MASK = "[hidden]"
+WORDS = 3  # in a row that are hidden where they stand so in any hidden file
+LETTERS = (
+    4  # of a word that is hidden alone where it stands in topics or truths; one with a digit may be shorter
+)
+MOST = 32 * 1024  # characters of one excerpt, as it has to stand in an event
+STREAMS = ("stdout", "stderr")
+_WORD = re.compile(r"[^\W_]+")
+_UNPRINTED = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")  # as logs are shown
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")
+_PIECE = 1 << 20  # characters of a line that are looked at together
+_OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Lines ``first`` to ``last`` of a log as its team gets them; ``masked`` says how many places were hidden."""
+
+    stream: str
+    first: int
+    last: int
+    text: str
+    masked: int
+
+    @property
+    def size(self) -> int:
+        """Its bytes in UTF-8, which the budget counts."""
+        return len(self.text.encode())
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the text in UTF-8."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the event."""
+        return {**vars(self), "bytes": self.size, "sha256": self.sha256}
+
+
+def excerpt(found: RunDetail, task: Task, dataset: Dataset, stream: str, lines: str) -> Excerpt:
+    """The lines ``A-B`` (or ``A``, from 1) of a log, escaped as ``runner logs`` prints them, without what is in hidden files.
+
+    Raises:
+        RunnerError: E101 for another stream or range, E102 for lines that the log does not have, E402 where the hidden files,
+            with which it must be compared, are not here.
+    """
+    if stream not in STREAMS:
+        raise no_such("stream", stream, STREAMS, fix="use stdout or stderr", code="E101")
+    first, last = _range(lines)
+    chosen: list[str] = []
+    count = 0
+    for count, line in enumerate(log_lines(found, ORGANISER, dataset, stream), 1):
+        if first <= count <= last:
+            chosen.append(line)
+    if last > count:
+        why = f"Its {stream} has {count:,}."
+        raise no_such("line", last, of=found.run.id, why=why, fix="runner logs prints them")
+    if sum(map(len, chosen)) > MOST:
+        raise RunnerError(
+            "E101", "these lines are too long for an excerpt", fix=f"name at most {MOST:,} characters"
+        )
+    text, masked = masked_text("\n".join(chosen), dataset, task.public_dataset())
+    return Excerpt(stream, first, last, text, masked)
+
+
+def check_budget(task: Task, team: str, dataset: Dataset, used: int, size: int) -> int:
+    """How many bytes are left for a team on a dataset after another ``size``. Raises E103 when that is too much."""
+    left = task.log_excerpts - used
+    if size > left:
+        raise RunnerError(
+            "E103",
+            f"an excerpt of {size:,} bytes is more than {team} can still be given on {dataset.id}",
+            why=f"{left:,} of {task.log_excerpts:,} bytes (log_excerpts in task.yaml) are left; each can carry 8 bits of hidden data.",
+            fix=f"name fewer lines, at most {left:,} bytes" if left else "nothing more can be given",
+        )
+    return left - size
+
+
+def _range(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", text.strip())
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+    if not 1 <= first <= last:
+        raise RunnerError("E101", "that is no range of lines", fix="write --lines 12, or --lines 3-9")
+    return first, last
+
+
+def masked_text(text: str, dataset: Dataset, public: Dataset | None) -> tuple[str, int]:
+    """The text with :data:`MASK` for what hidden files hold, and how often it stands there. Lines stay lines."""
+    found = list(_WORD.finditer(_UNPRINTED.sub(lambda escape: " " * len(escape[0]), text)))
+    words = [match[0].casefold() for match in found]
+    alone, rows = _hidden(words, dataset, public)
+    hide = {n for n, word in enumerate(words) if word in alone}
+    for n, row in enumerate(_rows(words)):
+        hide |= {*range(n, n + WORDS)} if row in rows else set()
+    shown, end, masked = "", 0, 0
+    for n in sorted(hide):
+        between = text[end : found[n].start()]
+        if n - 1 not in hide or "\n" in between:
+            shown += between + MASK
+            masked += 1
+        end = found[n].end()
+    return shown + text[end:], masked
+
+
+def _rows(words: Sequence[str]) -> list[tuple[str, ...]]:
+    return list(zip(*(words[n:] for n in range(WORDS)), strict=False))
+
+
+def _hidden(
+    words: Sequence[str], dataset: Dataset, public: Dataset | None
+) -> tuple[set[str], set[tuple[str, ...]]]:
+    """Of some words those that stand in topics or truths, and the rows of them that stand in any hidden file.
+
+    What the task's public dataset holds as well is nobody's secret: names of fields, common words.
+    """
+    alone = {word for word in words if len(word) >= LETTERS or any(one.isdigit() for one in word)}
+    alone, rows = _looked_up(dataset, alone, set(_rows(words)))
+    if public is not None and public.id != dataset.id and (alone or rows):
+        known, known_rows = _looked_up(public, alone, rows)
+        alone, rows = alone - known, rows - known_rows
+    return alone, rows
+
+
+def _looked_up(
+    dataset: Dataset, single: set[str], wanted: set[tuple[str, ...]]
+) -> tuple[set[str], set[tuple[str, ...]]]:
+    """Which words are in the files of a dataset but its corpus, and which rows of words are in any of them."""
+    alone: set[str] = set()
+    rows: set[tuple[str, ...]] = set()
+    starts = {row[0] for row in wanted}
+    for folder in (dataset.inputs, dataset.truths):
+        for name, path in folder_files(folder):
+            corpus = folder == dataset.inputs and str(name) == dataset.corpus
+            for words in _words_of(path):
+                alone |= set() if corpus else single.intersection(words)
+                if not starts.isdisjoint(words):
+                    rows |= wanted.intersection(_rows(words))
+    return alone, rows
+
+
+def _words_of(path: Path) -> Iterator[list[str]]:
+    """The words of each line; where it has escapes, as JSON does, also those of the text that is meant."""
+    opener = _OPENERS.get(path.suffix, open)
+    try:
+        with opener(path, "rt", encoding="utf-8", errors="replace") as stream:
+            while line := stream.readline(_PIECE):
+                yield _WORD.findall(line.casefold())
+                if "\\" in line:
+                    yield _WORD.findall(_ESCAPE.sub(_meant, line).casefold())
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        why = f"{path.name}: {error}"
+        raise RunnerError("E402", "a hidden file cannot be read", why=why, fix="runner task check") from error
+
+
+def _meant(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else " "

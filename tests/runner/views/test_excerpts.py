@@ -1,0 +1,198 @@
+"""Lines of the log of a blinded run that its team is given: masked, bounded, exactly these, and seen by nobody else."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.api import open_home
+from runner.model.errors import PlatformError
+from runner.model.task import Dataset
+from runner.records.store import connect
+from runner.views.excerpts import MASK, masked_text
+from tests.worlds import records
+from tests.worlds.commands import At
+
+LOG = b"""start canary-first
+reading topic q17: Malaria prophylaxis in children
+KeyError: 'title' in load_topics
+\x1b[31mthe strange  BANANA\tsubmarine\x1b[0m sails
+nothing else canary-last
+"""
+OTHERS = ("team:beta", "public")
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> At:
+    records.write_project(tmp_path)
+    folder = tmp_path / "tasks/toy/datasets"
+    hidden, shown = folder / "test", folder / "dev"
+    (hidden / "inputs/topics.jsonl").write_text(
+        '{"qid": "q17", "title": "malaria prophylaxis in children"}\n'
+    )
+    (shown / "inputs/topics.jsonl").write_text('{"qid": "q1", "title": "reading children\'s books"}\n')
+    with gzip.open(hidden / "truths/nuggets.txt.gz", "wt") as stream:
+        stream.write("A strange banana submarine was seen.\n")
+    world = records.World.make(tmp_path)
+    submission = world.register("alpha", "x")
+    world.attempt(submission, verdict="run-error", log=LOG)
+    world.scored("beta", "y")
+    return At(tmp_path, world)
+
+
+def give(at: At, lines: str, *more: str) -> str:
+    answer = at.run(
+        "--actor", "anna", "release-log", at.run_of("alpha"), "--lines", lines, "--stream", "stdout", *more
+    )
+    assert answer.failed is None, answer.text
+    return answer.text
+
+
+def seen(at: At, audience: str) -> str:
+    run, page = at.run_of("alpha"), at.root / "page.html"
+    page.unlink(missing_ok=True)
+    words = [["logs", run], ["show", run], ["show", run, "--json"], ["show", run, "--html", str(page)], ["runs", "--json"],
+             ["logs", run, "--follow"], ["export", run, str(at.root / "out" / audience)], ["leaderboard", "toy", "--json"]]  # fmt: skip
+    texts = [at.run(*one, "--as", audience).text for one in words]
+    home = open_home(at.world.config.home, audience, root=at.root)
+    texts += [home.runs().to_csv(), home.findings().to_csv()]
+    return "\n".join(texts + ([page.read_text()] if page.exists() else []))
+
+
+def test_the_team_sees_exactly_what_it_was_given_and_nobody_else_anything(at: At) -> None:
+    before = {audience: seen(at, audience) for audience in OTHERS}
+    assert at.run("logs", at.run_of("alpha"), "--as", "team:alpha").error.code == "E103"
+    assert "canary-last" not in seen(at, "team:alpha")
+    give(at, "3-5")
+    answer = at.run("logs", at.run_of("alpha"), "--as", "team:alpha")
+    assert answer.out.splitlines() == [
+        "KeyError: 'title' in load_topics",
+        f"\\x1b[31mthe {MASK}\\x1b[0m sails",
+        "nothing else canary-last",
+    ]
+    assert answer.err == ""
+    shown = at.run("show", at.run_of("alpha"), "--as", "team:alpha").out
+    assert (
+        "lines 3 to 5 of stdout, as its team was given them:\n  | KeyError: 'title' in load_topics" in shown
+    )
+    everything = seen(at, "team:alpha")
+    assert "canary-last" in everything and "canary-first" not in everything
+    assert not any(word in everything for word in ("Malaria", "prophylaxis", "BANANA", "q17", "\x1b"))
+    assert {audience: seen(at, audience) for audience in OTHERS} == before
+
+
+def test_what_hidden_files_hold_is_masked_and_what_public_ones_hold_is_not(at: At) -> None:
+    said = give(at, "2", "--dry-run")
+    assert f"     2  reading topic {MASK}\n" in said and "1 masked" in said
+    assert f"     3  KeyError: 'title' in load_topics\n     4  \\x1b[31mthe {MASK}" in give(
+        at, "3-4", "--dry-run"
+    )
+
+
+def test_a_dry_run_shows_it_and_gives_nothing(at: At) -> None:
+    log = at.world.config.events.read_bytes()
+    assert "canary-last" in give(at, "5", "--dry-run")
+    assert at.world.config.events.read_bytes() == log and "canary-last" not in seen(at, "team:alpha")
+
+
+def test_an_excerpt_is_an_event_with_digest_bytes_and_the_person(at: At) -> None:
+    assert "24 bytes (0 masked) go to alpha: at most 192 bits" in give(at, "5")
+    assert "went already" in give(at, "5")
+    (event,) = json.loads(at.run("events", "--kind", "log-excerpt-released", "--json").out)
+    text = "nothing else canary-last"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    data = event["data"]
+    assert (data["text"], data["bytes"], data["sha256"]) == (text, len(text), digest)
+    assert event["who"] == "anna" and event["team"] == "alpha" and "lines 5 to 5 of stdout" in event["says"]
+
+
+def test_excerpts_of_a_team_are_bounded_on_all_its_runs_of_a_dataset(at: At) -> None:
+    path = at.root / "tasks/toy/task.yaml"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"log_excerpts": 60}))
+    assert "36 of 60 bytes are left for alpha on toy/test" in give(at, "5")
+    at.world.store.catch_up()
+    at.world.attempt(at.world.register("alpha", "z"), log=b"z" * 30 + b"\n" + b"y" * 7 + b"\n")
+    assert "6 of 60 bytes are left" in give(at, "1")
+    refused = at.run("release-log", at.run_of("alpha"), "--lines", "2", "--stream", "stdout").error
+    assert refused.code == "E103" and "6 of 60 bytes" in refused.why
+    assert "6 of 60 bytes are left" in give(at, "1")  # what was given costs nothing more
+    said = " ".join(at.run("task", "show", "toy").out.split())
+    assert "logs up to 60 bytes of its logs on a blinded dataset can be given to a team" in said
+
+
+def test_it_is_of_the_attempt_that_counts(at: At) -> None:
+    give(at, "5")
+    at.world.store.catch_up()
+    at.world.attempt(at.submission("alpha"), log=b"another\n", verdict="run-error")
+    said = seen(at, "team:alpha")
+    assert "canary-last" not in said and "another" not in said
+
+
+def test_what_cannot_be_given_is_refused(at: At) -> None:
+    run = at.run_of("alpha")
+    at.world.attempt(at.submission("beta"), dataset="dev")
+    at.world.register("gamma", "z")
+    for words, code in (
+        ((run, "--lines", "0"), "E101"),
+        ((run, "--lines", "5-3"), "E101"),
+        ((run, "--lines", "x"), "E101"),
+        ((run, "--lines", "1", "--stream", "both"), "E101"),
+        ((run, "--lines", "4-6", "--stream", "stdout"), "E102"),
+        ((run, "--lines", "1"), "E102"),  # of stderr
+        ((f"{at.submission('beta')}.dev", "--lines", "1", "--stream", "stdout"), "E101"),
+        (("gamma", "--lines", "1"), "E102"),
+    ):
+        assert at.run("release-log", *words).error.code == code, words
+    truths = at.root / "tasks/toy/datasets/test/truths"
+    truths.rename(truths.with_name("elsewhere"))
+    assert at.run("release-log", run, "--lines", "5", "--stream", "stdout").failed is not None
+    assert at.run("events", "--kind", "log-excerpt-released").out == ""
+
+
+def test_a_rebuilt_store_gives_the_same_and_a_forged_text_is_noticed(at: At) -> None:
+    give(at, "3-5")
+    before = seen(at, "team:alpha")
+    at.world.store.close()
+    connect.rebuild(at.world.config)
+    assert seen(at, "team:alpha") == before
+    (event,) = json.loads(at.run("events", "--kind", "log-excerpt-released", "--json").out)
+    with connect.open_store(at.world.config) as store, pytest.raises(PlatformError) as caught:
+        forged = {**event["data"], "text": "canary-forged"}
+        store.commit("log-excerpt-released", forged, actor="organiser")
+    assert caught.value.code == "E307" and "digest" in caught.value.why
+
+
+def dataset(folder: Path, name: str, **files: str) -> Dataset:
+    for part in ("inputs", "truths"):
+        (folder / name / part).mkdir(parents=True)
+    for file, text in files.items():
+        side, _, rest = file.partition("_")
+        (folder / name / side / f"{rest}.txt").write_text(text)
+    return Dataset(name, "blinded", folder / name / "inputs", folder / name / "truths", corpus="corpus.txt")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("an aardvark, an emu", f"an {MASK}, an emu"),  # emu has fewer letters
+        ("AARDVARK_ardent=1", f"{MASK}_ardent=1"),
+        ("caf\u00e9 12", f"{MASK}"),  # JSON has it as an escape; neighbours are one place
+        ("one\naardvark\naardvark\nfour", f"one\n{MASK}\n{MASK}\nfour"),
+        ("blue whales sing at night", f"{MASK} at night"),  # three words in a row of the corpus
+        ("blue whales", "blue whales"),
+        ("blue\nwhales, sing", f"{MASK}\n{MASK}"),  # over lines, too
+        ("title", "title"),  # public
+        ("", ""),
+    ],
+)
+def test_words_and_rows_of_words_are_masked(tmp_path: Path, line: str, shown: str) -> None:
+    hidden = dataset(
+        tmp_path, "test", inputs_topics='{"title": "Aardvark emu"}', truths_t='["caf\\u00e9", "12"]',
+        inputs_corpus="Blue whales sing.\n",
+    )  # fmt: skip
+    public = dataset(tmp_path, "dev", inputs_topics='{"title": "x"}')
+    assert masked_text(line, hidden, public)[0] == shown

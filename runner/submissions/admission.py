@@ -6,6 +6,7 @@ from collections.abc import Container
 from datetime import datetime
 
 from runner.model.errors import RunnerError
+from runner.model.names import BASELINES
 from runner.model.run import cells as counted
 from runner.model.task import Cell, Task
 from runner.records.deadlines import check_open
@@ -36,7 +37,7 @@ def _too_early(bundle: Bundle, task: Task, name: str, store: Store) -> RunnerErr
     """Why a dataset that requires another one does not take a bundle yet; None when the same image was scored there (of run
     files: the same software)."""
     first, data = task.datasets[name].requires, bundle.data
-    if first is None:
+    if first is None or data["team"] == BASELINES:  # what the organiser brings along proves the whole task
         return None
     image, software = data["image"], data["software"]
     found = [

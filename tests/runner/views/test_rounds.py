@@ -154,6 +154,18 @@ def test_a_dataset_has_a_phase_of_its_own(desk: Desk) -> None:
     assert {s.software: [c.dataset for c in s.cells or ()] for s in submissions(desk.store)} == cells
 
 
+def test_the_organisers_baselines_come_before_a_task_opens(desk: Desk) -> None:
+    """On all datasets, also one that requires another; after the closing date they are late as everybody is."""
+    rows = [dict(row) for row in PHASES["datasets"]]
+    rows[1]["requires"] = "dev"
+    desk.project.write_task(**{**PHASES, "opens": "2026-04-01 00:00 UTC", "datasets": rows})
+    early = at("2026-03-01 12:00:00")
+    assert "mini/dev does not take" in refused(desk, "alpha", early).what
+    made = hand_in(desk, "baselines", early)
+    assert made.new and not made.left_out
+    refused(desk, "baselines", at("2026-06-01 00:00:00"), "two")
+
+
 def test_a_dataset_that_is_named_must_be_open(desk: Desk) -> None:
     desk.project.write_task(**PHASES)
     desk.engine.script["alpha/one"] = good

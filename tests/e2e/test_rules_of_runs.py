@@ -88,5 +88,8 @@ def test_first_cases_end_a_run_early(live: Project) -> None:
     )
     told = " ".join(call(live, "task", "show", "mini", "--as", "team:alpha").out.split())
     assert "1 failed on the first cases (4 count as one failure)" in told
-    assert "test: 2 topics run first" in told
+    assert "dev, test: 2 topics run first" in told
+    sample = call(live, "verify", rows["good"]["run"], "--sample", "2", timeout=300).out
+    assert "a sample of 2; values are means over them" in sample and "the same scores" in sample
+    assert "ndcg_10" in sample and "output" not in sample
     call(live, "store", "verify")

@@ -130,18 +130,18 @@ def _verify_run(run: str, as_: str, sample: int | None, dry_run: bool, as_json: 
 
 
 def _took(store: Store, tasks: Mapping[str, Task], run: Run, audience: Audience) -> float | None:
-    """Seconds that executing and evaluating a run took the last time; None where the audience may not know."""
+    """Seconds that executing and evaluating a run took the last time; None where it never was, or the audience may not know."""
     from runner.records.store.results import Took, took
 
     public = tasks[run.submission.task].datasets[run.dataset].visibility == "public"
     if audience.kind != "organiser" and not public:
         return None
     last = took(store).get(run.id, Took())
-    return (last.execution or 0.0) + (last.evaluation or 0.0)
+    return None if last.execution is None else last.execution + (last.evaluation or 0.0)
 
 
 def _print(made: Verified) -> None:
-    from runner.views.text import plural, wrapped
+    from runner.views.text import plural
 
     same = {True: "the same output", False: f"other bytes in {', '.join(made.files)}"}
     facts = {"run": made.run, "result": "the same scores" if made.same else "different"}
@@ -170,14 +170,20 @@ def _print(made: Verified) -> None:
             for name, moved in by.items()
         ]
         output.table(("topic", "measure", "moved"), [row[:3] for row in rows], right=("moved",))
-    if made.uncompared:
-        for line in wrapped(
-            f"not compared, as they have no value by topic: {', '.join(made.uncompared)}", ""
-        ):
-            output.data(line)
-    for name in made.hidden:
-        for line in wrapped(f"not shown: {name}", ""):
-            output.data(line)
+    for line in _notes(made):
+        output.data(line)
+
+
+def _notes(made: Verified) -> list[str]:
+    """What decides nothing, what a sample cannot tell, and what is not shown to this audience."""
+    from runner.views.text import wrapped
+
+    notes = [
+        (made.times, "decide nothing, as no execution repeats times"),
+        (made.uncompared, "not compared, as they have no value by topic"),
+        (made.hidden, "not shown"),
+    ]
+    return [line for names, says in notes if names for line in wrapped(f"{says}: {', '.join(names)}", "")]
 
 
 def _signed(moved: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import fsum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from runner.execution.job import Job
 from runner.execution.machine import Machine
@@ -23,7 +23,11 @@ from runner.tasks.files import part, topics_of
 from runner.views.audience import ORGANISER, Audience, escape
 from runner.views.comparison import TIE
 from runner.views.redact import RunView, redact_run
+from schemas.measures import meaning
 
+T = TypeVar("T")
+
+TIMES = ("ms", "s")  # units of measures that no execution repeats
 SETTLED = ("scored", "invalid", "failed")
 
 
@@ -37,7 +41,8 @@ class Verified:
     one has no value) of the topics that differ, by measure. ``hidden`` names what was left out for this audience.
 
     ``sample`` is how many topics were executed, None for all. Of a sample the values are means over its topics, and
-    ``uncompared`` are measures that have no value by topic; files are not compared.
+    ``uncompared`` are measures that have no value by topic; files are not compared. ``times`` are measures of time, which no
+    execution repeats: they are among the values, and decide nothing.
     """
 
     run: str
@@ -50,6 +55,7 @@ class Verified:
     hidden: tuple[str, ...]
     sample: int | None = None
     uncompared: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
 
     @property
     def moved(self) -> dict[str, float]:
@@ -128,8 +134,9 @@ def verify(
             raise PlatformError(f"{run.id} could not be verified", why=why, fix="run the command again")
         again = replace(checked.detail, published=found.published, released=found.released, key=found.key)
         views = {who: (view, redact_run(again, who, dataset)) for who, view in before.items()}
+    times = frozenset(m.id for m in task.measures.values() if meaning(task.kind, m.measure).unit in TIMES)
     made = {
-        who: _compared(*pair) if only is None else _compared_topics(*pair, only)
+        who: _compared(*pair, times) if only is None else _compared_topics(*pair, only, times)
         for who, pair in views.items()
     }
     whole = made[ORGANISER]
@@ -190,24 +197,35 @@ def _changed(run: Run, what: str, command: str) -> RunnerError:
     )
 
 
-def _compared(before: RunView, after: RunView) -> Verified:
+def _compared(before: RunView, after: RunView, times: frozenset[str]) -> Verified:
     """Two views of a run for one audience, side by side."""
     sums = [_sums(view) for view in (before, after)]
     files = sorted(name for name in {*sums[0], *sums[1]} if sums[0].get(name) != sums[1].get(name))
     values = {
         name: (_value(before, name), _value(after, name)) for name in {**before["scores"], **after["scores"]}
     }
-    topics = _topics(before["topic_scores"], after["topic_scores"])
+    topics = _topics(*(_without(view["topic_scores"], times) for view in (before, after)))
     ended = (_ended(before), _ended(after))
-    same = ended[0] == ended[1] and not topics and not any(_differ(*pair) for pair in values.values())
+    same = (
+        ended[0] == ended[1]
+        and not topics
+        and not any(_differ(*pair) for pair in _without(values, times).values())
+    )
     seen = before["output"] is not None or after["output"] is not None
     hidden = tuple(before["hidden"])
     return Verified(
-        before["run"], same, not files if seen else None, ended, tuple(files), values, topics, hidden
+        *(before["run"], same, not files if seen else None, ended, tuple(files), values, topics, hidden),
+        times=tuple(name for name in values if name in times),
     )
 
 
-def _compared_topics(before: RunView, after: RunView, only: frozenset[str]) -> Verified:
+def _without(found: Mapping[str, T], names: frozenset[str]) -> dict[str, T]:
+    return {name: value for name, value in found.items() if name not in names}
+
+
+def _compared_topics(
+    before: RunView, after: RunView, only: frozenset[str], times: frozenset[str]
+) -> Verified:
     """The same of a sample: only what its topics can tell."""
     old, new = (
         {
@@ -217,12 +235,13 @@ def _compared_topics(before: RunView, after: RunView, only: frozenset[str]) -> V
         for view in (before, after)
     )
     values = {name: (_mean(old[name]), _mean(new.get(name, {}))) for name in old if old[name]}
-    topics, ended = _topics(old, new), (_ended(before), _ended(after))
+    topics, ended = _topics(_without(old, times), _without(new, times)), (_ended(before), _ended(after))
     return Verified(
         *(before["run"], ended[0] == ended[1] and not topics, None, ended, (), values, topics),
         hidden=tuple(before["hidden"]),
         sample=len(only),
         uncompared=tuple(name for name in before["scores"] if before["topic_scores"] and name not in values),
+        times=tuple(name for name in values if name in times),
     )
 
 

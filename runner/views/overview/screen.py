@@ -207,12 +207,20 @@ def _quotas(of: Overview) -> Iterator[str]:
         soon = f"; the next may come {use.next_free}" if use.next_free else ""
         left = f"{use.left_in_all:,} of {plural(use.limit, 'submission')} left"
         yield f"{where}{left} for {standing.team} ({use.says}){soon}"
+    yield from _first_cases(task)
+
+
+def _first_cases(task: Task) -> Iterator[str]:
+    """How many topics are run before the others, and what a failure on them costs; datasets with as many together."""
+    found: dict[int, list[str]] = {}
     for one in task.datasets.values():
         if one.smoke:
-            yield (
-                f"{one.id}: {plural(one.smoke, 'topic')} run first, the others only where that ends well; "
-                f"{FIRST_CASES} submissions that fail on them count as one failure"
-            )
+            found.setdefault(one.smoke, []).append(one.id)
+    for count, names in found.items():
+        yield (
+            f"{', '.join(names)}: {plural(count, 'topic')} run first, the others only where that ends well; "
+            f"{FIRST_CASES} submissions that fail on them count as one failure"
+        )
 
 
 def _bounds(quota: Quota) -> list[str]:

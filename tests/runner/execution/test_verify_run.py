@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from itertools import count
+from itertools import count as count_up
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def steady(mounts: Mounts, out: Path) -> None:
 
 def lucky() -> Any:
     """A software that answers the topic b otherwise every time."""
-    times = count(1)
+    times = count_up(1)
 
     def script(mounts: Mounts, out: Path) -> None:
         out.joinpath("run.txt").write_text(f"a Q0 d 1 0.5 tag\nb Q0 d 1 {1 / next(times)} tag\n")
@@ -146,7 +146,7 @@ def test_a_team_is_told_how_far_the_public_part_of_its_scores_moved(world: World
 
 
 def test_another_output_with_the_same_scores_is_the_same_and_not_identical(world: World) -> None:
-    times = count()
+    times = count_up()
 
     def script(mounts: Mounts, out: Path) -> None:
         out.joinpath("run.txt").write_text(f"a Q0 d{next(times)} 1 0.5 tag\n")
@@ -158,7 +158,7 @@ def test_another_output_with_the_same_scores_is_the_same_and_not_identical(world
 
 
 def test_a_software_that_fails_the_second_time_is_not_the_same(world: World) -> None:
-    times = count()
+    times = count_up()
 
     def script(mounts: Mounts, out: Path) -> int:
         steady(mounts, out)
@@ -348,3 +348,31 @@ def test_a_run_without_scores_by_topic_has_no_sample(world: World) -> None:
             sampled(world, run, 1)
         assert caught.value.code == "E102" and "no scores for single topics" in caught.value.what
     assert len(world.engine.started) == started, "nothing is executed for it"
+
+
+@pytest.mark.parametrize("count", [None, 2])
+def test_a_measure_of_time_is_shown_and_decides_nothing(world: World, count: int | None) -> None:
+    """No software answers twice in the same time; a board whose rows are to be verified would never be final."""
+    measures = [
+        {"id": "p_10", "measure": "answered", "truths": "qrels.txt"},
+        {"id": "ndcg_10", "measure": "latency@p95", "truths": "qrels.txt"},
+    ]
+    world.project.write_task(kind="debate", measures=measures)
+    timed = count_up(1)
+
+    def scored(mounts: Mounts, out: Path) -> None:
+        scoring(mounts, out)
+        took = next(timed)
+        rows = [json.loads(line) for line in out.joinpath("scores.jsonl").read_text().splitlines()]
+        rows = [row | {"value": took} if row["measure"] == "ndcg_10" else row for row in rows]
+        out.joinpath("scores.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        result = json.loads(out.joinpath("result.json").read_text())
+        result["measures"]["ndcg_10"]["value"] = took
+        out.joinpath("result.json").write_text(json.dumps(result))
+
+    world.engine.script[EVALUATOR] = scored
+    run = world.hand_in("alpha", script=Answers())
+    world.work()
+    found = verified(world, run) if count is None else sampled(world, run, count)
+    assert found.same and found.topics == {} and found.times == ("ndcg_10",)
+    assert found.values["ndcg_10"] == (1.0, 2.0)

@@ -50,8 +50,10 @@ def test_the_organiser_sees_what_version_0_1_said(home: Path) -> None:
     expected = json.loads((GOLDEN / "organiser.json").read_text("utf-8"))
     got = json.loads(json.dumps(said(home, ORGANISER), default=dict))
     assert got.keys() == expected.keys()
-    for name in expected:
-        assert got[name] == expected[name], name
+    for name, one in expected.items():
+        if isinstance(one, dict):  # what later versions know beside it, they know nothing of here
+            assert not any(got[name].pop(key) for key in got[name].keys() - one.keys()), name
+        assert got[name] == one, name
 
 
 def test_nothing_is_wrong_with_it(home: Path) -> None:

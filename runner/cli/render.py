@@ -26,13 +26,15 @@ def became(run: Run) -> str:
 def show(view: RunView, topics: Topics | None = None, *, all_topics: bool = False) -> None:
     """Print everything of one run that its audience may see; of its topics the worst and the best, or all."""
     from runner.views.show.presentation import FINDING_HEADS, SCORE_HEADS, comments, present
+    from runner.views.text import wrapped
 
     run = present(view)
     # The exact time is left to pages and JSON; where only the day is known, that is said.
     left_out = LEFT_OUT if view["steps"] else (*LEFT_OUT, "started")
     output.facts({name: text for name, text in run.facts.items() if name not in left_out})
     _lines("stale: ", view["stale"])
-    _lines("comment: ", comments(view))
+    for comment in comments(view):
+        _lines("", wrapped(comment, "comment: "))
     if run.findings:
         output.data("\nfindings:")
         output.table(FINDING_HEADS, run.findings, right=("count",))

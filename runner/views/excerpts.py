@@ -13,7 +13,7 @@ import hashlib
 import lzma
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -139,31 +139,40 @@ def _hidden(
 ) -> tuple[set[str], set[tuple[str, ...]]]:
     """Of some words those that stand in topics or truths, and the rows of them that stand in any hidden file.
 
-    What the task's public dataset holds as well is nobody's secret: names of fields, common words.
+    What the task's public dataset holds in the same place is nobody's secret: names of fields, common words, a common corpus.
     """
     alone = {word for word in words if len(word) >= LETTERS or any(one.isdigit() for one in word)}
-    alone, rows = _looked_up(dataset, alone, set(_rows(words)))
-    if public is not None and public.id != dataset.id and (alone or rows):
-        known, known_rows = _looked_up(public, alone, rows)
-        alone, rows = alone - known, rows - known_rows
-    return alone, rows
+    found = _looked_up(dataset, alone, set(_rows(words)))
+    known = _Known()
+    if public is not None and public.id != dataset.id and any((found.words, found.rows, found.in_corpus)):
+        known = _looked_up(public, found.words, found.rows | found.in_corpus)
+    rows = (found.rows - known.rows) | (found.in_corpus - known.rows - known.in_corpus)
+    return found.words - known.words, rows
 
 
-def _looked_up(
-    dataset: Dataset, single: set[str], wanted: set[tuple[str, ...]]
-) -> tuple[set[str], set[tuple[str, ...]]]:
-    """Which words are in the files of a dataset but its corpus, and which rows of words are in any of them."""
-    alone: set[str] = set()
-    rows: set[tuple[str, ...]] = set()
+@dataclass(frozen=True)
+class _Known:
+    """What of some words a dataset holds: single ones and rows of them in its files but the corpus, and rows in that."""
+
+    words: set[str] = field(default_factory=set)
+    rows: set[tuple[str, ...]] = field(default_factory=set)
+    in_corpus: set[tuple[str, ...]] = field(default_factory=set)
+
+
+def _looked_up(dataset: Dataset, single: set[str], wanted: set[tuple[str, ...]]) -> _Known:
+    """Which words and which rows of words are in the files of a dataset."""
+    known = _Known()
     starts = {row[0] for row in wanted}
     for folder in (dataset.inputs, dataset.truths):
         for name, path in folder_files(folder):
             corpus = folder == dataset.inputs and str(name) == dataset.corpus
             for words in _words_of(path):
-                alone |= set() if corpus else single.intersection(words)
+                if not corpus:
+                    known.words.update(single.intersection(words))
                 if not starts.isdisjoint(words):
-                    rows |= wanted.intersection(_rows(words))
-    return alone, rows
+                    rows = known.in_corpus if corpus else known.rows
+                    rows.update(wanted.intersection(_rows(words)))
+    return known
 
 
 def _words_of(path: Path) -> Iterator[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -61,6 +62,7 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     ),
     "loss-accepted": ("{count} lost parts of this log were given up",),
 }
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _ROLES = {COORDINATOR: "the platform"}
 
 
@@ -110,7 +112,9 @@ def _filled(parts: Iterable[str], data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _worded(value: Any) -> str:
-    """A field in words: what is only true says nothing beside its part, of a list every one."""
+    """A field in words: what is only true says nothing beside its part, of a list every one, of a SHA-256 the beginning."""
+    if isinstance(value, str) and _SHA256.fullmatch(value):
+        return f"{value[:12]}…"
     if isinstance(value, list):
         return "; ".join(escape(one, 300) for one in value)
     return "" if value is True else escape(value, 200)

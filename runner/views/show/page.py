@@ -21,12 +21,12 @@ MAX_INSIDE = 8_000_000  # characters of debates or reports: what browsers still 
 FACTS = (
     *(
         "called",
-        "review",
         "task",
         "dataset",
         "team",
         "software",
         "outcome",
+        "review",
         "why",
         "what next",
         "verdict",

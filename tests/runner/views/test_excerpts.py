@@ -186,13 +186,17 @@ def dataset(folder: Path, name: str, **files: str) -> Dataset:
         ("blue whales", "blue whales"),
         ("blue\nwhales, sing", f"{MASK}\n{MASK}"),  # over lines, too
         ("title", "title"),  # public
+        ("ox of us", MASK),  # public in the corpus, but a topic
+        ("in a ox cart", "in a ox cart"),  # of a corpus that is public, too
         ("", ""),
     ],
 )
 def test_words_and_rows_of_words_are_masked(tmp_path: Path, line: str, shown: str) -> None:
     hidden = dataset(
-        tmp_path, "test", inputs_topics='{"title": "Aardvark emu"}', truths_t='["caf\\u00e9", "12"]',
-        inputs_corpus="Blue whales sing.\n",
+        tmp_path, "test", inputs_topics='{"title": "Aardvark emu"}\n"ox of us"', truths_t='["caf\\u00e9", "12"]',
+        inputs_corpus="Blue whales sing.\nIn a ox cart.\n",
     )  # fmt: skip
-    public = dataset(tmp_path, "dev", inputs_topics='{"title": "x"}')
+    public = dataset(
+        tmp_path, "dev", inputs_topics='{"title": "x"}', inputs_corpus="ox of us\nin a ox cart\n"
+    )
     assert masked_text(line, hidden, public)[0] == shown

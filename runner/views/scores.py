@@ -146,7 +146,7 @@ def says(dataset: str, share: float, part: Part) -> str:
     if part == "public":
         return f"Scores on {dataset} are over its public topics only, about {share:.0%}; once they are published, over the others."
     if part == "private":
-        return f"Scores on {dataset} are over its private topics; those over the public ones, about {share:.0%}, were shown before."
+        return f"Scores on {dataset} are over its private topics; until they are published, over the public ones, about {share:.0%}."
     return f"Scores on {dataset} are over all its topics; about {share:.0%} of them are public."
 
 

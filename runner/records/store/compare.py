@@ -150,7 +150,9 @@ def _difference(
     if there is None:
         return f"{label}is not in the database"
     changed = [
-        f"{name} is {schemas.show(there[name], 60)} instead of {schemas.show(wanted[name], 60)}"
+        f"{name} is another one"
+        if name == "key"  # of a task: only the event log tells it
+        else f"{name} is {schemas.show(there[name], 60)} instead of {schemas.show(wanted[name], 60)}"
         for name in wanted
         if wanted[name] != there[name]
     ]

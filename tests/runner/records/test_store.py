@@ -56,6 +56,8 @@ def busy(world: World) -> None:
     world.commit("dataset-published", task=TASK, dataset="test")
     world.commit("dataset-unpublished", task=TASK, dataset="test", reason="wrong judgments")
     world.commit("dataset-published", task=TASK, dataset="test")
+    world.commit("key-drawn", task=TASK, key="5e" * 32)
+    world.commit("names-opened", task=TASK, until="2026-02-01 23:59 AoE")
     world.commit("deadline-extended", task=TASK, team="beta", until="2026-02-01 23:59 AoE")
     world.commit(
         "limits-extended", task=TASK, team="beta", wall_clock=7200.0, memory=8 * 1024**3, reason="ill"

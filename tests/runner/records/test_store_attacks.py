@@ -258,6 +258,8 @@ FORGED = {
     "a run taken out": ("DELETE FROM topic_scores WHERE run LIKE 'alpha.x.%'", "is not in the database"),
     "a publication": ("DELETE FROM publications", "publications toy"),
     "scores closed": ("UPDATE publications SET open = 0", "publications toy"),
+    "another key": ("UPDATE keys SET key = '00'", "key is another one"),
+    "names hidden": ("DELETE FROM opened_names", "opened_names toy"),
     "a choice": ("DELETE FROM choices", "choices"),
     "quota": ("UPDATE extensions SET submissions = 50", "extensions"),
     "a place given back": ("UPDATE submissions SET uncharged = 1", "uncharged is True instead of False"),

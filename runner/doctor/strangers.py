@@ -42,7 +42,7 @@ def strangers(config: Config, task: Task, store: Store) -> Iterator[Check]:
     for name, text in _public(task, store):
         search.text(name, text)
     for path in _handed_out(task, hidden):
-        search.file(path.relative_to(task.folder).as_posix(), path.read_bytes())
+        search.file(path.relative_to(task.folder).as_posix(), path)
     yield from _history(task, search)
     for dataset, canaries in search.looked_for.items():
         yield _verdict(f"strangers: {dataset}", len(canaries.texts), search.found[dataset])

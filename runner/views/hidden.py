@@ -10,9 +10,11 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from io import BytesIO
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
@@ -20,38 +22,54 @@ if TYPE_CHECKING:
 CANARY = 12  # characters of a text that can be told from chance
 WORDS = 4  # of a text that is looked for within longer ones
 MOST = 20_000  # lines of a file
+LONGEST, LARGEST = (
+    4 * 1024 * 1024,
+    64 * 1024 * 1024,
+)  # bytes of a line, and of a file that is read as one JSON text
 _WORD = re.compile(r"\w+")
 _TAG = re.compile(r"<[^>]*>")
 _JSON = tuple('{["')
 
 
 def search_for(task: Task) -> Search:
-    """A search for texts of the blinded datasets of ``task``, but for those that public ones have, too; stages hide nothing of a tree."""
-    datasets = task.datasets.values()
-    known = {text for d in datasets if d.visibility == "public" for text in _dataset_texts(d)}
-    hidden = [d for d in datasets if d.visibility == "blinded" and d.stage is None]
-    return Search({d.id: Canaries(_dataset_texts(d) - known) for d in hidden})
+    """A search for texts of the blinded datasets of ``task``; stages hide nothing of a tree.
+
+    Left out are texts that topics and truths of public datasets have, too, and those that stand in a public corpus: nuggets and
+    judgments quote its documents, and name them.
+    """
+    public = [d for d in task.datasets.values() if d.visibility == "public"]
+    known = {text for d in public for text in _dataset_texts(d)}
+    hidden = [d for d in task.datasets.values() if d.visibility == "blinded" and d.stage is None]
+    looked_for = {d.id: _dataset_texts(d) - known for d in hidden}
+    for corpus in {d.inputs / d.corpus for d in public if d.corpus is not None}:
+        if corpus.is_file():
+            texts, whole = _texts(corpus.name, corpus)
+            for dataset, canaries in looked_for.items():
+                looked_for[dataset] = canaries - texts - Canaries(canaries, 1).within(whole)
+    return Search({dataset: Canaries(texts) for dataset, texts in looked_for.items()})
 
 
 class Canaries:
     """Texts of hidden files, and whether they are within others, however these are wrapped, cased or punctuated."""
 
-    def __init__(self, texts: set[str]) -> None:
-        self.texts = texts
-        self._by_beginning: dict[tuple[str, ...], list[str]] = {}
+    def __init__(self, texts: set[str], least: int = WORDS) -> None:
+        self.texts, self._least = texts, least
+        self._by_beginning: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         for text in texts:
             words = _words(text)
-            if len(words) >= WORDS:
-                self._by_beginning.setdefault(tuple(words[:WORDS]), []).append(f" {' '.join(words)} ")
+            if len(words) >= least:
+                self._by_beginning.setdefault(tuple(words[:WORDS]), []).append((f" {' '.join(words)} ", text))
 
-    def within(self, text: str) -> bool:
-        """Whether one of at least :data:`WORDS` words is in ``text``."""
+    def within(self, text: str) -> set[str]:
+        """Those of at least ``least`` words that are in ``text``."""
         words = _words(text)
-        begun = set(zip(*(words[n:] for n in range(WORDS)), strict=False)) & self._by_beginning.keys()
+        begun: set[tuple[str, ...]] = set()
+        for count in range(self._least, WORDS + 1):
+            begun |= set(zip(*(words[n:] for n in range(count)), strict=False)) & self._by_beginning.keys()
         if not begun:
-            return False
+            return set()
         whole = f" {' '.join(words)} "
-        return any(one in whole for key in begun for one in self._by_beginning[key])
+        return {one for key in begun for spoken, one in self._by_beginning[key] if spoken in whole}
 
 
 class Search:
@@ -67,8 +85,8 @@ class Search:
             if any(one in text for one in canaries.texts) or canaries.within(text):
                 self.found[dataset].add(name)
 
-    def file(self, name: str, data: bytes, place: str | None = None) -> None:
-        """Look into the file ``name``: short texts are looked for as whole lines and values only; ``place`` is what it is called."""
+    def file(self, name: str, data: bytes | Path, place: str | None = None) -> None:
+        """Look into the file ``name`` (its bytes, or where it lies): short texts are looked for as whole lines and values only; ``place`` is what it is called."""
         texts, whole = _texts(name, data)
         for dataset, canaries in self.looked_for.items():
             if not texts.isdisjoint(canaries.texts) or canaries.within(whole):
@@ -96,16 +114,16 @@ def _dataset_texts(dataset: Dataset) -> set[str]:
     files = [path for path in sorted(dataset.truths.rglob("*")) if path.is_file()]
     if dataset.topics and (dataset.inputs / dataset.topics).is_file():
         files.append(dataset.inputs / dataset.topics)
-    return {text for file in files for text in _texts(file.name, file.read_bytes())[0]}
+    return {text for file in files for text in _texts(file.name, file)[0]}
 
 
-def _texts(name: str, data: bytes) -> tuple[set[str], str]:
+def _texts(name: str, data: bytes | Path) -> tuple[set[str], str]:
     """Texts by which the beginning of a file would be known again (values of JSON, lines without tags; no short ones), and all of it."""
     whole: list[str] = []
     found: set[str] = set()
-    if name.endswith(".json"):
+    if name.endswith(".json") and (not isinstance(data, Path) or data.stat().st_size <= LARGEST):
         try:
-            found.update(values_of(json.loads(data)))
+            found.update(values_of(json.loads(data.read_bytes() if isinstance(data, Path) else data)))
         except (ValueError, RecursionError):
             pass
         else:
@@ -123,10 +141,14 @@ def _texts(name: str, data: bytes) -> tuple[set[str], str]:
     return {text for text in found if len(text) >= CANARY}, "\n".join(whole)
 
 
-def _lines(name: str, data: bytes) -> Iterator[bytes]:
-    """The lines of a file, unpacked where its name says that it is; as far as they can be read."""
-    with gzip.open(BytesIO(data)) if name.endswith(".gz") else BytesIO(data) as lines:
+def _lines(name: str, data: bytes | Path) -> Iterator[bytes]:
+    """The lines of a file (of long ones parts), unpacked where its name says that it is; as far as they can be read."""
+    with ExitStack() as stack:
+        stream: IO[bytes] = stack.enter_context(data.open("rb") if isinstance(data, Path) else BytesIO(data))
+        packed = name.endswith(".gz")
+        lines = stack.enter_context(gzip.open(stream)) if packed else stream
         try:
-            yield from lines
+            while line := lines.readline(LONGEST):
+                yield line
         except (OSError, EOFError, zlib.error):
             return

@@ -28,6 +28,28 @@ def test_hidden_data_in_the_tree_are_an_alarm(look: Any, config: Config, side: s
     assert "runner task hide toy" in said["strangers: tree"]
 
 
+def test_what_hidden_judgments_quote_of_a_public_corpus_is_no_alarm(look: Any, config: Config) -> None:
+    """Nuggets are words of documents, and name them; the same words in a file beside the corpus are none of its."""
+    data = json.loads((config.tasks / "toy" / "task.yaml").read_text())
+    data["datasets"][0]["corpus"] = "documents.jsonl.gz"
+    corpus = config.tasks / "toy" / "datasets" / "dev" / "inputs" / "documents.jsonl.gz"
+    short = "gilded feathers"
+    text = f"Nobody knows {SECRET}, and why, but for some with {short} on them."
+    with gzip.open(corpus, "wb") as file:
+        file.write(json.dumps({"docno": "document-of-owls", "text": text}).encode() + b"\n")
+    assert config.private is not None
+    hidden = config.private / "toy" / "test" / "truths"
+    (hidden / "nuggets.json").write_text(
+        json.dumps({"answer": short, "doc_id": "document-of-owls"}, indent=1)
+    )
+    (config.tasks / "toy" / "notes.md").write_text(f"{short}\n")
+    assert look(datasets=data["datasets"])[0]["strangers: test"] == "PASS"
+    other = "which colour the gate of the harbour has"
+    (hidden / "notes.json").write_text(json.dumps({"answer": other}, indent=1))
+    corpus.with_name("notes.txt").write_text(f"We know {other}.\n")
+    assert "datasets/dev/inputs/notes.txt" in look()[1]["strangers: test"]
+
+
 @pytest.fixture
 def repository(config: Config) -> Path:
     """The project as a repository with one commit."""

@@ -9,12 +9,14 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+from runner.tasks.data_files import within
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
@@ -34,19 +36,23 @@ _JSON = tuple('{["')
 def search_for(task: Task) -> Search:
     """A search for texts of the blinded datasets of ``task``; stages hide nothing of a tree.
 
-    Left out are texts that topics and truths of public datasets have, too, and those that stand in a public corpus: nuggets and
-    judgments quote its documents, and name them.
+    Left out are texts that topics and truths of public datasets have, too, and truths that stand in a public corpus: nuggets and
+    judgments quote its documents, and name them. A hidden topic that stands there is looked for everywhere but in the corpus.
     """
     public = [d for d in task.datasets.values() if d.visibility == "public"]
-    known = {text for d in public for text in _dataset_texts(d)}
+    known = {text for d in public for text in _texts_of([*_truths(d), *_topics(d)])}
     hidden = [d for d in task.datasets.values() if d.visibility == "blinded" and d.stage is None]
-    looked_for = {d.id: _dataset_texts(d) - known for d in hidden}
-    for corpus in {d.inputs / d.corpus for d in public if d.corpus is not None}:
-        if corpus.is_file():
-            texts, whole = _texts(corpus.name, corpus)
-            for dataset, canaries in looked_for.items():
-                looked_for[dataset] = canaries - texts - Canaries(canaries, 1).within(whole)
-    return Search({dataset: Canaries(texts) for dataset, texts in looked_for.items()})
+    truths = {d.id: _texts_of(_truths(d)) - known for d in hidden}
+    corpora = {
+        d.inputs / d.corpus for d in public if d.corpus is not None and (d.inputs / d.corpus).is_file()
+    }
+    for corpus in corpora:
+        texts, whole = _texts(corpus.name, corpus)
+        truths = {name: some - texts - Canaries(some, 1).within(whole) for name, some in truths.items()}
+    return Search(
+        {d.id: Canaries(truths[d.id] | _texts_of(_topics(d)) - known) for d in hidden},
+        [corpus.relative_to(task.folder).as_posix() for corpus in corpora if within(corpus, task.folder)],
+    )
 
 
 class Canaries:
@@ -73,10 +79,10 @@ class Canaries:
 
 
 class Search:
-    """Where the canaries of each dataset were ``found``, by name."""
+    """Where the canaries of each dataset were ``found``, by name; ``corpora`` are files, as paths end, that are passed over."""
 
-    def __init__(self, looked_for: Mapping[str, Canaries]) -> None:
-        self.looked_for = looked_for
+    def __init__(self, looked_for: Mapping[str, Canaries], corpora: Sequence[str] = ()) -> None:
+        self.looked_for, self._corpora = looked_for, tuple(corpora)
         self.found: dict[str, set[str]] = {dataset: set() for dataset in looked_for}
 
     def text(self, name: str, text: str) -> None:
@@ -87,6 +93,8 @@ class Search:
 
     def file(self, name: str, data: bytes | Path, place: str | None = None) -> None:
         """Look into the file ``name`` (its bytes, or where it lies): short texts are looked for as whole lines and values only; ``place`` is what it is called."""
+        if name.endswith(self._corpora):
+            return
         texts, whole = _texts(name, data)
         for dataset, canaries in self.looked_for.items():
             if not texts.isdisjoint(canaries.texts) or canaries.within(whole):
@@ -109,11 +117,16 @@ def values_of(data: Any) -> Iterator[str]:
             yield from values_of(value)
 
 
-def _dataset_texts(dataset: Dataset) -> set[str]:
-    """Texts of the topics and the truths of a dataset."""
-    files = [path for path in sorted(dataset.truths.rglob("*")) if path.is_file()]
-    if dataset.topics and (dataset.inputs / dataset.topics).is_file():
-        files.append(dataset.inputs / dataset.topics)
+def _truths(dataset: Dataset) -> list[Path]:
+    return [path for path in sorted(dataset.truths.rglob("*")) if path.is_file()]
+
+
+def _topics(dataset: Dataset) -> list[Path]:
+    file = dataset.inputs / dataset.topics if dataset.topics else None
+    return [file] if file is not None and file.is_file() else []
+
+
+def _texts_of(files: Iterable[Path]) -> set[str]:
     return {text for file in files for text in _texts(file.name, file)[0]}
 
 

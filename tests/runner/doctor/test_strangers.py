@@ -29,21 +29,28 @@ def test_hidden_data_in_the_tree_are_an_alarm(look: Any, config: Config, side: s
 
 
 def test_what_hidden_judgments_quote_of_a_public_corpus_is_no_alarm(look: Any, config: Config) -> None:
-    """Nuggets are words of documents, and name them; the same words in a file beside the corpus are none of its."""
+    """Nuggets are words of documents, and name them. A hidden topic that a document has is an alarm anywhere else."""
     data = json.loads((config.tasks / "toy" / "task.yaml").read_text())
     data["datasets"][0]["corpus"] = "documents.jsonl.gz"
     corpus = config.tasks / "toy" / "datasets" / "dev" / "inputs" / "documents.jsonl.gz"
     short = "gilded feathers"
     text = f"Nobody knows {SECRET}, and why, but for some with {short} on them."
     with gzip.open(corpus, "wb") as file:
-        file.write(json.dumps({"docno": "document-of-owls", "text": text}).encode() + b"\n")
+        for name, words in (
+            ("first", "Some words."),
+            ("document-of-owls", text),
+        ):  # the first is shown to all
+            file.write(json.dumps({"docno": name, "text": words}).encode() + b"\n")
     assert config.private is not None
     hidden = config.private / "toy" / "test" / "truths"
     (hidden / "nuggets.json").write_text(
         json.dumps({"answer": short, "doc_id": "document-of-owls"}, indent=1)
     )
     (config.tasks / "toy" / "notes.md").write_text(f"{short}\n")
-    assert look(datasets=data["datasets"])[0]["strangers: test"] == "PASS"
+    statuses, said = look(datasets=data["datasets"])
+    assert statuses["strangers: test"] == "PASS", said["strangers: test"]
+    (config.tasks / "toy" / "notes.md").write_text(f"Among others {SECRET}.\n")
+    assert "notes.md" in look()[1]["strangers: test"]
     other = "which colour the gate of the harbour has"
     (hidden / "notes.json").write_text(json.dumps({"answer": other}, indent=1))
     corpus.with_name("notes.txt").write_text(f"We know {other}.\n")

@@ -328,6 +328,12 @@ class Task:
         """Whether containers of the platform's own stand beside its software or evaluator."""
         return "interactive" in self.workflows or self.evaluation_gateway is not None
 
+    @property
+    def anonymous_until(self) -> str:
+        """Until when boards have made-up names of teams, in words; empty where they never do."""
+        until = str(self.definition.get("anonymous", {}).get("until", ""))
+        return "the scores are published" if until == "published" else until
+
     def stated(self, name: Stated) -> dict[str, str]:
         """What holds for each dataset that comes with the task, by its id: its own, or else the task's; empty for neither."""
         own: str = getattr(self, name)

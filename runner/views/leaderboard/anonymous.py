@@ -142,19 +142,13 @@ def _replaced(data: Any, *names: Mapping[str, str]) -> Any:
     return data
 
 
-def hidden_until(task: Task) -> str:
-    """Until when names are made up, in words; empty where they never are."""
-    until = str(task.definition.get("anonymous", {}).get("until", ""))
-    return "the scores are published" if until == UNTIL_PUBLISHED else until
-
-
 def names_for(store: Store, task: Task, audience: Audience, baseline: str | None = None) -> Names:
     """The names on a board of ``task`` for ``audience``; ``baseline`` is the software that others are tested against.
 
     Names are shown from the event on that opens them, or that publishes the last closed scores. Raises E103 as long as no key
     was drawn.
     """
-    until = hidden_until(task)
+    until = task.anonymous_until
     if not until or audience.kind == "organiser":
         return Names()
     with store.read() as connection:

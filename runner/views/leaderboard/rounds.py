@@ -177,7 +177,6 @@ def _snapshot(
 ) -> dict[str, Any]:
     from runner.records.store import results
     from runner.views.audience import ORGANISER, PUBLIC
-    from runner.views.leaderboard.anonymous import hidden_until
     from runner.views.leaderboard.export import as_dict
     from runner.views.leaderboard.table import frozen_tables
 
@@ -207,7 +206,7 @@ def _snapshot(
         "evaluations": results.evaluation_manifests(store, used),
         "unsettled": sorted(run.id for run in open_),
         **made(ORGANISER),
-        **({"anonymous": made(PUBLIC)} if hidden_until(task) else {}),
+        **({"anonymous": made(PUBLIC)} if task.anonymous_until else {}),
     }
 
 

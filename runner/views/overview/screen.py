@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from runner.model.limits import amounts, in_units
 from runner.model.quota import FIRST_CASES
 from runner.model.task import ASKS
-from runner.views.leaderboard.anonymous import hidden_until
 from runner.views.overview.facts import STATED, Figure, Overview
 from runner.views.text import listed, plural
 from schemas.measures import base
@@ -65,7 +64,7 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     yield from _section("limits", [_limits(of), *_frame(of.task)])
     yield from _section("quota", _quotas(of))
     yield from _section("dates", _dates(of, most))
-    if until := hidden_until(task):
+    if until := task.anonymous_until:
         yield from _section("names", [f"boards have made-up names of other teams until {until}"])
     if task.verify_before == "final":
         again = "a row is final once its software was executed again with the same scores"

@@ -22,6 +22,7 @@ RULES: dict[str, Any] = {
     "requires": "dev",
     "scores": "team",
     "publish_at": "2026-07-01 12:00 UTC",
+    "public_topics": "30%",
 }
 
 

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from runner.cli import output
+from runner.model.names import ABOUT
 from runner.views.redact import RunView
 
 if TYPE_CHECKING:
     from runner.model.run import Run
     from runner.views.show.topics import Topics
 
-LEFT_OUT = ("task", "dataset", "team", "software", "description")  # facts that stand on pages only
+LEFT_OUT = ("task", "dataset", "team", "software", "description", *ABOUT)  # facts that stand on pages only
 
 
 def became(run: Run) -> str:

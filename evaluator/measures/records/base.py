@@ -1,0 +1,230 @@
+"""What a measure over records is: a name with parameters, the columns that it reads, and a value over all records.
+
+A measure is written as a string, its identity: ``F1(label, average=macro)``. What stands first is the field that it
+reads; ``truth=`` names the field of the truths where that is another one. A field is a key of the record, or a JSON
+pointer (``/answer/start``) to something deeper.
+
+To add one: a subclass of :class:`PerRecord` (the value is a mean, median or sum of values of single records) or of
+:class:`Overall` (it is not), in a module of this folder, named in that module's ``MEASURES``; the module in
+:data:`evaluator.measures.records.named.MODULES`; the unit and meaning under ``x-measures`` in
+``schemas/kinds/records.schema.json``. Libraries are imported inside functions, so that nothing is loaded that the task's
+measures do not need. The docstring of the class names the source of the formula.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, NamedTuple
+
+from evaluator.errors import EvaluatorError
+from evaluator.findings import plain
+
+
+class _Missing:
+    """The one value of :data:`MISSING`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = (
+    _Missing()
+)  # in an output's column: no such record, no such field, null, or nothing that can be used
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a column may hold. ``read`` makes of a JSON value what measures see, MISSING of one that will not do.
+
+    ``says`` is what is wanted, for messages.
+    """
+
+    name: str
+    says: str
+    read: Callable[[Any], Any]
+
+
+def _number(value: Any) -> Any:
+    fine = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return value if fine else MISSING
+
+
+def _label(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return (
+        str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else MISSING
+    )
+
+
+NUMBER = Form("number", "a number", _number)
+LABEL = Form("label", "a label: text, a whole number, true or false", _label)  # columns hold text: 1 is "1"
+TEXT = Form("text", "text", lambda value: value if isinstance(value, str) else MISSING)
+ANY = Form("any", "a value", lambda value: MISSING if value is None else value)
+
+
+class Column(NamedTuple):
+    """A field that a measure reads, of the ``output`` or of the ``truth``, and the form of its values."""
+
+    side: Literal["output", "truth"]
+    field: str
+    form: Form
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Records of the truths joined with those of an output: one row for each record of the truths, in their order.
+
+    ``keys`` are the records' ids; ``output`` and ``truth`` the columns by field. Values of the truths always have the
+    form that the measure asked for; those of the output, too, or they are :data:`MISSING`.
+    """
+
+    keys: Sequence[str]
+    output: Mapping[str, Sequence[Any]]
+    truth: Mapping[str, Sequence[Any]]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def take(self, rows: Sequence[int]) -> Columns:
+        """These rows, in this order; a row may come several times (resampling)."""
+        keys = self.keys
+        return Columns(
+            [keys[i] for i in rows],
+            {field: [column[i] for i in rows] for field, column in self.output.items()},
+            {field: [column[i] for i in rows] for field, column in self.truth.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a measure: its ``default``, which values it ``accepts``, and what it ``says`` of these in words."""
+
+    says: str
+    accepts: Callable[[Any], bool]
+    default: Any = None
+    required: bool = False
+
+
+FIELD = Parameter(
+    "a field of the record, such as label or /answer/text",
+    lambda value: isinstance(value, str) and value != "",
+    required=True,
+)
+TRUTH = Parameter("a field of the truths", lambda value: isinstance(value, str) and value != "")
+
+
+class Measure(ABC):
+    """A measure with its parameters. Subclasses set the class variables, and say how values come about.
+
+    - ``name``: what stands before the bracket.
+    - ``output_form``, ``truth_form``: what its columns hold.
+    - ``parameters``: those beside ``field`` and ``truth``.
+    - ``direction``: which end is good; ``bounds``: the lowest and highest value that there can be.
+
+    Attributes of an instance: ``text``, the canonical string; ``field`` and ``truth``, the fields; ``given``, the other
+    parameters with their defaults.
+    """
+
+    name: ClassVar[str]
+    output_form: ClassVar[Form] = ANY
+    truth_form: ClassVar[Form] = ANY
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
+    direction: ClassVar[Literal["higher", "lower"]] = "higher"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __init__(self, text: str, given: Mapping[str, Any]) -> None:
+        """Keep parameters that were checked (:func:`evaluator.measures.records.named.measure` does that)."""
+        self.text = text
+        self.field: str = given["field"]
+        self.truth: str = given.get("truth") or self.field
+        self.given = {name: given.get(name, one.default) for name, one in self.parameters.items()}
+        self.check()
+
+    def check(self) -> None:  # noqa: B027 (most measures have no such rule)
+        """Raise :class:`EvaluatorError` for parameters that do not go together."""
+
+    def columns(self) -> Sequence[Column]:
+        """What is read: by default one field of each side."""
+        return (
+            Column("output", self.field, self.output_form),
+            Column("truth", self.truth, self.truth_form),
+        )
+
+    def pair(self, of: Columns) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The columns of ``field`` and ``truth``: what the output says (or MISSING), and what is right."""
+        return of.output[self.field], of.truth[self.truth]
+
+    @abstractmethod
+    def value(self, of: Columns) -> float:
+        """The value over all records; a record that is missing counts as the worst that there is.
+
+        Args:
+            of: At least one row.
+
+        Returns:
+            A finite number within ``bounds``.
+
+        Raises:
+            EvaluatorError: The truths allow no such measure (they have one class only, say).
+        """
+
+    def values(self, of: Columns) -> Sequence[float] | None:
+        """The value of each record where ``value`` is made of these, for paired tests and intervals; else None."""
+        return None
+
+    def parts(self, of: Columns) -> Mapping[str, float]:
+        """What the value is made of where that is not records, such as F1 by class; shown beside it, never ranked."""
+        return {}
+
+
+RULES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": lambda values: math.fsum(values) / len(values),
+    "median": lambda values: _median(values),
+    "sum": math.fsum,
+}
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+class PerRecord(Measure):
+    """A measure with a value for each record, and a ``rule`` (of :data:`RULES`) that makes one of them."""
+
+    rule: ClassVar[str] = "mean"
+
+    def value(self, of: Columns) -> float:
+        """The rule over :meth:`values`."""
+        return RULES[self.rule](self.values(of))
+
+    @abstractmethod
+    def values(self, of: Columns) -> Sequence[float]:
+        """The value of each record, in order; of a missing one the worst that there is."""
+
+
+class Overall(Measure):
+    """A measure that has a value over many records only, such as F1 or a correlation."""
+
+
+def refuse(measure: Measure, why: str, fix: str = "") -> EvaluatorError:
+    """The error for truths or parameters with which ``measure`` has no value; ``why`` holds nothing of the truths."""
+    return EvaluatorError(f"{plain(measure.text, 200)} has no value", why, fix)
+
+
+def classes(*columns: Iterable[Any]) -> list[str]:
+    """The different labels of columns, without MISSING, sorted."""
+    return sorted({label for column in columns for label in column if label is not MISSING})

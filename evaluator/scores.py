@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,10 @@ class Sink:
         if not isfinite(value):
             raise ValueError(f"{measure} is not finite")
         self._scores.append((measure, topic, value, facets or {}))
+
+    def scores(self) -> Iterator[tuple[str, str, float, Mapping[str, Any]]]:
+        """What was noted: measure, topic, value and facets, in order."""
+        return iter(self._scores)
 
     def aggregate(
         self,

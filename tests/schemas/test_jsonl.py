@@ -203,3 +203,43 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         "a\0b": "not a path",
     }.items():
         assert list(read(tmp_path / name, max_line=9)) == [(1, None, Fault("unreadable", why))]
+
+
+def holds_twice(value: Any) -> bool:
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, Twice) or any(map(holds_twice, below))
+
+
+@given(
+    MESS
+    | VALUES.map(lambda value: json.dumps(value).encode())
+    | st.lists(PIECES).map(lambda p: b"{" + b"".join(p) + b"}")
+)
+def test_the_short_way_of_strict_reading_refuses_what_the_long_way_does(raw: bytes) -> None:
+    marked = parse(raw, Rules(duplicates="mark"))  # not strict, so that it goes the long way
+    found = parse(raw)
+    if isinstance(marked, Fault):
+        assert isinstance(found, Fault)
+    elif holds_twice(marked):
+        assert isinstance(found, Fault) and found.kind == "duplicate"
+    else:
+        assert found == marked and type(found) is type(marked)
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (b'{"a":1,"a" :2}', "duplicate"),
+        (b'{"b":":","a":{"c":1,"c":2}}', "duplicate"),
+        (b'{"a":[{"b":1},{"b":1,"b":1}]}', "duplicate"),
+        (b'{"a":[1e999]}', "number"),
+        (b'{"a":' + b"9" * 41 + b"}", "number"),
+        (b'{"a":-' + b"9" * 40 + b"}", "number"),
+        (b'{"a":NaN}', "constant"),
+        (b'{"a":"\\uD800"}', "surrogate"),
+        (b'{"a":' + b"[" * 66 + b"]" * 66 + b"}", "deep"),
+    ],
+)
+def test_objects_that_strict_reading_refuses(raw: bytes, kind: str) -> None:
+    found = parse(raw)
+    assert isinstance(found, Fault) and found.kind == kind

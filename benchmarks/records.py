@@ -1,0 +1,159 @@
+"""A million records: how long validators take, and how long it takes to read, validate, join and score them.
+
+``jsonschema`` and ``fastjsonschema`` are measured on fewer records; ``fastjsonschema`` only where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from evaluator.findings import Log
+from evaluator.kinds.records.kind import KIND
+from evaluator.kinds.records.schema import validator
+from evaluator.request import MeasureRequest, Request
+from evaluator.scores import Sink
+
+LABELS = ["positive", "negative", "neutral"]
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "required": ["id", "label", "score"],
+    "additionalProperties": False,
+    "properties": {
+        "id": {"type": "string", "pattern": "^q[0-9]+$", "maxLength": 20},
+        "label": {"enum": LABELS},
+        "score": {"type": "number", "minimum": 0, "maximum": 1},
+        "spans": {
+            "type": "array",
+            "maxItems": 20,
+            "items": {
+                "type": "object",
+                "required": ["start", "end"],
+                "additionalProperties": False,
+                "properties": {
+                    "start": {"type": "integer", "minimum": 0},
+                    "end": {"type": "integer", "minimum": 0},
+                },
+            },
+        },
+        "note": {"type": "string", "maxLength": 500},
+    },
+}
+MEASURES = {"accuracy": "Accuracy(label)", "f1": "F1(label)", "mae": "MAE(score, range=[0, 1])"}
+
+
+def lines(count: int, seed: int) -> Iterator[str]:
+    """Records as JSON Lines."""
+    rng = random.Random(seed)
+    for number in range(count):
+        spans = [{"start": 3, "end": 9}] * rng.randrange(3)
+        record = {
+            "id": f"q{number}",
+            "label": rng.choice(LABELS),
+            "score": rng.random(),
+            "spans": spans,
+            "note": "some words",
+        }
+        yield json.dumps(record) + "\n"
+
+
+def timed(name: str, work: Callable[[], object], count: int) -> float:
+    """Print and return processor seconds per million records."""
+    start = time.process_time()
+    work()
+    taken = (time.process_time() - start) / count * 1e6
+    print(f"{name:<58} {taken:8.2f} s", flush=True)
+    return taken
+
+
+def validators(path: Path, count: int) -> float:
+    """Measure the validators; returns what reading and validating takes with the one that was chosen."""
+    made = validator(SCHEMA, "schema")
+
+    def chosen() -> None:
+        with path.open("rb") as file:
+            assert all(made.is_valid(json.loads(line)) for line in file)
+
+    whole = timed("json.loads and jsonschema-rs", chosen, count)
+    with path.open("rb") as file:
+        some = [json.loads(line) for _, line in zip(range(min(count, 200_000)), file, strict=False)]
+    timed("jsonschema-rs, of records in memory", lambda: [made.is_valid(r) for r in some], len(some))
+    try:
+        import fastjsonschema
+    except ImportError:
+        print("fastjsonschema is not installed")
+    else:
+        fast = fastjsonschema.compile(SCHEMA)
+        timed("fastjsonschema, of records in memory", lambda: [fast(r) for r in some], len(some))
+    import jsonschema
+
+    slow, few = jsonschema.Draft202012Validator(SCHEMA), some[:20_000]
+    timed("jsonschema, of records in memory", lambda: [slow.is_valid(r) for r in few], len(few))
+    return whole
+
+
+def scored(run: Path, truths: Path) -> Sink:
+    """What the kind makes of the run."""
+    measures = tuple(
+        MeasureRequest(name, text, truths.name, "lower" if name == "mae" else "higher")
+        for name, text in MEASURES.items()
+    )
+    options = {"outputs": [{"path": run.name, "schema": SCHEMA}]}
+    request = Request(
+        "records",
+        run.parent,
+        run.parent,
+        run.parent,
+        run.parent,
+        run.name,
+        options=options,
+        measures=measures,
+    )
+    sink = Sink(Log(run.name))
+    KIND.evaluate(run, run.parent, truths.parent, request, sink)
+    assert not sink.findings.counts, sink.findings.counts
+    return sink
+
+
+def memory() -> float:
+    """Highest memory of this process until now, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    count = parser.parse_args().records
+    with tempfile.TemporaryDirectory() as scratch:
+        truths, run = Path(scratch) / "truths.jsonl", Path(scratch) / "run.jsonl"
+        for path, seed in ((truths, 1), (run, 2)):
+            with path.open("w") as file:
+                file.writelines(lines(count, seed))
+        print(f"{count:,} records, {run.stat().st_size / 2**20:,.0f} MiB; processor seconds per million")
+        alone = validators(run, count)
+        log = Log(run.name)
+        options = {"outputs": [{"path": run.name, "schema": SCHEMA}]}
+        request = Request(
+            "records", run.parent, run.parent, run.parent, run.parent, run.name, options=options
+        )
+        checked = timed(
+            "evaluator check: strict reading, validating, ids",
+            lambda: KIND.check(run, run, request, log),
+            count,
+        )
+        whole = timed("evaluator: the same, truths, three measures", lambda: scored(run, truths), count)
+        print(
+            f"against json.loads and jsonschema-rs: {checked / alone:.2f} and {whole / alone:.2f} times; at most {memory():,.0f} MiB"
+        )
+
+
+if __name__ == "__main__":
+    main()

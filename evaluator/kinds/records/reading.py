@@ -1,0 +1,189 @@
+"""Records out of a file, one after the other: JSON Lines, a JSON array, or a table. Memory does not grow with the file."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from evaluator.findings import Log, show
+from evaluator.formats.files import BOM
+from schemas import render_pointer
+from schemas.jsonl import Fault, Row, parse, split
+
+MAX_RECORD = 4 << 20  # bytes
+FORMATS = {"jsonl": "JSON Lines", "json": "a JSON array", "csv": "CSV", "tsv": "TSV"}
+_ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
+_CODES = {
+    "too-long": "F009", "encoding": "F005", "syntax": "F101", "duplicate": "F402",
+    "constant": "F403", "number": "F403", "deep": "F403", "surrogate": "F403",
+}  # fmt: skip
+
+Read = Callable[[int], bytes]
+
+
+class Item(NamedTuple):
+    """A record: its line, its number in an array or its row in a table, and its value; :data:`BROKEN` if it has none."""
+
+    line: int
+    value: Any
+    entry: int | None = None
+    row: int | None = None
+
+    def where(self, way: Sequence[str | int] = ()) -> str:
+        """Where in the line a value of the record is, with a colon behind it; "" for the whole line."""
+        if self.row is not None:
+            column = f", column {show(str(way[0]))}" if way else ""
+            return f"row {self.row:,}{column}: "
+        pointer = render_pointer(way if self.entry is None else (self.entry, *way))
+        return f"{pointer}: " if pointer else ""
+
+
+BROKEN = object()
+
+
+def format_of(name: str) -> str:
+    """The format that a file's name tells, JSON Lines where it does not."""
+    bare = name.removesuffix(".gz")
+    return next((form for ending, form in _ENDINGS.items() if bare.endswith(ending)), "jsonl")
+
+
+def json_items(read: Read, log: Log, *, array: bool) -> Iterator[Item]:
+    """The records of JSON Lines, or of an array. What is broken is a finding, and its value is :data:`BROKEN`."""
+    found = array_rows(read) if array else _lines(read)
+    for number, (line, value, fault) in enumerate(found):
+        entry = number if array else None
+        if fault is None:
+            yield Item(line, value, entry)
+        else:
+            log.add(_CODES[fault.kind], line, _said(fault, array))
+            yield Item(line, BROKEN, entry)
+        log.lines = line
+
+
+def _lines(read: Read) -> Iterator[tuple[int, Any, Fault | None]]:
+    for number, _, raw in split(read, MAX_RECORD):
+        if raw is None:
+            yield number, None, Fault("too-long")
+        elif raw and not raw.isspace():
+            value = parse(raw)
+            yield (number, None, value) if isinstance(value, Fault) else (number, value, None)
+
+
+def _said(fault: Fault, array: bool) -> str:
+    what = "array is broken from here on" if array else "line is not JSON"
+    return {
+        "too-long": f"the record has more than {MAX_RECORD:,} bytes",
+        "encoding": "the line is not UTF-8",
+        "syntax": f"the {what}: {show(fault.detail)}",
+        "duplicate": f"the key {show(fault.detail)} is there twice in one object",
+        "constant": f"{fault.detail} is no number of JSON",
+        "number": "there is a number that is too large or has more than 40 digits",
+        "deep": "it is nested more than 64 levels deep",
+        "surrogate": "there is text with half of a surrogate pair",
+    }[fault.kind]
+
+
+def array_rows(read: Read) -> Iterator[Row]:
+    """The value or fault of every entry of a JSON array; behind a fault of syntax nothing follows. Lines count from 1."""
+    text = _Text(read)
+    try:
+        if text.next() != "[":
+            yield Row(text.line, None, Fault("syntax", "there is no [ at the beginning"))
+            return
+        text.at += 1
+        sign = text.next()
+        while sign != "]":
+            entry = text.entry()
+            if entry is None:
+                yield Row(text.line, None, Fault("syntax", "an entry is broken, too long or missing"))
+                return
+            value = parse(entry.encode("utf-8", "surrogatepass"))
+            yield Row(text.line, None, value) if isinstance(value, Fault) else Row(text.line, value)
+            sign = text.next()
+            if sign == ",":
+                text.at += 1
+                text.next()  # a ] here is no entry
+            elif sign != "]":
+                yield Row(text.line, None, Fault("syntax", "a comma or ] is missing"))
+                return
+        text.at += 1
+        if text.next():
+            yield Row(text.line, None, Fault("syntax", "there is something behind the array"))
+    except UnicodeDecodeError:
+        yield Row(text.line, None, Fault("encoding"))
+
+
+class _Text:
+    """What was read of a file and not yet used: ``text`` from ``at`` on, which is in ``line``."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self.text, self.at, self.line, self._counted = "", 0, 1, 0
+        self._end = False
+
+    def next(self) -> str:
+        """The next character that is not blank; "" at the end. ``at`` is where it stands."""
+        while True:
+            self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
+            self.line += self.text.count("\n", self._counted, self.at)
+            self._counted = self.at
+            if self.at < len(self.text):
+                return self.text[self.at]
+            if not self._more():
+                return ""
+
+    def entry(self) -> str | None:
+        """The text of the JSON value here, behind which ``at`` stands then; None where it is broken or too long."""
+        while True:
+            end = _end_of(self.text, self.at)
+            if 0 <= end < len(self.text) or (end >= 0 and self._end):
+                found = self.text[self.at : end]
+                self.at = end
+                return found
+            if len(self.text) - self.at > MAX_RECORD or not self._more():
+                return self.text[self.at : end] if end >= 0 else None
+
+    def _more(self) -> bool:
+        if self._end:
+            return False
+        piece = self._read(1 << 20)
+        self._end = not piece
+        self.text = self.text[self.at :] + self._decoder.decode(piece, final=self._end)
+        self._counted -= self.at
+        self.at = 0
+        return not self._end
+
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_SCAN = json.JSONDecoder().raw_decode
+
+
+def _end_of(text: str, at: int) -> int:
+    """Where the JSON value at a place ends; -1 where it is broken, or goes on behind the text."""
+    try:
+        return _SCAN(text, at)[1]
+    except (ValueError, RecursionError):
+        return -1
+
+
+def without_mark(read: Read, log: Log) -> Read:
+    """``read`` without a byte order mark at its beginning, which is a finding."""
+    head = b""
+    while len(head) < len(BOM) and (piece := read(1 << 16)):
+        head += piece
+    if head.startswith(BOM):
+        log.add("F118", 1, "the file begins with a byte order mark")
+        head = head[len(BOM) :]
+
+    def rest(size: int) -> bytes:
+        nonlocal head
+        if head:
+            given, head = head, b""
+            return given
+        return read(size)
+
+    return rest

@@ -1,0 +1,99 @@
+"""The truths of a dataset: records, too, of which the columns that measures read are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluator.errors import EvaluatorError
+from evaluator.findings import Log, plain
+from evaluator.formats.files import Damaged, TooLarge, Unreadable, plain_or_gzip
+from evaluator.kinds.records.joining import items
+from evaluator.kinds.records.options import Getter, Options, Output, id_of, read_form, steps, value_at
+from evaluator.kinds.records.reading import BROKEN
+from evaluator.measures.records.base import MISSING, Column
+from evaluator.request import Request
+
+
+class Truths(NamedTuple):
+    """Records by id: the ``row`` of each, and the ``columns`` (by field and form) that were asked for."""
+
+    rows: Mapping[str, int]
+    columns: Mapping[tuple[str, str], Sequence[Any]]
+
+
+def read_truths(
+    path: Path, name: str, ids: Sequence[Getter], needed: Sequence[Column], schema: Any = None
+) -> Truths:
+    """Read a file of truths whole.
+
+    Args:
+        path: The file, or the same with ``.gz``.
+        name: What messages call it.
+        ids: Where ids stand.
+        needed: The fields that measures read.
+        schema: Says which cells of a table are numbers.
+
+    Raises:
+        EvaluatorError: It cannot be read, a record is broken, or has no id, an id of another, or lacks a field. Nothing of its
+            values is said.
+    """
+    known: dict[str, int] = {}
+    columns: dict[tuple[str, str], list[Any]] = {(c.field, c.form.name): [] for c in needed}
+    ways = [(columns[c.field, c.form.name], steps(c.field), c) for c in needed]
+    log = Log(name)
+    shape = Output(
+        {"path": path.name, "schema": schema if isinstance(schema, dict) else _of_columns(needed)}, name
+    )
+    labels: dict[str, str] = {}
+    try:
+        for item in items(plain_or_gzip(path), shape, log, None):
+            line, record = item.line, item.value
+            if record is BROKEN or log.invalid:
+                raise _wrong(
+                    name, line, log.sorted()[0].code if log.kept else "it is broken", "correct the line"
+                )
+            key = id_of(record, ids) if isinstance(record, dict) else None
+            if key is None:
+                where = ", ".join("/".join(map(str, way)) for way in ids)
+                raise _wrong(
+                    name,
+                    line,
+                    f"there is no id at {plain(where)}",
+                    "give each record its id, or say options.truths.id",
+                )
+            if key in known:
+                raise _wrong(name, line, f"the id {plain(key)} is there twice", "keep one of them")
+            known[key] = len(known)
+            for column, way, wanted in ways:
+                value = read_form(wanted.form, value_at(record, way))
+                if value is MISSING:
+                    fix = "correct the record, or the field of the measure (truth=FIELD)"
+                    raise _wrong(name, line, f"{plain(wanted.field)} is not {wanted.form.says}", fix)
+                column.append(labels.setdefault(value, value) if type(value) is str else value)
+    except Unreadable as error:
+        raise EvaluatorError(f"the truths {plain(name)} cannot be read", str(error)) from None
+    except (Damaged, TooLarge):
+        raise EvaluatorError(f"the truths {plain(name)} cannot be read", "the file is damaged") from None
+    if not known:
+        what = log.sorted()[0].message if log.kept else "there is no record in it"
+        raise EvaluatorError(f"the truths {plain(name)} are empty", what, "write at least one record")
+    return Truths(known, columns)
+
+
+def topics_of(inputs: Path, request: Request, options: Options) -> Mapping[str, int] | None:
+    """The ids in the file of the inputs that lists them; None where the task names none. Raises EvaluatorError."""
+    if request.topics is None:
+        return None
+    return read_truths(inputs / request.topics, request.topics, options.first.ids, []).rows
+
+
+def _wrong(name: str, line: int, why: str, fix: str) -> EvaluatorError:
+    return EvaluatorError(f"the truths {plain(name)} are wrong", f"{plain(name)}:{line}: {why}", fix)
+
+
+def _of_columns(needed: Sequence[Column]) -> dict[str, Any]:
+    """A schema that says of tables which columns are numbers, where the task has none of its truths."""
+    types = {"number": {"type": "number"}}
+    return {"properties": {c.field: types.get(c.form.name, {}) for c in needed}}

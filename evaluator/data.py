@@ -32,7 +32,7 @@ class DataReport:
     def add(
         self, sort: str, file: str, line: int | None, what: str, fix: str = "", *, grave: bool = True
     ) -> None:
-        """Note a problem of a sort, with the file as the dataset's folder knows it (``truths/qrels.txt``)."""
+        """Note a problem of a sort, with the file as the dataset knows it (``truths/qrels.txt``), or ``task/task.yaml``."""
         key = (sort, file)
         self._counts[key] = self._counts.get(key, 0) + 1
         found = self._found.setdefault(key, [])

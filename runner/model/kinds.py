@@ -7,7 +7,7 @@ whoever handles a run or a task asks here, whatever stands above or below it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -101,6 +101,15 @@ class Collector(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class OutputFile:
+    """What a software writes or a team uploads: the file's name, what stands in it, and an example."""
+
+    file: str
+    says: str = ""
+    example: str = ""
+
+
 class JudgeDoubt(Protocol):
     """What is not known of the model that judges the runs of a task."""
 
@@ -120,6 +129,8 @@ class KindSpec:
     - ``skeleton(task_id)`` returns the files of a small task that works, by name; those called ``.gz`` are compressed.
     - ``collection`` makes such a task from a collection of the organiser's.
     - ``annotation`` says where the debates are that people judge: in ``runs``, or in the ``inputs`` of a dataset.
+    - ``outputs(task)`` says which files a software writes, the task's ``output`` first; without it there is that one, as the
+      schema of the kind's options says (``x-output``).
     - ``judge_doubt`` looks at the model that judges; ``model_judges(measure)`` says which measures it has a say in.
     """
 
@@ -128,6 +139,7 @@ class KindSpec:
     skeleton: Callable[[str], Mapping[str, str]] | None = None
     collection: Collector | None = None
     annotation: Literal["runs", "inputs"] | None = None
+    outputs: Callable[[Task], Sequence[OutputFile]] | None = None
     judge_doubt: JudgeDoubt | None = None
     model_judges: Callable[[str], bool] = lambda _measure: False
 

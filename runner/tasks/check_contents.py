@@ -20,6 +20,7 @@ from runner.model.config import Config
 from runner.model.errors import Problem, RunnerError
 from runner.model.task import Dataset, Task
 from runner.tasks.files import missing_sources, why_stage_missing
+from runner.tasks.load import with_files
 from runner.tasks.request import request
 
 
@@ -107,6 +108,10 @@ def read_contents(task: Task, config: Config, tell: Callable[[str], None]) -> li
         else:
             requests[dataset.id] = _request(task, dataset)
     answers = _ask(requests, tell) if requests else {}
+    said: list[Any] = []  # of the task's own files, which all datasets share
+    for answer in answers.values():
+        answer["problems"] = [one for one in answer["problems"] if one not in said]
+        said += [one for one in answer["problems"] if one["file"].startswith("task/")]
     return [
         unchecked.get(name) or _contents(task, dataset, config, answers[name])
         for name, dataset in task.datasets.items()
@@ -119,7 +124,8 @@ def _contents(task: Task, dataset: Dataset, config: Config, said: Mapping[str, A
     problems: dict[bool, list[Problem]] = {True: [], False: []}
     for one in said["problems"]:
         side, _, name = one["file"].partition("/")
-        path = (dataset.inputs if side == "inputs" else dataset.truths) / name
+        folders = {"inputs": dataset.inputs, "truths": dataset.truths, "task": task.folder}
+        path = folders[side] / name
         where = str(path.relative_to(config.root)) if path.is_relative_to(config.root) else str(path)
         line = one["line"]
         place = schemas.show(where, 300) + (f":{line}" if line else "")
@@ -136,6 +142,7 @@ def _request(task: Task, dataset: Dataset) -> dict[str, Any]:
     for key in ("topics", "corpus"):
         if content[key] and not (folders["inputs"] / content[key]).is_file():
             content[key] = None
+    content["options"] = with_files(task.folder, task.kind, task.options, "text")
     content["measures"] = [m for m in content["measures"] if (folders["truths"] / m["truths"]).exists()]
     return content
 

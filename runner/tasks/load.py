@@ -6,9 +6,9 @@ What a task is stands in :mod:`runner.model.task`, what its files hold in :mod:`
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import schemas
 from runner.model.config import Config
@@ -33,10 +33,15 @@ from runner.model.task import (
     Task,
 )
 from runner.tasks.check import check_definition, workflows_of
+from runner.tasks.check_services import check_inside
+from runner.tasks.data_files import inside
 from runner.tasks.folders import inputs_folder, truths_folder
 from runner.tasks.services import parse_interaction, parse_services
 from runner.tasks.tables import expanded
 
+MOST_OF_OPTION = 256 << 10  # bytes of a file that options name
+
+Form = Literal["json", "text"]
 EVALUATOR_LIMITS = Limits(wall_clock=1800.0, output=256 * MIB, tmp=512 * MIB)
 
 
@@ -80,6 +85,7 @@ def load_task_file(config: Config, folder: Path) -> Task:
     problems = read_definition(config, folder)
     if isinstance(problems.doc.data, dict):
         check_definition(config, folder, problems)
+        check_option_files(folder, schemas.usable(problems.doc, "task"), problems)
     problems.refuse(f"the task {schemas.show(folder.name)} cannot be used")
     return _build(config, folder, problems.doc.data)
 
@@ -141,6 +147,7 @@ def _build(config: Config, folder: Path, data: Mapping[str, Any]) -> Task:
         verify_before=data.get("verify", {}).get("before", Task.verify_before),
         exceptions={name: _exceptions(row) for name, row in data.get("exceptions", {}).items()},
         asks={**ASKS, **data.get("asks", {})},
+        options=with_files(folder, data["kind"], data.get("options", {}), "json"),
         models=[from_mapping(Model, row, path=folder / row["path"]) for row in data.get("models", ())],
         digest=schemas.digest(data),
         definition=data,
@@ -198,3 +205,82 @@ def _table(row: Mapping[str, Any], order: Sequence[str]) -> Table:
     return from_mapping(
         Table, {"measures": shown, **row}, cells=cells, rank_by=rank_by, pick=pick, best_on=on
     )
+
+
+class Named(NamedTuple):
+    """A file that options name: the keys that lead to its path, and how it is read."""
+
+    at: tuple[str | int, ...]
+    path: str
+    form: Form
+
+
+def named_files(kind: str, options: Mapping[str, Any]) -> list[Named]:
+    """The files that options name: those that the schema of the kind marks with ``x-file``, in order.
+
+    ``json`` is read with the task, so that the evaluator gets what is in the file, and every evaluation is pinned by it.
+    ``text`` is for people and checks: only who asks for it gets the content.
+    """
+    if kind not in schemas.kinds():
+        return []
+    return list(_named(schemas.schema(f"kinds/{kind}"), options, ()))
+
+
+def _named(node: Mapping[str, Any], value: Any, at: tuple[str | int, ...]) -> Iterator[Named]:
+    if "x-file" in node and isinstance(value, str):
+        yield Named(at, value, node["x-file"])
+    elif isinstance(value, Mapping):
+        for key, below in node.get("properties", {}).items():
+            if key in value:
+                yield from _named(below, value[key], (*at, key))
+    elif isinstance(value, list) and isinstance(node.get("items"), dict):
+        for place, one in enumerate(value):
+            yield from _named(node["items"], one, (*at, place))
+
+
+def check_option_files(folder: Path, data: Mapping[str, Any], problems: Problems) -> None:
+    """Note files of options that leave the task's folder, are not there, too large, or no JSON."""
+    where = problems.doc.name.rpartition("/")[0]
+    for one in named_files(data.get("kind", ""), data.get("options", {})):
+        at = ("options", *one.at)
+        path = inside(folder, one.path)
+        if path is None:
+            check_inside(folder, at, one.path, problems)
+        elif not path.is_file():
+            problems.add(at, f"there is no file {schemas.show(one.path)}", "write it, or correct the path")
+        elif path.stat().st_size > MOST_OF_OPTION:
+            problems.add(
+                at, f"{schemas.show(one.path)} has more than {MOST_OF_OPTION >> 10} KiB", "make it smaller"
+            )
+        elif one.form == "json":
+            problems.take(schemas.load_json(path, f"{where}/{one.path}" if where else one.path).problems)
+        elif _text(path) is None:
+            problems.add(at, f"{schemas.show(one.path)} is not UTF-8 text", "save it as UTF-8")
+
+
+def with_files(folder: Path, kind: str, options: Mapping[str, Any], form: Form) -> dict[str, Any]:
+    """The options with the content of the files of one form in the place of their paths; the files were checked."""
+    found: dict[str, Any] = dict(options)
+    for one in named_files(kind, options):
+        path = inside(folder, one.path)
+        if one.form == form and path is not None and path.is_file():
+            content = schemas.load_json(path, one.path).data if form == "json" else _text(path)
+            found = _put(found, one.at, content)
+    return found
+
+
+def _put(holder: Any, at: tuple[str | int, ...], content: Any) -> Any:
+    """A copy of ``holder`` with another value at a place."""
+    if not at:
+        return content
+    key: Any = at[0]
+    if isinstance(holder, list):
+        return [_put(one, at[1:], content) if place == key else one for place, one in enumerate(holder)]
+    return {**holder, key: _put(holder[key], at[1:], content)}
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

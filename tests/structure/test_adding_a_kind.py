@@ -38,7 +38,7 @@ def test_the_list_names_the_places_of_this_test() -> None:
     assert listed() == {*PLACES, *OTHERS}
 
 
-@pytest.mark.parametrize("kind", ["adhoc", "debate", "diversity", "meta", "report"])
+@pytest.mark.parametrize("kind", ["adhoc", "debate", "diversity", "meta", "records", "report"])
 def test_the_kinds_that_there_are_stand_in_these_places(kind: str) -> None:
     for place in PLACES:
         assert (ROOT / place.replace("KIND", kind)).exists()

@@ -21,6 +21,7 @@ from evaluator.request import Request
 from schemas import render_pointer
 
 _Known = tuple[str, Mapping[str, int] | None]  # the file of the inputs that lists the ids, and these
+_TASK = "task/task.yaml"
 NOUNS = {"topic": "record", "document": "record", "judgment": "truth", "grade": ""}
 
 
@@ -34,7 +35,7 @@ def check_data(inputs: Path, truths: Path, request: Request, report: DataReport)
         return
     if request.run_file.removesuffix(".gz") != options.first.path:
         what = f"output is {request.run_file}, and the first of options.outputs {options.first.path}"
-        report.add("output", "task/task.yaml", None, what, "give both the same name")
+        report.add("output", _TASK, None, what, "give both the same name")
     fine = [
         _schema(output, report) and _example(output, options, report) for output in options.outputs.values()
     ]
@@ -53,7 +54,7 @@ def _schema(output: Output, report: DataReport) -> bool:
     """Note what is wrong with the schema of an output; returns whether it can be used."""
     found = problems(output.schema)
     for one in found:
-        report.add(f"schema {one.what[:40]}", f"task/{output.path} (its schema)", None, str(one), one.fix)
+        report.add(f"schema {one}", _TASK, None, f"the schema of {output.path}: {one}", one.fix)
     return not found
 
 
@@ -68,15 +69,9 @@ def _example(output: Output, options: Options, report: DataReport) -> bool:
         group = [w for w in options.wanted if w.output is output]
         Reader(output, None, needed(group, "output"), log, suggest=False).read(path, None)
     for one in log.sorted():
-        grave = one.severity == "error"
-        report.add(
-            f"example {one.code}",
-            f"task/{output.path} (its example)",
-            one.line,
-            one.message,
-            one.fix,
-            grave=grave,
-        )
+        place = "" if one.line is None else f", line {one.line:,}"
+        what = f"the example of {output.path}{place}: {one.message}"
+        report.add(f"example {one.code}", _TASK, None, what, one.fix, grave=one.severity == "error")
     return True
 
 

@@ -163,6 +163,11 @@ class Measure(ABC):
             Column("truth", self.truth, self.truth_form),
         )
 
+    @property
+    def same(self) -> bool:
+        """Whether an output that repeats the truths is the best there is: made for ``runner task check --run``."""
+        return self.output_form is self.truth_form
+
     def pair(self, of: Columns) -> tuple[Sequence[Any], Sequence[Any]]:
         """The columns of ``field`` and ``truth``: what the output says (or MISSING), and what is right."""
         return of.output[self.field], of.truth[self.truth]

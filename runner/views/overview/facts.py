@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 import schemas
 from runner.model.calendar import Calendar, calendar
+from runner.model.kinds import OutputFile, kind_spec
 from runner.model.task import Stated
 from runner.views.overview.inputs import InputFile, first_id, input_files
 from schemas.measures import meaning
@@ -34,15 +35,6 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class OutputFile:
-    """What a software writes or a team uploads: the file's name, what stands in it, and an example."""
-
-    file: str
-    says: str = ""
-    example: str = ""
-
-
-@dataclass(frozen=True)
 class Figure:
     """A measure of the task with its unit and meaning; both are empty where the kind does not say."""
 
@@ -62,9 +54,14 @@ class Overview:
     dates: Calendar
     like: str
     inputs: tuple[InputFile, ...]
-    output: OutputFile
+    outputs: tuple[OutputFile, ...]
     measures: tuple[Figure, ...]
     standing: Standing | None = None
+
+    @property
+    def output(self) -> OutputFile:
+        """The task's output file: the first, where there are several."""
+        return self.outputs[0]
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``; dates in UTC, sizes in bytes, times in seconds."""
@@ -99,6 +96,7 @@ class Overview:
             "scenarios": list(task.scenarios),
             "inputs": {"like": self.like, "files": [asdict(one) for one in self.inputs]},
             "output": asdict(self.output),
+            "outputs": [asdict(one) for one in self.outputs],
             "measures": [asdict(one) for one in self.measures],
             "tables": [
                 {
@@ -128,7 +126,7 @@ def overview(task: Task, standing: Standing | None = None) -> Overview:
         calendar(task),
         public.id if public is not None and files else "",
         files,
-        _output(task, public),
+        tuple(_outputs(task, public)),
         tuple(
             Figure(m.id, m.measure, m.truths, m.direction, *meaning(task.kind, m.measure))
             for m in task.measures.values()
@@ -137,8 +135,10 @@ def overview(task: Task, standing: Standing | None = None) -> Overview:
     )
 
 
-def _output(task: Task, public: Dataset | None) -> OutputFile:
-    """The task's output file; with ids of the public data in the example where there are any."""
+def _outputs(task: Task, public: Dataset | None) -> Sequence[OutputFile]:
+    """The task's output files; with ids of the public data in the example where there are any."""
+    if (of_kind := kind_spec(task.kind).outputs) is not None:
+        return of_kind(task)
     said: Mapping[str, str] = {}
     if task.kind in schemas.kinds():
         said = schemas.schema(f"kinds/{task.kind}").get("x-output", {})
@@ -146,7 +146,7 @@ def _output(task: Task, public: Dataset | None) -> OutputFile:
     topic = first_id(public, public.topics) if public else ""
     document = first_id(public, public.corpus) if public else ""
     example = example.replace("{topic}", topic or "1").replace("{document}", document or "doc-1")
-    return OutputFile(task.output, said.get("says", ""), example)
+    return [OutputFile(task.output, said.get("says", ""), example)]
 
 
 def _phase(dates: Calendar, dataset: str) -> dict[str, Any]:

@@ -314,15 +314,14 @@ def _not_shown(task: Task) -> str:
     return f"{files}there is no public data to show examples of"
 
 
-def _output(of: Overview) -> list[str]:
-    output = of.output
+def _output(of: Overview) -> Iterator[str]:
     if set(of.task.workflows) == {"interactive"}:
-        return [f"none: the platform writes {output.file}"]
-    where = f"$outputDir/{output.file} (or {output.file}.gz)"
-    return [
-        f"{where}: {output.says}" if output.says else where,
-        *([output.example] if output.example else []),
-    ]
+        yield f"none: the platform writes {of.outputs[0].file}"
+        return
+    for one in of.outputs:
+        where = f"$outputDir/{one.file} (or {one.file}.gz)"
+        yield f"{where}: {one.says}" if one.says else where
+        yield from one.example.splitlines()
 
 
 def _server(interaction: Interaction) -> list[str]:

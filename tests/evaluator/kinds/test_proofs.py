@@ -47,6 +47,7 @@ def wrong(made: Made) -> list[str]:
         ("touche-2021-task1", "sample", "", "condensed_ndcg_5"),
         ("perspective-2024", "dev", "implicit", "ndcg"),
         ("rad-2025-judging", "dev", "", "score"),
+        ("penguins", "dev", "", "accuracy"),
     ],
 )
 def test_the_perfect_output_is_the_best_of_bundled_tasks(

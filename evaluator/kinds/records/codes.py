@@ -8,7 +8,7 @@ CODES = (
     Code("F401", "record against the schema", "error", "write records as the task's schema has them (runner task show has an example).", _MISSING),
     Code("F402", "key there twice", "error", "give every key of an object once.", _MISSING),
     Code("F403", "value that cannot be kept", "error", "write finite numbers of at most 40 digits, whole characters, and at most 64 levels.", _MISSING),
-    Code("F404", "record without an id", "error", "give every record its id: text or a whole number.", "the record is left out"),
+    Code("F404", "record without an id", "error", "give every record its id: text of at most 1,000 characters, or a whole number.", "the record is left out"),
     Code("F405", "id there twice", "error", "write one record for each id.", "the first record counts"),
     Code("F406", "unknown id", "error", "answer only records of this dataset, with their ids as given.", "the record is left out"),
     Code("F407", "missing id", "warning", "answer every record: one that is missing counts as the worst value.", "the record counts as missing"),

@@ -84,7 +84,7 @@ class Reader:
                 fits = valid(record)
                 key = id_of(record, ids) if isinstance(record, dict) else None
                 if not fits:
-                    self._tell(item, _topic(key))
+                    self._tell(item, self._topic(key))
                 if key is None:
                     self._without_id(item, fits)
                     continue
@@ -93,6 +93,12 @@ class Reader:
                     self._keep(row, item, key)
             if not self.records and not log.invalid:
                 log.add("F001", None, "the file holds no record")
+
+    def _topic(self, key: str | None) -> bytes | None:
+        """An id for a finding, if it is one of the dataset's: what others write is not kept."""
+        return (
+            None if key is None or key not in (self.known or ()) else key.encode("utf-8", "backslashreplace")
+        )
 
     def _without_id(self, item: Item, fits: bool) -> None:
         self.broken = True  # nobody knows which one it is
@@ -124,14 +130,16 @@ class Reader:
 
     def _twice(self, key: str, item: Item, first: int) -> None:
         what = f"{item.where()}the record {show(key)} is there twice (first at line {first:,})"
-        self.log.add("F405", item.line, what, _topic(key))
+        self.log.add("F405", item.line, what, self._topic(key))
 
     def _keep(self, row: int, item: Item, key: str) -> None:
         for column, way, wanted in self._needed:
             value = value_at(item.value, way)
             read = read_form(wanted.form, value)
             if read is MISSING and value is not None:
-                self.log.add("F408", item.line, f"{item.where(way)}expected {wanted.form.says}", _topic(key))
+                self.log.add(
+                    "F408", item.line, f"{item.where(way)}expected {wanted.form.says}", self._topic(key)
+                )
             column[row] = self._labels.setdefault(read, read) if type(read) is str else read
 
     def _tell(self, item: Item, topic: bytes | None) -> None:
@@ -161,11 +169,7 @@ class Reader:
         elif not self.broken:
             for key, row in self.known.items():
                 if not self._lines[row]:
-                    self.log.add("F407", None, f"there is no record {show(key)}", _topic(key))
-
-
-def _topic(key: str | None) -> bytes | None:
-    return None if key is None else key.encode("utf-8", "backslashreplace")
+                    self.log.add("F407", None, f"there is no record {show(key)}", self._topic(key))
 
 
 def _size(value: Any, most: int) -> int:

@@ -16,6 +16,7 @@ from evaluator.measures.records.named import measure
 from evaluator.request import MeasureRequest, Request
 
 Getter = Sequence[str | int]
+MAX_ID = 1_000  # characters
 
 
 class Output:
@@ -121,16 +122,17 @@ def value_at(record: Any, way: Getter) -> Any:
 
 
 def id_of(record: Any, ids: Sequence[Getter]) -> str | None:
-    """The id of a record as text, several keys joined by ``/`` (as in a JSON pointer); None where one is missing."""
+    """The id of a record as text, several keys joined by ``/`` (as in a JSON pointer); None where one is missing or too long."""
     if len(ids) == 1:
         found = value_at(record, ids[0])
         if type(found) is not str:
             found = LABEL.read(found)
-        return None if found is MISSING else found
+        return None if found is MISSING or len(found) > MAX_ID else found
     parts = [LABEL.read(value_at(record, way)) for way in ids]
     if MISSING in parts:
         return None
-    return "/".join(part.replace("~", "~0").replace("/", "~1") for part in parts)
+    whole = "/".join(part.replace("~", "~0").replace("/", "~1") for part in parts)
+    return whole if len(whole) <= MAX_ID else None
 
 
 def read_form(form: Form, value: Any) -> Any:

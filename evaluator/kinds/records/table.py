@@ -27,11 +27,13 @@ _TYPES_OF = {bool: "boolean", int: "integer", float: "number", str: "string", ty
 def table_items(read: Read, log: Log, schema: Mapping[str, Any], *, tabs: bool) -> Iterator[Item]:
     """The records of a table. What is broken is a finding with its line, and its value is :data:`BROKEN`."""
     csv.field_size_limit(MAX_RECORD)
-    reader = csv.reader(_lines(read, log), delimiter="\t" if tabs else ",", strict=True)
+    lines = _Lines(read, log)
+    reader = csv.reader(lines, delimiter="\t" if tabs else ",", strict=True)
     columns: list[_Column | None] = []
     rows = 0
     while True:
         line = reader.line_num + 1
+        lines.fed = 0
         try:
             row = next(reader, None)
         except csv.Error as error:
@@ -61,21 +63,35 @@ def table_items(read: Read, log: Log, schema: Mapping[str, Any], *, tabs: bool) 
         yield Item(line, record, row=rows)
 
 
-def _lines(read: Read, log: Log) -> Iterator[str]:
-    for number, _, raw in split(read, MAX_RECORD):
+class _Lines:
+    """The lines of a table as text. ``fed`` counts the characters of a row, which quotes can lead over many lines."""
+
+    def __init__(self, read: Read, log: Log) -> None:
+        self.fed = 0
+        self._lines = split(read, MAX_RECORD)
+        self._log = log
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        number, _, raw = next(self._lines)
         if raw is None:
-            log.add("F009", number, f"the line has more than {MAX_RECORD:,} bytes")
-            yield "\n"
-            continue
+            self._log.add("F009", number, f"the line has more than {MAX_RECORD:,} bytes")
+            return "\n"
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError:
-            log.add("F005", number, f"the line is not UTF-8: {show(raw)}")
+            self._log.add("F005", number, f"the line is not UTF-8: {show(raw)}")
             text = raw.decode("utf-8", "replace")
         if "\0" in text:
-            log.add("F403", number, "there is a NUL character")
+            self._log.add("F403", number, "there is a NUL character")
             text = text.replace("\0", "\ufffd")
-        yield text.removesuffix("\r") + "\n"
+        self.fed += len(text)
+        if self.fed > MAX_RECORD:
+            self.fed = 0
+            raise csv.Error(f"it has more than {MAX_RECORD:,} characters")
+        return text.removesuffix("\r") + "\n"
 
 
 def _columns(

@@ -59,6 +59,7 @@ bench: $(TOOLS)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.perspective
 	@$(BIN)/python -m benchmarks.touche
 	@$(BIN)/python -m benchmarks.argue
+	@$(BIN)/python -m benchmarks.records
 	@$(BIN)/python -m benchmarks.search --small
 	@$(BIN)/python -m benchmarks.eviction
 	@$(BIN)/python -m benchmarks.planning

@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -123,9 +124,16 @@ def scored(run: Path, truths: Path) -> Sink:
     return sink
 
 
-def memory() -> float:
-    """Highest memory of this process until now, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def memory(run: Path, truths: Path, schema: Path) -> float:
+    """Highest memory of a process that validates and scores a run, in MiB."""
+    code = (
+        "import resource, sys; from evaluator.__main__ import main; main(sys.argv[1:]); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    )
+    words = ["records", str(run), "--schema", str(schema), "--truths", str(truths)]
+    words += [word for text in MEASURES.values() for word in ("-m", text)]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
@@ -133,26 +141,39 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     count = parser.parse_args().records
     with tempfile.TemporaryDirectory() as scratch:
-        truths, run = Path(scratch) / "truths.jsonl", Path(scratch) / "run.jsonl"
+        truths, run, schema = (Path(scratch) / name for name in ("truths.jsonl", "run.jsonl", "schema.json"))
+        schema.write_text(json.dumps(SCHEMA))
         for path, seed in ((truths, 1), (run, 2)):
             with path.open("w") as file:
                 file.writelines(lines(count, seed))
         print(f"{count:,} records, {run.stat().st_size / 2**20:,.0f} MiB; processor seconds per million")
         alone = validators(run, count)
-        log = Log(run.name)
+        loaded = timed("json.loads, of the truths", lambda: load(truths), count)
         options = {"outputs": [{"path": run.name, "schema": SCHEMA}]}
         request = Request(
             "records", run.parent, run.parent, run.parent, run.parent, run.name, options=options
         )
+        log = Log(run.name)
         checked = timed(
-            "evaluator check: strict reading, validating, ids",
-            lambda: KIND.check(run, run, request, log),
-            count,
+            "evaluator: strict reading, validating, ids", lambda: KIND.check(run, run, request, log), count
         )
         whole = timed("evaluator: the same, truths, three measures", lambda: scored(run, truths), count)
+        print(f"validating: {checked / alone:.2f} times json.loads and jsonschema-rs")
         print(
-            f"against json.loads and jsonschema-rs: {checked / alone:.2f} and {whole / alone:.2f} times; at most {memory():,.0f} MiB"
+            f"validating and scoring: {whole / (alone + loaded):.2f} times these and json.loads of the truths, "
+            f"{whole / alone:.2f} times these alone"
         )
+        few = Path(scratch) / "few.jsonl"
+        few.write_text("".join(lines(1_000, 1)))
+        for file in (few, run):
+            print(f"memory with {count:,} truths and a run of {file.stat().st_size / 2**20:,.0f} MiB: "
+                  f"{memory(file, truths, schema):,.0f} MiB")  # fmt: skip
+
+
+def load(path: Path) -> None:
+    with path.open("rb") as file:
+        for line in file:
+            json.loads(line)
 
 
 if __name__ == "__main__":

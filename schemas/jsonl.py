@@ -122,7 +122,7 @@ def split(read: Callable[[int], bytes], max_line: int) -> Iterator[Line]:
 
 def parse(raw: bytes, rules: Rules = STRICT) -> Any | Fault:
     """The value of a line, or why it has none."""
-    if rules is STRICT and (value := _plainly(raw)) is not None:
+    if (rules is STRICT or rules is LENIENT) and (value := _plainly(raw, rules is STRICT)) is not None:
         return value
     if raw.startswith(codecs.BOM_UTF8) and not rules.bom:
         return Fault("syntax", "Unexpected UTF-8 BOM (decode using utf-8-sig)")  # what json says of text
@@ -146,26 +146,22 @@ _HALF = re.compile(rb"\\u[dD]")  # half of a surrogate pair, if it is not the te
 _LONG = 10**39
 
 
-def _plainly(raw: bytes) -> Any:
-    """The object of a line in which nothing can be that strict reading refuses; None where that is not sure at once.
+def _plainly(raw: bytes, strict: bool) -> Any:
+    """The object of a line in which nothing can be that reading refuses; None where that is not sure at once.
 
     It takes half the time: no hook is called for each object and number. Without a double key there are as many keys as
     there are colons, and any other colon makes the line doubtful; there are no more levels than brackets that open.
     """
-    if raw.count(b"{") + raw.count(b"[") > JSON_DEPTH or (b"\\u" in raw and _HALF.search(raw)):
+    if strict and (raw.count(b"{") + raw.count(b"[") > JSON_DEPTH or (b"\\u" in raw and _HALF.search(raw))):
         return None
     try:
         text = raw.decode("utf-8")
-        value, end = _SCAN(text, 0)
-    except (ValueError, StopIteration):
+        value, end = (_SCAN if strict else _SCAN_ALL)(text, 0)
+    except (ValueError, StopIteration, RecursionError):
         return None
-    if (
-        type(value) is not dict
-        or _keys(value) != raw.count(b":")
-        or (end < len(text) and text[end:].strip(" \t\r\n"))
-    ):
+    if type(value) is not dict or (end < len(text) and text[end:].strip(" \t\r\n")):
         return None
-    return value
+    return value if not strict or _keys(value) == raw.count(b":") else None
 
 
 def _keys(value: Any) -> int:
@@ -308,6 +304,7 @@ def _int(text: str) -> int:
     return int(text)
 
 
+_SCAN_ALL = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _SCAN = json.JSONDecoder(parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
+from evaluator.codes import CODES
 from evaluator.data import DataReport
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log
@@ -14,13 +15,14 @@ from evaluator.formats.files import Damaged, TooLarge, Unreadable, plain_or_gzip
 from evaluator.kinds.records.joining import Reader, items
 from evaluator.kinds.records.options import Options, Output, needed
 from evaluator.kinds.records.reading import BROKEN
-from evaluator.kinds.records.schema import problems, validator
+from evaluator.kinds.records.schema import problems
 from evaluator.kinds.records.truths import read_truths, topics_of
 from evaluator.kinds.records.words import violations
 from evaluator.request import Request
 from schemas import render_pointer
 
 _Known = tuple[str, Mapping[str, int] | None]  # the file of the inputs that lists the ids, and these
+MOST = 1_000  # records of truths of which is said what is wrong
 _TASK = "task/task.yaml"
 NOUNS = {"topic": "record", "document": "record", "judgment": "truth", "grade": ""}
 
@@ -76,18 +78,15 @@ def _example(output: Output, options: Options, report: DataReport) -> bool:
 
 
 def _truths(path: Path, name: str, known: _Known, options: Options, report: DataReport) -> None:
-    """Read a file of truths by its schema and for its measures, and compare its ids with those of the inputs."""
+    """Read a file of truths strictly, by its schema and for its measures, and compare its ids with those of the inputs."""
     group = [w for w in options.wanted if w.asked.truths == name]
     try:
-        if options.truth_schema is not None:
-            for line, what in _invalid(path, options.truth_schema):
-                report.add(
-                    "schema of truths",
-                    f"truths/{name}",
-                    line,
-                    what,
-                    "correct the record or options.truths.schema",
-                )
+        shape = Output({"path": path.name, "schema": options.truth_schema or {}}, "options.truths.schema")
+        wrong = list(islice(_wrong(path, shape), MOST))
+        for line, what in wrong:
+            report.add(what, f"truths/{name}", line, what, "correct the record, or options.truths.schema")
+        if len(wrong) == MOST:
+            return
         ids = options.ids_of_truths(group[0].output)
         found = read_truths(path, name, ids, needed(group, "truth"), options.truth_schema)
     except EvaluatorError as error:
@@ -101,15 +100,18 @@ def _truths(path: Path, name: str, known: _Known, options: Options, report: Data
         report.without(topics, f"inputs/{file}", lines, f"truths/{name}", "record", fix)
 
 
-def _invalid(path: Path, schema: Any) -> Iterator[tuple[int, str]]:
-    """Lines and places of truths that do not fit their schema. Of what stands there nothing is said."""
-    made = validator(schema, "options.truths.schema")
-    shape = Output({"path": path.name, "schema": schema}, path.name)
-    log = Log(path.name)
+def _wrong(path: Path, shape: Output) -> Iterator[tuple[int, str]]:
+    """Lines of truths that are broken, or do not fit their schema, and where. Of what stands there nothing is said."""
+    made, log = shape.validator, Log(path.name)
     try:
         for item in items(plain_or_gzip(path), shape, log, None):
-            if item.value is not BROKEN and not made.is_valid(item.value):
-                broken = violations(made.iter_errors(item.value), schema)
+            if item.value is BROKEN:
+                yield (
+                    item.line,
+                    f"the record cannot be read: {CODES[log.kept[-1].code].title if log.kept else 'broken'}",
+                )
+            elif not made.is_valid(item.value):
+                broken = violations(made.iter_errors(item.value), shape.schema)
                 places = dict.fromkeys(render_pointer(one.pointer) or "the record" for one in broken)
                 yield item.line, f"it does not fit its schema at {', '.join([*places][:5])}"
     except (Unreadable, Damaged, TooLarge):

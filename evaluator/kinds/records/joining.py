@@ -10,12 +10,13 @@ from typing import Any
 from evaluator.findings import Log, Unknown, show
 from evaluator.formats.files import Source
 from evaluator.formats.lines import reporting
-from evaluator.kinds.records.options import Output, id_of, read_form, steps, value_at
+from evaluator.kinds.records.options import MAX_ID, Output, id_of, reader_of, steps
 from evaluator.kinds.records.reading import BROKEN, Item, json_items, without_mark
 from evaluator.kinds.records.table import table_items
 from evaluator.kinds.records.words import violations
 from evaluator.measures.records.base import MISSING, Column
 from schemas import render_pointer
+from schemas.jsonl import STRICT, Rules
 
 MOST_VIOLATIONS = 20  # of one record that are told
 MAX_SEEN = 2_000_000  # ids that are remembered where nobody says which there are
@@ -26,14 +27,16 @@ _TOLD_AT_ONCE = 64 << 10
 Columns = dict[tuple[str, str], list[Any]]
 
 
-def items(path: Path, output: Output, log: Log, max_bytes: int | None) -> Iterator[Item]:
-    """The records of a file in the format of its output. Raises what :class:`Source` raises."""
+def items(
+    path: Path, output: Output, log: Log, max_bytes: int | None, rules: Rules = STRICT
+) -> Iterator[Item]:
+    """The records of a file in the format of its output; see :func:`json_items`. Raises what :class:`Source` raises."""
     with Source(path, max_bytes) as source:
         read = without_mark(source.read, log)
         if output.form in ("csv", "tsv"):
             yield from table_items(read, log, output.schema, tabs=output.form == "tsv")
         else:
-            yield from json_items(read, log, array=output.form == "json")
+            yield from json_items(read, log, array=output.form == "json", rules=rules)
 
 
 class Reader:
@@ -59,7 +62,10 @@ class Reader:
         self.output, self.known, self.log = output, known, log
         rows = 0 if known is None else len(known)
         self.columns: Columns = {(c.field, c.form.name): [MISSING] * rows for c in needed}
-        self._needed = [(self.columns[c.field, c.form.name], steps(c.field), c) for c in needed]
+        self._needed = [
+            (self.columns[c.field, c.form.name], reader_of(way), c.form, way)
+            for c, way in ((c, steps(c.field)) for c in needed)
+        ]
         self._lines = [0] * rows  # of the first record of each id
         self._seen: dict[str, int] = {}  # the same, where nobody knows the ids
         self._unknown = Unknown(
@@ -72,7 +78,9 @@ class Reader:
 
     def read(self, path: Path, max_bytes: int | None) -> None:
         """Read the file; whatever is wrong becomes a finding, with the name of the file."""
-        log, ids = self.log, self.output.ids
+        log, ids, lines = self.log, self.output.ids, self._lines
+        get, plain = reader_of(ids[0]), len(ids) == 1
+        known = (self.known or {}).get
         with reporting(log, max_bytes):
             valid = self.output.validator.is_valid
             for item in items(path, self.output, log, max_bytes):
@@ -82,14 +90,21 @@ class Reader:
                     self.broken = True
                     continue
                 fits = valid(record)
-                key = id_of(record, ids) if isinstance(record, dict) else None
+                key = get(record) if type(record) is dict else None
+                if type(key) is not str or not plain or len(key) > MAX_ID:
+                    key = id_of(record, ids)
+                elif (
+                    fits and (row := known(key)) is not None and not lines[row]
+                ):  # the short way of most records
+                    lines[row] = item.line
+                    self.found += 1
+                    self._keep(row, item, key)
+                    continue
                 if not fits:
                     self._tell(item, self._topic(key))
                 if key is None:
                     self._without_id(item, fits)
-                    continue
-                row = self._row(key, item)
-                if fits and row is not None:
+                elif (row := self._row(key, item)) is not None and fits:
                     self._keep(row, item, key)
             if not self.records and not log.invalid:
                 log.add("F001", None, "the file holds no record")
@@ -133,13 +148,11 @@ class Reader:
         self.log.add("F405", item.line, what, self._topic(key))
 
     def _keep(self, row: int, item: Item, key: str) -> None:
-        for column, way, wanted in self._needed:
-            value = value_at(item.value, way)
-            read = read_form(wanted.form, value)
+        for column, get, form, way in self._needed:
+            value = get(item.value)
+            read = MISSING if value is None else form.read(value)
             if read is MISSING and value is not None:
-                self.log.add(
-                    "F408", item.line, f"{item.where(way)}expected {wanted.form.says}", self._topic(key)
-                )
+                self.log.add("F408", item.line, f"{item.where(way)}expected {form.says}", self._topic(key))
             column[row] = self._labels.setdefault(read, read) if type(read) is str else read
 
     def _tell(self, item: Item, topic: bytes | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ from evaluator.findings import plain
 from evaluator.kinds.options import checked_options
 from evaluator.kinds.records.reading import format_of
 from evaluator.kinds.records.schema import validator
-from evaluator.measures.records.base import LABEL, MISSING, Column, Form, Measure
+from evaluator.measures.records.base import LABEL, MISSING, Column, Measure
 from evaluator.measures.records.named import measure
 from evaluator.request import MeasureRequest, Request
 
@@ -121,8 +121,16 @@ def value_at(record: Any, way: Getter) -> Any:
     return record
 
 
+def reader_of(way: Getter) -> Callable[[dict[str, Any]], Any]:
+    """As :func:`value_at` for one field of records that are objects; the short way for names."""
+    name = str(way[0])
+    return (lambda record: record.get(name)) if len(way) == 1 else (lambda record: value_at(record, way))
+
+
 def id_of(record: Any, ids: Sequence[Getter]) -> str | None:
     """The id of a record as text, several keys joined by ``/`` (as in a JSON pointer); None where one is missing or too long."""
+    if not isinstance(record, dict):
+        return None
     if len(ids) == 1:
         found = value_at(record, ids[0])
         if type(found) is not str:
@@ -133,8 +141,3 @@ def id_of(record: Any, ids: Sequence[Getter]) -> str | None:
         return None
     whole = "/".join(part.replace("~", "~0").replace("/", "~1") for part in parts)
     return whole if len(whole) <= MAX_ID else None
-
-
-def read_form(form: Form, value: Any) -> Any:
-    """What a measure sees of a value; MISSING for null and for what will not do."""
-    return MISSING if value is None else form.read(value)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from evaluator.findings import Log, show
 from evaluator.formats.files import BOM
 from schemas import render_pointer
-from schemas.jsonl import Fault, Row, parse, split
+from schemas.jsonl import STRICT, Fault, Row, Rules, parse, split
 
 MAX_RECORD = 4 << 20  # bytes
 FORMATS = {"jsonl": "JSON Lines", "json": "a JSON array", "csv": "CSV", "tsv": "TSV"}
@@ -50,26 +50,40 @@ def format_of(name: str) -> str:
     return next((form for ending, form in _ENDINGS.items() if bare.endswith(ending)), "jsonl")
 
 
-def json_items(read: Read, log: Log, *, array: bool) -> Iterator[Item]:
-    """The records of JSON Lines, or of an array. What is broken is a finding, and its value is :data:`BROKEN`."""
-    found = array_rows(read) if array else _lines(read)
-    for number, (line, value, fault) in enumerate(found):
-        entry = number if array else None
-        if fault is None:
-            yield Item(line, value, entry)
-        else:
-            log.add(_CODES[fault.kind], line, _said(fault, array))
-            yield Item(line, BROKEN, entry)
-        log.lines = line
+def json_items(read: Read, log: Log, *, array: bool, rules: Rules = STRICT) -> Iterator[Item]:
+    """The records of JSON Lines, or of an array. What is broken is a finding, and its value is :data:`BROKEN`.
 
-
-def _lines(read: Read) -> Iterator[tuple[int, Any, Fault | None]]:
+    ``rules`` say how strictly lines are read; arrays are read strictly.
+    """
+    if array:
+        yield from _entries(read, log)
+        return
     for number, _, raw in split(read, MAX_RECORD):
+        log.lines = number
         if raw is None:
-            yield number, None, Fault("too-long")
-        elif raw and not raw.isspace():
-            value = parse(raw)
-            yield (number, None, value) if isinstance(value, Fault) else (number, value, None)
+            value: Any = Fault("too-long")
+        elif not raw or raw.isspace():
+            continue
+        else:
+            value = parse(raw, rules)
+        if type(value) is Fault:
+            log.add(_CODES[value.kind], number, _said(value, array))
+            value = BROKEN
+        yield _item(Item, (number, value, None, None))
+
+
+# As Item(…), which takes three times as long: there may be millions.
+_item: Callable[[type[Item], tuple[Any, ...]], Item] = tuple.__new__
+
+
+def _entries(read: Read, log: Log) -> Iterator[Item]:
+    for number, (line, value, fault) in enumerate(array_rows(read)):
+        log.lines = line
+        if fault is None:
+            yield Item(line, value, number)
+        else:
+            log.add(_CODES[fault.kind], line, _said(fault, True))
+            yield Item(line, BROKEN, number)
 
 
 def _said(fault: Fault, array: bool) -> str:

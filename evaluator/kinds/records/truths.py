@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evaluator.codes import CODES
 from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
 from evaluator.formats.files import Damaged, TooLarge, Unreadable, plain_or_gzip
 from evaluator.kinds.records.joining import items
-from evaluator.kinds.records.options import Getter, Options, Output, id_of, read_form, steps, value_at
+from evaluator.kinds.records.options import Getter, Options, Output, id_of, reader_of, steps
 from evaluator.kinds.records.reading import BROKEN
 from evaluator.measures.records.base import MISSING, Column
 from evaluator.request import Request
+from schemas.jsonl import LENIENT
 
 
 class Truths(NamedTuple):
@@ -26,7 +28,7 @@ class Truths(NamedTuple):
 def read_truths(
     path: Path, name: str, ids: Sequence[Getter], needed: Sequence[Column], schema: Any = None
 ) -> Truths:
-    """Read a file of truths whole.
+    """Read a file of truths whole, without the strictness that ``runner task check`` has.
 
     Args:
         path: The file, or the same with ``.gz``.
@@ -41,19 +43,18 @@ def read_truths(
     """
     known: dict[str, int] = {}
     columns: dict[tuple[str, str], list[Any]] = {(c.field, c.form.name): [] for c in needed}
-    ways = [(columns[c.field, c.form.name], steps(c.field), c) for c in needed]
+    ways = [(columns[c.field, c.form.name].append, reader_of(steps(c.field)), c) for c in needed]
     log = Log(name)
     shape = Output(
         {"path": path.name, "schema": schema if isinstance(schema, dict) else _of_columns(needed)}, name
     )
     labels: dict[str, str] = {}
     try:
-        for item in items(plain_or_gzip(path), shape, log, None):
+        for item in items(plain_or_gzip(path), shape, log, None, LENIENT):
             line, record = item.line, item.value
             if record is BROKEN or log.invalid:
-                raise _wrong(
-                    name, line, log.sorted()[0].code if log.kept else "it is broken", "correct the line"
-                )
+                title = CODES[next(iter(log.counts))].title if log.counts else "broken"
+                raise _wrong(name, line, title, "correct the line")
             key = id_of(record, ids) if isinstance(record, dict) else None
             if key is None:
                 where = ", ".join("/".join(map(str, way)) for way in ids)
@@ -66,12 +67,12 @@ def read_truths(
             if key in known:
                 raise _wrong(name, line, f"the id {plain(key)} is there twice", "keep one of them")
             known[key] = len(known)
-            for column, way, wanted in ways:
-                value = read_form(wanted.form, value_at(record, way))
+            for keep, get, wanted in ways:
+                value = wanted.form.read(get(record))
                 if value is MISSING:
                     fix = "correct the record, or the field of the measure (truth=FIELD)"
                     raise _wrong(name, line, f"{plain(wanted.field)} is not {wanted.form.says}", fix)
-                column.append(labels.setdefault(value, value) if type(value) is str else value)
+                keep(labels.setdefault(value, value) if type(value) is str else value)
     except Unreadable as error:
         raise EvaluatorError(f"the truths {plain(name)} cannot be read", str(error)) from None
     except (Damaged, TooLarge):

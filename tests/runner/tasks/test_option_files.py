@@ -132,6 +132,17 @@ def test_task_check_reads_truths_by_their_schema_and_says_nothing_of_what_stands
     )
 
 
+def test_task_check_reads_truths_strictly(config: Config) -> None:
+    path = config.tasks / "penguins/datasets/test/truths/penguins.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(['{"species": "Gentoo", ' + lines[0][1:], *lines[1:]]) + "\n")
+    (found,) = problems(config)
+    assert (
+        "truths/penguins.jsonl:1: the record cannot be read: key there twice" in found
+        and "Gentoo" not in found
+    )
+
+
 def test_ids_of_truths_have_to_be_in_the_inputs(config: Config) -> None:
     path = config.tasks / "penguins/datasets/dev/inputs/penguins.jsonl"
     path.write_text("".join(line + "\n" for line in path.read_text().splitlines()[1:]))

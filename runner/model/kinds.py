@@ -8,7 +8,7 @@ whoever handles a run or a task asks here, whatever stands above or below it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +20,7 @@ from schemas.external import external_kinds
 if TYPE_CHECKING:
     from runner.model.task import Task
 
+Skeleton = Callable[[str], Mapping[str, str]]
 FOLDERS = Path(__file__).resolve().parents[1] / "kinds"
 
 
@@ -127,6 +128,7 @@ class KindSpec:
       ``Audience``; ``task`` may be None.
     - ``importer`` turns a release into a dataset.
     - ``skeleton(task_id)`` returns the files of a small task that works, by name; those called ``.gz`` are compressed.
+    - ``likes``: such skeletons by name, where tasks of the kind ask for different things; ``skeleton`` is one of them.
     - ``collection`` makes such a task from a collection of the organiser's.
     - ``annotation`` says where the debates are that people judge: in ``runs``, or in the ``inputs`` of a dataset.
     - ``outputs(task)`` says which files a software writes, the task's ``output`` first; without it there is that one, as the
@@ -136,7 +138,8 @@ class KindSpec:
 
     presenter: Callable[[Any, Task | None, Any, Any], Content | None] | None = None
     importer: Importer | None = None
-    skeleton: Callable[[str], Mapping[str, str]] | None = None
+    skeleton: Skeleton | None = None
+    likes: Mapping[str, Skeleton] = field(default_factory=dict)
     collection: Collector | None = None
     annotation: Literal["runs", "inputs"] | None = None
     outputs: Callable[[Task], Sequence[OutputFile]] | None = None

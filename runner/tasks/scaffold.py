@@ -42,14 +42,21 @@ from runner.tasks.load import load_task_file, read_definition, task_folder
 from schemas.files import atomic_file, atomic_folder, put_in_place, scratch_folder
 
 
-def new_task(config: Config, task_id: str, kind: str = "adhoc") -> Path:
+def new_task(config: Config, task_id: str, kind: str = "adhoc", like: str | None = None) -> Path:
     """Write a working skeleton to ``tasks/<task_id>`` and return that folder.
 
     The folder appears as a whole or not at all. Raises E208 for what is not a name, and E101 for a kind without
-    a skeleton or when the folder exists already.
+    a skeleton, or without one ``like`` that, or when the folder exists already.
     """
-    skeleton = _spec(kind, "skeleton").skeleton
-    assert skeleton is not None
+    spec = _spec(kind, "skeleton")
+    skeleton = spec.skeleton if like is None else spec.likes.get(like)
+    if skeleton is None:
+        raise RunnerError(
+            "E101",
+            f'there is no skeleton of the kind {kind} like "{schemas.show(str(like))}"',
+            why=f"There are: {', '.join(spec.likes)}." if spec.likes else "This kind has a single one.",
+            fix="choose one of these" if spec.likes else "leave --like out",
+        )
     with _placed(config, task_id) as folder:
         for name, text in skeleton(task_id).items():
             file = folder / name

@@ -134,6 +134,15 @@ def test_a_task_from_a_trec_collection(walked: tuple[Path, dict[str, str]]) -> N
     assert re.search(r"^ *1 +baselines/news +dirichlet +baseline +\S*1\.0000", printed, re.M), printed
 
 
+@pytest.mark.engine
+@pytest.mark.timeout(900)
+def test_a_task_without_an_evaluator(walked: tuple[Path, dict[str, str]]) -> None:
+    root, environment = walked
+    walk("records.md", *walked)
+    assert [path.name for path in (root / "tasks").iterdir()] == ["acts"]
+    assert (Path(environment["HOME"]) / "private/acts/test/truths/acts.jsonl").is_file()
+
+
 @pytest.fixture
 def checkout(walked: tuple[Path, dict[str, str]], live: Project) -> Iterator[tuple[Path, dict[str, str]]]:
     """The same with the project's own files, as somebody who has just fetched them has it, and a command docker."""

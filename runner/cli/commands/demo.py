@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from runner.model.task import Task
     from runner.records.store.connect import Store
 
-# What is run: hidden where the task has something hidden. Without a word the first three, which take a minute.
+# What is run: hidden where the task has something hidden. Without a word those that take a minute in all.
 SHOWN = {
     "vaswani": "test",
     "touche-2021-task1": "sample",
@@ -25,8 +25,14 @@ SHOWN = {
     "rad-2025-debate": "test",
     "rad-2025-judging": "test",
     "report-generation": "test",
+    "penguins": "test",
 }
-USUAL = ("vaswani", "touche-2021-task1", "perspective-2024")
+USUAL = (
+    "vaswani",
+    "touche-2021-task1",
+    "perspective-2024",
+    "penguins",
+)
 TEAMS = ("baselines", "broken")
 
 
@@ -34,7 +40,7 @@ TEAMS = ("baselines", "broken")
 def demo(
     task: Annotated[
         list[str] | None,
-        typer.Option("--task", help="This task; repeatable (default: the three of batch runs)."),
+        typer.Option("--task", help="This task; repeatable (default: those of batch runs)."),
     ] = None,
 ) -> None:
     """Submit the baselines and some broken softwares, run them on the hidden split, print the leaderboard."""

@@ -144,11 +144,15 @@ def _pause(name: str, dataset: str | None, reason: str, wanted: bool) -> None:
 
 @tasks.command(
     epilog="Examples:  runner task new my-task  |  runner task new my-task --from collection --public-topics 10  |  "
-    "runner task new my-task --from irds:vaswani"
+    "runner task new my-task --from irds:vaswani  |  runner task new my-task --kind records --like classification"
 )
 def new(
     name: Annotated[str, typer.Argument(help="The new task's id.")],
     kind: Annotated[str, typer.Option("--kind", help="What the output means.")] = "adhoc",
+    like: Annotated[
+        str | None,
+        typer.Option("--like", help="Which of the kind's skeletons; records has classification."),
+    ] = None,
     source: Annotated[
         str | None,
         typer.Option(
@@ -180,7 +184,11 @@ def new(
         if public:
             fix = "name a collection with --from, or leave --public-topics out"
             raise RunnerError("E101", "--public-topics is for a collection", fix=fix)
-        folder = new_task(where, name, kind)
+        folder = new_task(where, name, kind, like)
+    elif like is not None:
+        raise RunnerError(
+            "E101", "--like is for a skeleton, not for a collection", fix="leave --like or --from out"
+        )
     else:
         folder, hidden = new_task_from(where, name, source, kind=kind, public=public, say=output.say)
         output.say(f"inputs and truths of the blinded dataset are in {hidden}")

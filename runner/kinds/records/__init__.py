@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.kinds.records.outputs import outputs
-from runner.kinds.records.skeleton import files
+from runner.kinds.records.skeleton import SKELETONS
 from runner.model.kinds import KindSpec
 
-SPEC = KindSpec(outputs=outputs, skeleton=files)
+SPEC = KindSpec(outputs=outputs, skeleton=SKELETONS["classification"], likes=SKELETONS)

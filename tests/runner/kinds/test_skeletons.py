@@ -15,7 +15,7 @@ from runner.execution.machine import Machine
 from runner.execution.trials.prove import prove, prove_order
 from runner.model.config import Config
 from runner.model.container import ImageRef
-from runner.model.kinds import kinds_with
+from runner.model.kinds import kind_spec, kinds_with
 from runner.tasks import compose
 from runner.tasks.check_contents import read_contents
 from runner.tasks.check_data import task_problems
@@ -25,16 +25,19 @@ from tests.worlds.definitions import project
 
 BASELINES = Path(__file__).resolve().parents[3] / "submissions" / "baselines"
 KINDS = registry.built_in()
+# Each kind, and each of its skeletons by its own name.
+SKELETONS = [(kind, like) for kind in KINDS for like in (None, *kind_spec(kind).likes)]
+PROVEN = [(kind, like) for kind, like in SKELETONS if like or not kind_spec(kind).likes]  # no skeleton twice
 
 
 def test_every_kind_has_a_skeleton() -> None:
     assert kinds_with("skeleton") == KINDS
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_new_task_has_no_fault_and_no_warning(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "like"), SKELETONS)
+def test_a_new_task_has_no_fault_and_no_warning(kind: str, like: str | None, tmp_path: Path) -> None:
     config = project(tmp_path / "root")
-    new_task(config, "mine", kind)
+    new_task(config, "mine", kind, like)
     task = load_task(config, "mine")
     assert task_problems(task, config) == [] and compose.outdated({"mine": task}) == []
     for one in read_contents(task, config, lambda _: None):
@@ -59,9 +62,10 @@ def with_baseline(config: Config) -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "like"), PROVEN)
 def test_its_baseline_and_its_order_are_proven(
     kind: str,
+    like: str | None,
     tmp_path: Path,
     engine: DockerEngine,
     evaluator_image: ImageRef,
@@ -69,7 +73,7 @@ def test_its_baseline_and_its_order_are_proven(
     base_image: ImageRef,
 ) -> None:
     config = project(tmp_path / "root")
-    new_task(config, "mine", kind)
+    new_task(config, "mine", kind, like)
     with_baseline(config)
     images = {"evaluator": evaluator_image.id, "sidecars": sidecars_image.id}
     machine = Machine(config, engine=engine, images=images)

@@ -84,6 +84,22 @@ def test_bad_names_and_kinds(config: Config, name: str, kind: str, code: str) ->
     assert list(config.tasks.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "like", "says"),
+    [
+        ("records", "clasification", "There are: classification"),
+        ("records", "\x1b[2J", "There are: classification"),
+        ("adhoc", "classification", "a single one"),
+    ],
+)
+def test_skeletons_that_there_are_not(config: Config, kind: str, like: str, says: str) -> None:
+    with pytest.raises(RunnerError) as caught:
+        scaffold.new_task(config, "mine", kind, like)
+    assert caught.value.code == "E101" and says in str(caught.value.why)
+    assert caught.value.what.isprintable()
+    assert list(config.tasks.iterdir()) == []
+
+
 def test_nothing_is_left_when_it_fails(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: Task) -> bool:
         raise OSError("disk full")

@@ -16,6 +16,7 @@ from schemas.documents import MAX_PROBLEMS, Document, Node, Problem, capped, esc
 YAML_BYTES = 64 * 1024
 JSON_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 16  # of YAML
+MAX_EXPANDED = 20_000  # values of foreign YAML, with all that its aliases repeat
 JSON_DEPTH = 64
 
 
@@ -74,17 +75,20 @@ def _name(source: Path | str | bytes, name: str | None) -> str:
     return name if name is not None else str(source) if isinstance(source, Path) else "input"
 
 
-def load_yaml(source: Path | str | bytes, name: str | None = None) -> Document:
+def load_yaml(source: Path | str | bytes, name: str | None = None, *, foreign: bool = False) -> Document:
     """Read restricted YAML from a path, or from text or bytes that are the content itself.
 
     At most 64 KiB, one document, no aliases, anchors, tags, directives, merge keys, duplicate keys or keys that
     are not text. Plain scalars are those of YAML 1.2's core schema, decimal only: ``no``, ``12:30``, ``0o7`` and
     ``007`` stay text. Never raises; the document's ``problems`` say what was wrong, each with its line.
+
+    Files that were written for other programs (``foreign``) may have numbers as keys, which become text, and aliases of
+    what stands before them, while that makes no more than 20,000 values in all.
     """
     doc = Document(_name(source, name))
     try:
         text = _source(source, YAML_BYTES)
-        _Builder(doc).build(text)
+        _Builder(doc, foreign).build(text)
     except _Refused as refused:
         doc.data = None
         where = show(doc.name, 200) + (f":{refused.line}" if refused.line else "")
@@ -203,19 +207,23 @@ class _Frame:
     node: Node
     key: Any = None
     key_line: int = 0
+    anchor: str | None = None
+    before: int = 0  # values that were read before it
 
 
 class _Builder:
     """Builds data and lines from PyYAML's events, without recursion and without PyYAML's constructors.
 
     Nothing that YAML can expand (aliases, merges, tags) ever reaches the data, so the result is never larger
-    than the text.
+    than the text. In foreign files aliases do: what is repeated counts each time, and there is a limit to that.
     """
 
-    def __init__(self, doc: Document) -> None:
-        self.doc = doc
+    def __init__(self, doc: Document, foreign: bool = False) -> None:
+        self.doc, self.foreign = doc, foreign
         self.frames: list[_Frame] = []
         self.documents = 0
+        self.count = 0  # values so far, those of aliases as often as they stand there
+        self.anchors: dict[str, tuple[Any, int]] = {}  # the value, and how many values it is
 
     def problem(self, line: int, what: str, fix: str = "") -> None:
         if len(self.doc.problems) <= 4 * MAX_PROBLEMS:
@@ -264,26 +272,44 @@ class _Builder:
                     line, "has a YAML directive, which is not accepted", "remove the line that starts with %"
                 )
         elif isinstance(event, yaml.AliasEvent):
-            self.problem(
-                line,
-                "uses a YAML alias (*), which is not accepted",
-                "write the value out, or put it in quotes",
-            )
-            self.add(None, line)
+            self.repeat(event.anchor, line)
         elif isinstance(event, yaml.ScalarEvent):
             self.decorations(event, line)
-            self.add(self.scalar(event, line), line)
+            self.anchored(event.anchor, self.scalar(event, line), 1, line)
         elif isinstance(event, (yaml.SequenceStartEvent, yaml.MappingStartEvent)):
             self.decorations(event, line)
             if len(self.frames) >= MAX_DEPTH:
                 raise _Refused(f"is nested more than {MAX_DEPTH} levels deep", "", line)
-            self.frames.append(_Frame([] if isinstance(event, yaml.SequenceStartEvent) else {}, Node(line)))
+            empty: Any = [] if isinstance(event, yaml.SequenceStartEvent) else {}
+            self.frames.append(_Frame(empty, Node(line), anchor=event.anchor, before=self.count))
         elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
             frame = self.frames.pop()
-            self.add(frame.value, frame.node.line, frame.node)
+            size = self.count - frame.before + 1
+            self.anchored(frame.anchor, frame.value, size, frame.node.line, frame.node)
+
+    def anchored(
+        self, anchor: str | None, value: Any, size: int, line: int, node: Node | None = None
+    ) -> None:
+        """Put a finished value where it belongs, and keep it for aliases."""
+        if anchor is not None:
+            self.anchors[anchor] = value, size
+        self.add(value, line, node)
+
+    def repeat(self, anchor: str, line: int) -> None:
+        """Put the value of an anchor in once more. Raises _Refused where that would be too much."""
+        value, size = self.anchors.get(anchor, (None, 0)) if self.foreign else (None, 0)
+        if not self.foreign:
+            what = "uses a YAML alias (*), which is not accepted"
+            self.problem(line, what, "write the value out, or put it in quotes")
+        elif not size:
+            self.problem(line, "has an alias of what has not ended before it", "write the value out")
+        self.count += size
+        if self.count > MAX_EXPANDED and self.foreign:
+            raise _Refused(f"repeats more than {MAX_EXPANDED:,} values by aliases", "write them out", line)
+        self.add(value, line)
 
     def decorations(self, event: Any, line: int) -> None:
-        if event.anchor is not None:
+        if event.anchor is not None and not self.foreign:
             self.problem(
                 line, "has a YAML anchor (&), which is not accepted", "remove it, or put the value in quotes"
             )
@@ -319,6 +345,7 @@ class _Builder:
 
     def add(self, value: Any, line: int, node: Node | None = None) -> None:
         """Put a finished value where it belongs: into the list, as key or value of the mapping, or as the root."""
+        self.count += 1
         if not self.frames:
             self.doc.data, self.doc.lines = value, node or Node(line)
             return
@@ -335,6 +362,8 @@ class _Builder:
             frame.key = None
 
     def key(self, frame: _Frame, value: Any, line: int) -> Any:
+        if self.foreign and type(value) is int:
+            value = str(value)
         if not isinstance(value, str):
             self.problem(line, "has a key that is not text", "put the key in quotes")
         elif value == "<<":

@@ -45,13 +45,14 @@ class Wrong(Exception):
         self.what, self.fix = what, fix
 
 
-def files_of(source: Path, scratch: Path) -> dict[str, Path]:
+def files_of(source: Path, scratch: Path, most: int = MAX_ALL, depth: int = DEPTH) -> dict[str, Path]:
     """The files of a release by their name in it; what an archive holds is copied to ``scratch``. Raises :class:`Wrong`.
 
-    Files that operating systems add are left out.
+    Files that operating systems add are left out. An archive that holds more than ``most`` bytes is refused. Of a folder, those
+    are taken that lie at most ``depth`` folders deep.
     """
     if source.is_dir():
-        return dict(_walk(source))
+        return dict(_walk(source, depth))
     if not source.is_file():
         raise Wrong("is neither a folder nor a file", "give the release's folder or archive")
     with source.open("rb") as file:
@@ -59,10 +60,10 @@ def files_of(source: Path, scratch: Path) -> dict[str, Path]:
     try:
         if packed:
             with zipfile.ZipFile(source) as archive:
-                return _copied(_zipped(archive), scratch)
+                return _copied(_zipped(archive), scratch, most)
         if (tar := _tar(source)) is not None:
             with tar:
-                return _copied(_tarred(tar), scratch)
+                return _copied(_tarred(tar), scratch, most)
     except _BROKEN:
         kind = "zip" if packed else "tar"
         raise Wrong(f"is not a {kind} archive that can be read", "give the folder or archive anew") from None
@@ -111,11 +112,11 @@ def _noise(path: PurePosixPath) -> bool:
     return "__MACOSX" in path.parts or path.name.startswith(".") or path.name in ("Thumbs.db", "desktop.ini")
 
 
-def _walk(source: Path) -> Iterator[tuple[str, Path]]:
+def _walk(source: Path, depth: int) -> Iterator[tuple[str, Path]]:
     count = 0
     for folder, below, names in os.walk(source):
         relative = PurePosixPath(Path(folder).relative_to(source).as_posix())
-        if len(relative.parts) >= DEPTH:
+        if len(relative.parts) >= depth:
             below.clear()
         for name in sorted(names):
             path = Path(folder) / name
@@ -161,10 +162,9 @@ def _tarred(archive: tarfile.TarFile) -> Iterator[_Member]:
             yield member.name, "", file
 
 
-def _copied(members: Iterator[_Member], scratch: Path) -> dict[str, Path]:
+def _copied(members: Iterator[_Member], scratch: Path, left: int) -> dict[str, Path]:
     """Copy members under names of ours. Raises :class:`Wrong` for what no honest archive holds."""
     found: dict[str, Path] = {}
-    left = MAX_ALL
     for number, (name, wrong, file) in enumerate(members):
         if number >= MAX_FILES:
             raise Wrong(f"holds more than {MAX_FILES:,} files", "give the release's own archive")

@@ -129,7 +129,8 @@ class KindSpec:
     - ``importer`` turns a release into a dataset.
     - ``skeleton(task_id)`` returns the files of a small task that works, by name; those called ``.gz`` are compressed.
     - ``likes``: such skeletons by name, where tasks of the kind ask for different things; ``skeleton`` is one of them.
-    - ``collection`` makes such a task from a collection of the organiser's.
+    - ``collection`` makes such a task from a collection of the organiser's; ``sources`` are what names of those begin with that
+      are no paths, or of another platform's form, such as ``irds:``.
     - ``annotation`` says where the debates are that people judge: in ``runs``, or in the ``inputs`` of a dataset.
     - ``outputs(task)`` says which files a software writes, the task's ``output`` first; without it there is that one, as the
       schema of the kind's options says (``x-output``).
@@ -141,6 +142,7 @@ class KindSpec:
     skeleton: Skeleton | None = None
     likes: Mapping[str, Skeleton] = field(default_factory=dict)
     collection: Collector | None = None
+    sources: tuple[str, ...] = ()
     annotation: Literal["runs", "inputs"] | None = None
     outputs: Callable[[Task], Sequence[OutputFile]] | None = None
     judge_doubt: JudgeDoubt | None = None
@@ -164,6 +166,12 @@ def kind_spec(kind: str) -> KindSpec:
             raise
         return KindSpec()
     return spec
+
+
+def kind_of_source(source: str) -> str:
+    """The kind that makes tasks of what is named so: that of its beginning (``irds:``), else ``adhoc``."""
+    known = (kind for kind in kinds_with("collection") if source.startswith(kind_spec(kind).sources))
+    return next(known, "adhoc")
 
 
 def kinds_with(part: str) -> list[str]:

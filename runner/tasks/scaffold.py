@@ -75,7 +75,7 @@ def new_task_from(
     kind: str = "adhoc",
     public: int = 0,
     say: Callable[[str], None],
-) -> tuple[Path, Path]:
+) -> tuple[Path, Path | None]:
     """Make ``tasks/<task_id>`` from a collection, with the data of its blinded dataset where participants are not.
 
     Both folders appear as a whole or not at all.
@@ -89,7 +89,7 @@ def new_task_from(
         say: is given what was taken as what, and what was left.
 
     Returns:
-        The task's folder and that of its hidden inputs and truths.
+        The task's folder and that of its hidden inputs and truths; None for the latter where nothing is hidden.
 
     Raises:
         RunnerError: E208 for what is not a name; E101 for a kind that cannot read collections, and for a folder that is
@@ -121,6 +121,8 @@ def new_task_from(
                 "no task was made of this collection",
             )
             _finish(replace(config, private=scratch), folder)
+            if not (scratch / task_id).is_dir():
+                return config.tasks / task_id, None
             put_in_place(scratch / task_id, hidden)
     return config.tasks / task_id, hidden
 

@@ -81,6 +81,28 @@ def test_an_alias_bomb_is_refused_without_being_expanded() -> None:
     assert time.monotonic() - started < 10
 
 
+def test_files_of_other_programs_may_repeat_values_and_have_numbers_as_keys() -> None:
+    text = "a: &x {b: [1, 2]}\nc: *x\n1: &y word\nd: [*y, *y]\n"
+    doc = schemas.load_yaml(text, foreign=True)
+    assert doc.problems == [] and doc.data["c"] == {"b": [1, 2]} and doc.data["1"] == "word"
+    assert doc.data["d"] == ["word", "word"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('l0: &l0 ["lol"]\n' + "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12)), "by aliases"),
+        ("a: &x [*x]\n", "alias of what has not ended"),
+        ("a: *x\n", "alias of what has not ended"),
+        ("a: &x {b: 1}\nc: {<<: *x}\n", "merge key"),
+        ("a: !t x\n", "tag"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_of_other_programs(text: str, words: str) -> None:
+    found = schemas.load_yaml(text, "f.yaml", foreign=True).problems
+    assert words in str(found[0]) and len(found) == 1
+
+
 @pytest.mark.parametrize(
     "text",
     ["[" * 60000, "{a: " * 15000, "- " * 30000, "? " * 30000, "a: " + "'" * 60001, "&" * 60000,

@@ -144,11 +144,17 @@ def _pause(name: str, dataset: str | None, reason: str, wanted: bool) -> None:
 
 @tasks.command(
     epilog="Examples:  runner task new my-task  |  runner task new my-task --from collection --public-topics 10  |  "
-    "runner task new my-task --from irds:vaswani  |  runner task new my-task --kind records --like classification"
+    "runner task new my-task --from irds:vaswani  |  runner task new my-task --from codabench:bundle.zip  |  "
+    "runner task new my-task --kind records --like classification"
 )
 def new(
     name: Annotated[str, typer.Argument(help="The new task's id.")],
-    kind: Annotated[str, typer.Option("--kind", help="What the output means.")] = "adhoc",
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind", help="What the output means. Default: as --from says, else adhoc.", show_default=False
+        ),
+    ] = None,
     like: Annotated[
         str | None,
         typer.Option("--like", help="Which of the kind's skeletons; records has classification."),
@@ -157,8 +163,8 @@ def new(
         str | None,
         typer.Option(
             "--from",
-            help="A folder or archive with topics, documents and judgments, or irds:ID for what ir_datasets has. "
-            "Default: synthetic data.",
+            help="A folder or archive with topics, documents and judgments, or irds:ID for what ir_datasets has; of other "
+            "platforms tira:FOLDER or codabench:BUNDLE. Default: synthetic data.",
         ),
     ] = None,
     public: Annotated[
@@ -175,7 +181,9 @@ def new(
 
     What the files of a collection are, their content says: topics as TREC, XML, JSON Lines or TSV, documents as TREC, JSON
     Lines or TSV, judgments as qrels, each also packed with gzip. What was taken as what is said, and what was left.
+    A dataset folder of TIRA or a bundle of Codabench becomes a task of records, as far as their files say it.
     """
+    from runner.model.kinds import kind_of_source
     from runner.tasks.scaffold import new_task, new_task_from
     from runner.views.overview import readme
 
@@ -184,14 +192,16 @@ def new(
         if public:
             fix = "name a collection with --from, or leave --public-topics out"
             raise RunnerError("E101", "--public-topics is for a collection", fix=fix)
-        folder = new_task(where, name, kind, like)
+        folder = new_task(where, name, kind or "adhoc", like)
     elif like is not None:
         raise RunnerError(
             "E101", "--like is for a skeleton, not for a collection", fix="leave --like or --from out"
         )
     else:
-        folder, hidden = new_task_from(where, name, source, kind=kind, public=public, say=output.say)
-        output.say(f"inputs and truths of the blinded dataset are in {hidden}")
+        chosen = kind or kind_of_source(source)
+        folder, hidden = new_task_from(where, name, source, kind=chosen, public=public, say=output.say)
+        if hidden is not None:
+            output.say(f"inputs and truths of what is blinded are in {hidden}")
     readme.write(context.load_task(where, name))
     output.say(f"{folder} is there, its README.md says what to do; next: runner task check {name}")
 

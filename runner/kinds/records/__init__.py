@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from runner.kinds.records.collection import SOURCES, from_elsewhere
 from runner.kinds.records.outputs import outputs
 from runner.kinds.records.skeleton import SKELETONS
 from runner.model.kinds import KindSpec
 
-SPEC = KindSpec(outputs=outputs, skeleton=SKELETONS["classification"], likes=SKELETONS)
+SPEC = KindSpec(
+    outputs=outputs,
+    skeleton=SKELETONS["classification"],
+    likes=SKELETONS,
+    collection=from_elsewhere,
+    sources=tuple(SOURCES),
+)

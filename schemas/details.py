@@ -75,6 +75,7 @@ KINDS: Mapping[str, str] = {
     # Notes of our evaluator.
     "nothing-judged": "{message:text}",
     "documents-unchecked": "ids of documents were not checked: {corpus:text} is not here",
+    "measure-signature": "{measure:text} is {signature:text}",
     "records-not-kept": "values of single records are not kept: there are more than {most:int}",
     "no-subtopics": "{measure:text} is a measure of subtopics, but {truths:text} has one subtopic only",
     "unchecked-double": "not cross-checked with ir_measures: scores are compared in double precision, and trec_eval's code in "

@@ -15,6 +15,7 @@ from runner.reference.codes import errors, findings, verdicts
 from runner.reference.commands import command_lines, runner_commands
 from runner.reference.files import archive, evaluator, submission, task
 from runner.reference.frames import frames
+from runner.reference.record_measures import record_measures
 from runner.reference.tables import fields_of, table
 
 __all__ = ["fields_of", "folder", "main", "pages", "runner_commands", "table"]
@@ -31,6 +32,7 @@ def pages() -> dict[str, str]:
         "cli.md": command_lines(),
         "archive.md": archive(),
         "verdicts.md": verdicts(),
+        "record-measures.md": record_measures(),
         "api.md": frames(),
     }
 

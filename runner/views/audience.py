@@ -174,6 +174,7 @@ OPEN_FIELDS: Mapping[str, frozenset[str]] = {
     "nothing-judged": frozenset({"message"}),  # fixed words, and the name of a file of the truths
     "documents-unchecked": frozenset({"corpus"}),
     "no-subtopics": frozenset({"measure", "truths"}),
+    "measure-signature": frozenset({"measure", "signature"}),
     "records-not-kept": frozenset({"most"}),
     "same-value": frozenset({"names"}),
     "report-rules": frozenset({"rules", "credit"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +83,11 @@ def records(args: argparse.Namespace) -> int:
     }
     rows = [(measures[int(m)].text, plain(t, 200), v) for m, t, v, facets in sink.scores() if not facets]
     if args.json:
-        print_json(_report(log, values, rows if args.by_record else []))
+        print_json(_report(log, values, rows if args.by_record else [], sink.notes))
     else:
         print(log.printed(PRINTED), end="", file=sys.stderr)
         _print(log, values, rows if args.by_record else [])
+        print("".join(f"{note}\n" for note in sink.notes), end="")
     return 1 if log.invalid else 0
 
 
@@ -114,13 +116,14 @@ def _schema(path: Path) -> Any:
     return found
 
 
-def _report(log: Log, values: Any, rows: Any) -> dict[str, Any]:
+def _report(log: Log, values: Any, rows: Any, notes: Sequence[str]) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "file": log.file,
         "status": log.status,
         "summary": log.summary(),
         "measures": values,
+        "notes": list(notes),
         "values": [{"measure": m, "record": key, "value": value} for m, key, value in rows],
         "findings": log.with_kept(),
     }

@@ -88,7 +88,7 @@ def _truths(path: Path, name: str, known: _Known, options: Options, report: Data
         if len(wrong) == MOST:
             return
         ids = options.ids_of_truths(group[0].output)
-        found = read_truths(path, name, ids, needed(group, "truth"), options.truth_schema)
+        found = read_truths(path, name, ids, options.needed_truths(group), options.truth_schema)
     except EvaluatorError as error:
         report.error("truths", error, name)
         return

@@ -11,8 +11,8 @@ from evaluator.findings import Log
 from evaluator.kinds.records.joining import Reader
 from evaluator.kinds.records.options import Options, Output, Wanted, needed
 from evaluator.kinds.records.truths import Truths, read_truths, topics_of
-from evaluator.measures.interval import intervals
-from evaluator.measures.records.base import MISSING, Columns, PerRecord
+from evaluator.measures.records.base import LABEL, MISSING, Columns
+from evaluator.measures.records.resampling import interval
 from evaluator.request import Request
 from evaluator.scores import Sink
 
@@ -41,7 +41,7 @@ class Records:
                 truths / name,
                 name,
                 options.ids_of_truths(output),
-                needed(group, "truth"),
+                options.needed_truths(group),
                 options.truth_schema,
             )
             for key, (name, output, group) in _groups(options).items()
@@ -59,7 +59,9 @@ class Records:
             return
         for wanted in options.wanted:
             key = (wanted.output.path, wanted.asked.truths)
-            score(wanted, joined(wanted, judged[key], scored.get(key), log), sink, interval=options.interval)
+            columns = joined(wanted, judged[key], scored.get(key), log)
+            clusters = judged[key].columns[options.clusters, LABEL.name] if options.clusters else None
+            score(wanted, columns, clusters, sink, intervals=options.interval)
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
         """Check the run alone; see :class:`evaluator.kinds.base.Checker`."""
@@ -145,20 +147,23 @@ def joined(wanted: Wanted, truths: Truths, found: Scored | None, log: Log) -> Co
     return Columns(keys, output, truth)
 
 
-def score(wanted: Wanted, columns: Columns, sink: Sink, *, interval: bool) -> None:
+def score(
+    wanted: Wanted, columns: Columns, clusters: Sequence[str] | None, sink: Sink, *, intervals: bool
+) -> None:
     """Put a measure's value into the sink, and those of records where they are not too many."""
     name, measure = wanted.asked.id, wanted.measure
     values = measure.values(columns)
     value = measure.value(columns)
     read = [columns.output[c.field] for c in measure.columns() if c.side == "output"]
     covered = len(columns) - max((list(column).count(MISSING) for column in read), default=0)
-    means = isinstance(measure, PerRecord) and measure.rule == "mean"
-    span = intervals({name: values}).get(name) if interval and means and values is not None else None
+    span = interval(measure, columns, values, clusters) if intervals else None
     sink.aggregate(name, value, topics=len(columns), covered=covered, interval=span)
     if values is not None and len(columns) <= MAX_SCORES:
         for key, one in zip(columns.keys, values, strict=True):
             sink.score(name, key, one)
     elif values is not None:
         sink.note("records-not-kept", most=MAX_SCORES)
+    if signature := measure.signature(columns):
+        sink.note("measure-signature", measure=measure.text, signature=signature)
     for part, one in measure.parts(columns).items():
         sink.score(name, "", one, {"class": part})

@@ -81,7 +81,13 @@ class Options:
         own = given.get("truths", {}).get("id")
         self.truth_ids = ids_of(own) if own is not None else None
         self.interval: bool = given["interval"]
+        self.clusters: str | None = given.get("clusters")
         self.wanted = [Wanted(asked, self.outputs) for asked in request.measures]
+
+    def needed_truths(self, group: Sequence[Wanted]) -> list[Column]:
+        """The columns that measures read of the truths, and ``clusters``."""
+        more = [] if self.clusters is None else [Column("truth", self.clusters, LABEL)]
+        return list({(c.field, c.form.name): c for c in [*needed(group, "truth"), *more]}.values())
 
     def ids_of_truths(self, output: Output) -> Sequence[Getter]:
         """The ids of truths for this output."""

@@ -67,9 +67,10 @@ def _records(path: Path, name: str, options: Options, group: Sequence[Wanted]) -
     for item in items(plain_or_gzip(path), shape, Log(name), None):
         record: Record = {}
         ways = zip(options.first.ids, options.ids_of_truths(options.first), strict=True)
-        pairs = [*ways, *((steps(w.measure.field), steps(w.measure.truth)) for w in group)]
-        for to, way in pairs:
+        for to, way in ways:
             _put(record, to, value_at(item.value, way))
+        for one in (w.measure for w in group):
+            _put(record, steps(one.field), one.perfect(value_at(item.value, steps(one.truth))))
         found.append(record)
     return found
 

@@ -35,9 +35,8 @@ class _Missing:
         return False
 
 
-MISSING: Final = (
-    _Missing()
-)  # in an output's column: no such record, no such field, null, or nothing that can be used
+# In an output's column: no such record, no such field, null, or nothing that can be used.
+MISSING: Final = _Missing()
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,12 @@ def _label(value: Any) -> Any:
 
 NUMBER = Form("number", "a number", _number)
 LABEL = Form("label", "a label: text, a whole number, true or false", _label)  # columns hold text: 1 is "1"
-TEXT = Form("text", "text", lambda value: value if isinstance(value, str) else MISSING)
+MAX_TEXT = 100_000  # characters: n-grams of longer ones would fill the memory
+TEXT = Form(
+    "text",
+    f"text of at most {MAX_TEXT:,} characters",
+    lambda value: value if isinstance(value, str) and len(value) <= MAX_TEXT else MISSING,
+)
 ANY = Form("any", "a value", lambda value: MISSING if value is None else value)
 
 
@@ -118,6 +122,11 @@ class Parameter:
     required: bool = False
 
 
+def one_of(*words: str) -> Parameter:
+    """A parameter that is one of these words, the first by default."""
+    return Parameter(", ".join(words[:-1]) + f" or {words[-1]}", lambda value: value in words, words[0])
+
+
 FIELD = Parameter(
     "a field of the record, such as label or /answer/text",
     lambda value: isinstance(value, str) and value != "",
@@ -132,6 +141,7 @@ class Measure(ABC):
     - ``name``: what stands before the bracket.
     - ``output_form``, ``truth_form``: what its columns hold.
     - ``parameters``: those beside ``field`` and ``truth``.
+    - ``compares``: whether there is a field of the truths beside that of the output.
     - ``direction``: which end is good; ``bounds``: the lowest and highest value that there can be.
 
     Attributes of an instance: ``text``, the canonical string; ``field`` and ``truth``, the fields; ``given``, the other
@@ -142,31 +152,39 @@ class Measure(ABC):
     output_form: ClassVar[Form] = ANY
     truth_form: ClassVar[Form] = ANY
     parameters: ClassVar[Mapping[str, Parameter]] = {}
-    direction: ClassVar[Literal["higher", "lower"]] = "higher"
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    compares: ClassVar[bool] = True
+    direction: Literal["higher", "lower"] = "higher"
+    bounds: tuple[float, float] = (0.0, 1.0)
 
     def __init__(self, text: str, given: Mapping[str, Any]) -> None:
         """Keep parameters that were checked (:func:`evaluator.measures.records.named.measure` does that)."""
         self.text = text
         self.field: str = given["field"]
         self.truth: str = given.get("truth") or self.field
-        self.given = {name: given.get(name, one.default) for name, one in self.parameters.items()}
+        self.given = {name: given.get(name, one.default) for name, one in self.takes().items()}
         self.check()
+
+    @classmethod
+    def takes(cls) -> Mapping[str, Parameter]:
+        """All parameters, with ``field`` and ``truth``."""
+        return {"field": FIELD, **({"truth": TRUTH} if cls.compares else {}), **cls.parameters}
 
     def check(self) -> None:  # noqa: B027 (most measures have no such rule)
         """Raise :class:`EvaluatorError` for parameters that do not go together."""
 
     def columns(self) -> Sequence[Column]:
         """What is read: by default one field of each side."""
-        return (
-            Column("output", self.field, self.output_form),
-            Column("truth", self.truth, self.truth_form),
-        )
+        there = Column("output", self.field, self.output_form)
+        return (there, Column("truth", self.truth, self.truth_form)) if self.compares else (there,)
 
     @property
     def same(self) -> bool:
         """Whether an output that repeats the truths is the best there is: made for ``runner task check --run``."""
         return self.output_form is self.truth_form
+
+    def perfect(self, truth: Any) -> Any:
+        """The output that is right where the truths say ``truth``, if :attr:`same`."""
+        return truth
 
     def pair(self, of: Columns) -> tuple[Sequence[Any], Sequence[Any]]:
         """The columns of ``field`` and ``truth``: what the output says (or MISSING), and what is right."""
@@ -194,11 +212,20 @@ class Measure(ABC):
         """What the value is made of where that is not records, such as F1 by class; shown beside it, never ranked."""
         return {}
 
+    def resampled(self, of: Columns) -> Callable[[Sequence[int]], float]:
+        """What gives the value over some rows, which may come several times; it raises as :meth:`value` does."""
+        return lambda rows: self.value(of.take(rows))
+
+    def signature(self, of: Columns) -> str:
+        """What makes the value comparable with those of other programs, such as sacrebleu's signature; or nothing."""
+        return ""
+
 
 RULES: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": lambda values: math.fsum(values) / len(values),
     "median": lambda values: _median(values),
     "sum": math.fsum,
+    "root": lambda values: math.sqrt(math.fsum(values) / len(values)),
 }
 
 
@@ -208,13 +235,64 @@ def _median(values: Sequence[float]) -> float:
 
 
 class PerRecord(Measure):
-    """A measure with a value for each record, and a ``rule`` (of :data:`RULES`) that makes one of them."""
+    """A measure with a value for each record, and a ``rule`` (of :data:`RULES`) that makes one of them.
 
-    rule: ClassVar[str] = "mean"
+    ``macro=FIELD`` of the truths: the rule is applied to the records of each value of that field, and the mean is taken of
+    what comes out, so that each counts the same. Of several ``rules`` the task may name one; the first is the default.
+    """
+
+    rules: ClassVar[tuple[str, ...]] = ("mean", "median")
+
+    def __init__(self, text: str, given: Mapping[str, Any]) -> None:
+        """As every measure. Raises :class:`EvaluatorError` for a ``macro`` that would read the truth's field in another form."""
+        super().__init__(text, given)
+        if self.compares and self.given["macro"] == self.truth and self.truth_form is not LABEL:
+            raise refuse(self, "macro is the field that it reads", "name another field of the truths")
+
+    @classmethod
+    def takes(cls) -> Mapping[str, Parameter]:
+        """Those of the measure, ``rule`` and ``macro``."""
+        rule = {"rule": one_of(*cls.rules)} if len(cls.rules) > 1 else {}
+        return {**super().takes(), **rule, "macro": TRUTH}
+
+    @property
+    def rule(self) -> str:
+        """The key of :data:`RULES`."""
+        return str(self.given.get("rule") or self.rules[0])
+
+    @property
+    def mean(self) -> bool:
+        """Whether the value is the mean over all records, and nothing else."""
+        return self.rule == "mean" and not self.given["macro"]
+
+    @property
+    def same(self) -> bool:
+        """As for every measure; a median may be as good for worse outputs."""
+        return super().same and self.rule != "median"
+
+    def columns(self) -> Sequence[Column]:
+        """Those of every measure, and what ``macro`` names."""
+        groups = self.given["macro"]
+        return (*super().columns(), *([Column("truth", groups, LABEL)] if groups else []))
 
     def value(self, of: Columns) -> float:
         """The rule over :meth:`values`."""
-        return RULES[self.rule](self.values(of))
+        return self.resampled(of)(range(len(of)))
+
+    def resampled(self, of: Columns) -> Callable[[Sequence[int]], float]:
+        """See :meth:`Measure.resampled`: values of records are computed once."""
+        values, rule, macro = self.values(of), RULES[self.rule], self.given["macro"]
+        if not macro:
+            return lambda rows: rule([values[row] for row in rows])
+        of_row = of.truth[macro]
+
+        def grouped(rows: Sequence[int]) -> float:
+            groups: dict[str, list[float]] = {}
+            for row in rows:
+                groups.setdefault(of_row[row], []).append(values[row])
+            return math.fsum(map(rule, groups.values())) / len(groups)
+
+        return grouped
 
     @abstractmethod
     def values(self, of: Columns) -> Sequence[float]:

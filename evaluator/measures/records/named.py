@@ -14,10 +14,19 @@ from typing import Any
 
 from evaluator.errors import EvaluatorError
 from evaluator.findings import plain
-from evaluator.measures.records import labels, numbers
-from evaluator.measures.records.base import FIELD, TRUTH, Measure, Parameter
+from evaluator.measures.records import (
+    labels,
+    multilabel,
+    numbers,
+    probabilities,
+    ranked,
+    spans,
+    texts,
+    translation,
+)
+from evaluator.measures.records.base import Measure, Parameter
 
-MODULES = (labels, numbers)  # each has MEASURES
+MODULES = (labels, multilabel, probabilities, numbers, spans, texts, translation, ranked)  # each has MEASURES
 
 _TEXT = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]{0,39})\s*(?:\((.*)\))?\s*", re.DOTALL)
 _SIGNS = r"\[\],='\"()"
@@ -50,7 +59,7 @@ def measure(text: str) -> Measure:
     if kind is None:
         near = _near(name, known())
         raise EvaluatorError(f"there is no measure {plain(name)}{near}", f"known are {', '.join(known())}")
-    parameters = {"field": FIELD, "truth": TRUTH, **kind.parameters}
+    parameters = kind.takes()
     given: dict[str, Any] = {}
     for key, value in _arguments(text, inside or ""):
         _take(text, key or "field", value, parameters, given)
@@ -70,7 +79,7 @@ def _take(
         raise _wrong(text, f"it has no parameter {plain(key)}{near}", f"it takes {', '.join(known_ones)}")
     if key in given:
         raise _wrong(text, f"{plain(key)} is there twice", "keep one of them")
-    if key in ("field", "truth") and not isinstance(value, list | bool):
+    if key in ("field", "truth", "macro") and not isinstance(value, list | bool):
         value = str(value)
     if not one.accepts(value):
         raise _wrong(text, f"{plain(key)} is {plain(str(value))}", f"it has to be {one.says}")

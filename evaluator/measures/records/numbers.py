@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Any, ClassVar
 
+from evaluator.measures import correlation
 from evaluator.measures.records.base import MISSING, NUMBER, Columns, Measure, Parameter, PerRecord, refuse
+from evaluator.measures.records.labels import Coefficient
 
 
 def is_range(value: Any) -> bool:
@@ -42,7 +45,8 @@ def errors(measure: Measure, of: Columns) -> list[float]:
 class MAE(PerRecord):
     """Mean absolute error (Willmott and Matsuura, Climate Research 30, 2005), as ``sklearn.metrics.mean_absolute_error``.
 
-    What a missing record counts: :func:`errors`.
+    With ``rule=median`` as ``median_absolute_error``. What a missing record counts: the largest error that a number within
+    ``range`` can have, and never less than the output's own largest.
     """
 
     name = "MAE"
@@ -56,4 +60,97 @@ class MAE(PerRecord):
         return errors(self, of)
 
 
-MEASURES: tuple[type[Measure], ...] = (MAE,)
+class RMSE(MAE):
+    """The root of the mean squared error, as ``sklearn.metrics.root_mean_squared_error``; missing records as in MAE.
+
+    Values of single records are squared errors, so that tests of them are about what the root is taken of.
+    """
+
+    name = "RMSE"
+    rules = ("root",)
+
+    def values(self, of: Columns) -> Sequence[float]:
+        """The squared error of each record."""
+        return [min(one * one, 1e300) for one in errors(self, of)]
+
+
+class _Correlation(Coefficient):
+    output_form = truth_form = NUMBER
+
+    @property
+    def same(self) -> bool:
+        """Numbers that were moved to other records may have any correlation."""
+        return False
+
+
+class Pearson(_Correlation):
+    """Pearson's correlation with the right numbers, as ``scipy.stats.pearsonr`` (Pearson 1895).
+
+    Missing records count -1 in the mean of what is there and what is not (as for MCC). Constant outputs have 0.
+    """
+
+    name = "Pearson"
+
+    def over(self, said: Sequence[Any], right: Sequence[Any]) -> float | None:
+        """See the class."""
+        return correlation.pearson(right, said) if len(said) > 1 else None
+
+
+class Spearman(_Correlation):
+    """Spearman's rank correlation, as ``scipy.stats.spearmanr`` (Spearman 1904); missing records and constants as for Pearson."""
+
+    name = "Spearman"
+
+    def over(self, said: Sequence[Any], right: Sequence[Any]) -> float | None:
+        """See the class."""
+        return correlation.spearman(right, said) if len(said) > 1 else None
+
+
+class Kendall(_Correlation):
+    """Kendall's tau-b, as ``scipy.stats.kendalltau`` (Kendall 1945); missing records and constants as for Pearson."""
+
+    name = "Kendall"
+
+    def over(self, said: Sequence[Any], right: Sequence[Any]) -> float | None:
+        """See the class."""
+        return correlation.kendall(right, said) if len(said) > 1 else None
+
+
+class Number(PerRecord):
+    """A number that the output has of each record, such as seconds or cost, compared with nothing.
+
+    ``range=[lowest, highest]`` is what it can be, and ``better=lower`` or ``higher``: a missing record, and a number outside of
+    the range, count as the worse end. With ``rule=mean`` or ``median``, and ``macro=FIELD``. The plain mean and median
+    (``statistics.fmean``, ``statistics.median``).
+    """
+
+    name = "Number"
+    output_form = NUMBER
+    compares = False
+    parameters: ClassVar[Mapping[str, Parameter]] = {
+        "range": replace(RANGE, required=True),
+        "better": Parameter("lower or higher", ("lower", "higher").__contains__, required=True),
+    }
+
+    def check(self) -> None:
+        """Ends and direction are the task's."""
+        low, high = self.given["range"]
+        self.bounds = (float(low), float(high))
+        self.direction = self.given["better"]
+
+    @property
+    def same(self) -> bool:
+        """The truths say nothing of it."""
+        return False
+
+    def values(self, of: Columns) -> Sequence[float]:
+        """The number of each record."""
+        low, high = self.bounds
+        worst = high if self.direction == "lower" else low
+        return [
+            float(one) if one is not MISSING and low <= one <= high else worst
+            for one in of.output[self.field]
+        ]
+
+
+MEASURES: tuple[type[Measure], ...] = (MAE, RMSE, Pearson, Spearman, Kendall, Number)

@@ -1,0 +1,175 @@
+"""Measures of texts: answers and summaries, compared word by word.
+
+Truths are a text, or a list of texts that will do.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from evaluator.measures.records.base import (
+    MISSING,
+    TEXT,
+    Columns,
+    Form,
+    Measure,
+    Parameter,
+    PerRecord,
+    one_of,
+)
+
+MAX_TEXTS = 100  # that will do for one record
+
+
+def _texts(value: Any) -> Any:
+    if not isinstance(value, list):
+        value = [value]
+    fine = len(value) <= MAX_TEXTS and all(TEXT.read(one) is not MISSING for one in value)
+    return tuple(value) if fine else MISSING
+
+
+TEXTS = Form("texts", f"{TEXT.says}, or a list of up to {MAX_TEXTS} such texts", _texts)
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def squad_normal(text: str) -> str:
+    """Lower case, without ASCII punctuation and English articles, words parted by one blank, as SQuAD's evaluation does."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+class _Answer(PerRecord):
+    """The best value of a text against each of those that will do."""
+
+    output_form = TEXT
+    truth_form = TEXTS
+
+    @property
+    def same(self) -> bool:
+        """What the truths say is right."""
+        return self.rule != "median"
+
+    def perfect(self, truth: Any) -> Any:
+        """The first text that will do."""
+        return (truth[0] if truth else "") if isinstance(truth, list) else truth
+
+    @abstractmethod
+    def one(self, said: str, right: str) -> float:
+        """The value of a text against another."""
+
+    def values(self, of: Columns) -> Sequence[float]:
+        """The best value of each record; 0 of a missing one. No text that will do means empty text (SQuAD 2.0)."""
+        pairs = zip(*self.pair(of), strict=True)
+        return [
+            0.0 if said is MISSING else max(self.one(said, one) for one in right or ("",))
+            for said, right in pairs
+        ]
+
+
+class ExactMatch(_Answer):
+    """The share of records whose text is one of those that will do, after ``normalise=squad``; or as it is (``none``).
+
+    A missing record is wrong. SQuAD's rule (Rajpurkar et al., EMNLP 2016, evaluation script): lower case, no punctuation, no
+    English articles, single blanks. A record of which no answer is right (an empty list, SQuAD 2.0) wants empty text.
+    """
+
+    name = "ExactMatch"
+    parameters: ClassVar[Mapping[str, Parameter]] = {"normalise": one_of("squad", "none")}
+
+    def one(self, said: str, right: str) -> float:
+        """1 or 0."""
+        if self.given["normalise"] == "squad":
+            said, right = squad_normal(said), squad_normal(right)
+        return float(said == right)
+
+
+class TokenF1(_Answer):
+    """The mean F1 of the words of a text and of the best of those that will do, normalised as SQuAD does (see ExactMatch).
+
+    A missing record has 0. Where either has no words, 1 if both have none (Rajpurkar et al., "Know what you don't know", ACL 2018).
+    """
+
+    name = "TokenF1"
+
+    def one(self, said: str, right: str) -> float:
+        """2 PR / (P + R) of the words."""
+        a, b = squad_normal(said).split(), squad_normal(right).split()
+        if not a or not b:
+            return float(a == b)
+        return 2 * (Counter(a) & Counter(b)).total() / (len(a) + len(b))
+
+
+def _tokens(text: str) -> tuple[str, ...]:
+    """Runs of ASCII letters and digits, in lower case."""
+    return tuple(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
+    """The length of the longest common subsequence, in memory of ``b``.
+
+    Bit-parallel (Crochemore et al., Information Processing Letters 80, 2001): a number holds a column of the usual table.
+    """
+    at: dict[str, int] = {}
+    for place, token in enumerate(b):
+        at[token] = at.get(token, 0) | 1 << place
+    whole = (1 << len(b)) - 1
+    column = whole
+    for token in a:
+        matches = column & at.get(token, 0)
+        column = (column + matches | column - matches) & whole
+    return len(b) - column.bit_count()
+
+
+class ROUGE(_Answer):
+    """ROUGE of a text against the best of those that will do: ``type=rouge1`` to ``rouge9`` (n-grams) or ``rougeL``.
+
+    ``part=f`` is F1, ``p`` precision, ``r`` recall, of the text with the best F1. Words are runs of a to z and 0 to 9 in lower case, and
+    not stemmed. A missing record has 0. As ``rouge_score.RougeScorer(use_stemmer=False)`` (Lin, "ROUGE: a package for automatic
+    evaluation of summaries", ACL 2004).
+    """
+
+    name = "ROUGE"
+    parameters: ClassVar[Mapping[str, Parameter]] = {
+        "type": one_of("rougeL", *(f"rouge{n}" for n in range(1, 10))),
+        "part": one_of("f", "p", "r"),
+    }
+
+    @property
+    def same(self) -> bool:
+        """Texts may have no words to count."""
+        return False
+
+    def one(self, said: str, right: str) -> float:
+        """The F1 of one pair."""
+        return self._score(said, right)[0]
+
+    def values(self, of: Columns) -> Sequence[float]:
+        """The part of the best F1."""
+        place = "fpr".index(self.given["part"])
+        out = []
+        for said, right in zip(*self.pair(of), strict=True):
+            found = [] if said is MISSING else [self._score(said, one) for one in right]
+            out.append(max(found, key=lambda one: one[0])[place] if found else 0.0)
+        return out
+
+    def _score(self, said: str, right: str) -> tuple[float, float, float]:
+        """F1, precision and recall."""
+        a, b = _tokens(said), _tokens(right)
+        if self.given["type"] == "rougeL":
+            found, of_a, of_b = common_subsequence(a, b), len(a), len(b)
+        else:
+            n = int(self.given["type"][-1])
+            left, there = (Counter(zip(*(one[i:] for i in range(n)), strict=False)) for one in (a, b))
+            found, of_a, of_b = (left & there).total(), left.total(), there.total()
+        precision, recall = found / max(of_a, 1), found / max(of_b, 1)
+        both = precision + recall
+        return (2 * precision * recall / both if both else 0.0), precision, recall
+
+
+MEASURES: tuple[type[Measure], ...] = (ExactMatch, TokenF1, ROUGE)

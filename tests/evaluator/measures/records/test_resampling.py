@@ -1,0 +1,69 @@
+"""Intervals: as everywhere for means over records, by resampling for everything else, over clusters where the task says so."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from evaluator.measures.interval import intervals
+from evaluator.measures.records.base import Columns
+from evaluator.measures.records.named import measure
+from evaluator.measures.records.resampling import interval
+
+N = 60
+
+
+def sample(n: int = N) -> Columns:
+    dice = random.Random(7)
+    right = [dice.choice("ab") for _ in range(n)]
+    said = [one if dice.random() < 0.8 else dice.choice("ab") for one in right]
+    return Columns([*map(str, range(n))], {"x": said}, {"x": right, "g": [str(i % 3) for i in range(n)]})
+
+
+def span(text: str, of: Columns, clusters: list[str] | None = None) -> tuple[float, float] | None:
+    one = measure(text)
+    return interval(one, of, one.values(of), clusters)
+
+
+def test_a_mean_has_the_interval_that_means_have_everywhere() -> None:
+    of = sample()
+    values = measure("Accuracy(x)").values(of)
+    assert values is not None and span("Accuracy(x)", of) == intervals({"": values})[""]
+
+
+@pytest.mark.parametrize("text", ["F1(x)", "MCC(x)", "Accuracy(x, macro=g)", "F1(x, average=micro)"])
+def test_other_values_are_resampled(text: str) -> None:
+    of = sample()
+    found = span(text, of)
+    assert found is not None and found == span(text, of), "it repeats"
+    assert found[0] < measure(text).value(of) < found[1]
+
+
+def test_it_is_about_that_of_the_mean_where_both_are_known() -> None:
+    of = sample(400)
+    micro, mean = span("F1(x, average=micro)", of), span("Accuracy(x)", of)
+    assert micro == pytest.approx(mean, abs=0.01)
+
+
+def test_clusters_are_drawn_whole() -> None:
+    """Of records that are ten times the same there is as much to know as of one each."""
+    of = sample(40)
+    ten = of.take([row for row in range(len(of)) for _ in range(10)])
+    clusters = [str(row // 10) for row in range(len(ten))]
+    for text in ("Accuracy(x)", "F1(x)"):
+        once, copied, clustered = span(text, of), span(text, ten), span(text, ten, clusters)
+        assert once and copied and clustered
+        assert clustered[1] - clustered[0] == pytest.approx(once[1] - once[0], rel=0.15)
+        assert copied[1] - copied[0] < 0.5 * (once[1] - once[0])
+
+
+def test_there_is_none_of_one_cluster_and_of_very_many_records() -> None:
+    of = sample()
+    assert span("Accuracy(x)", of, ["a"] * N) is None
+    assert span("F1(x)", of.take([0] * 10_001)) is None
+
+
+def test_there_is_none_where_resamples_have_no_value() -> None:
+    of = Columns(list("abcd"), {"x": [0.1, 0.2, 0.3, 0.9]}, {"x": ["n", "n", "n", "y"]})
+    assert measure("AUC(x, positive=y)").value(of) == 1 and span("AUC(x, positive=y)", of) is None

@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # By task: the records of dev and test, and of each measure the score of its baseline on test.
 TASKS = {
     "penguins": ({"dev": 114, "test": 228}, {"f1": 0.9726, "accuracy": 0.9781, "mae": 300.3105}),
+    "report-questions": ({"dev": 5, "test": 13}, {"token_f1": 0.3138, "exact_match": 0.2308}),
+    "acl-outcomes": ({"dev": 70, "test": 42}, {"chrf": 42.0555, "rouge_l": 0.2734}),
 }
 
 

@@ -35,6 +35,12 @@ def _texts(value: Any) -> Any:
 
 TEXTS = Form("texts", f"{TEXT.says}, or a list of up to {MAX_TEXTS} such texts", _texts)
 
+
+def first_of(truth: Any) -> Any:
+    """The first of the texts that will do; empty text where there is none."""
+    return (truth[0] if truth else "") if isinstance(truth, list) else truth
+
+
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -57,7 +63,7 @@ class _Answer(PerRecord):
 
     def perfect(self, truth: Any) -> Any:
         """The first text that will do."""
-        return (truth[0] if truth else "") if isinstance(truth, list) else truth
+        return first_of(truth)
 
     @abstractmethod
     def one(self, said: str, right: str) -> float:

@@ -26,12 +26,16 @@ SHOWN = {
     "rad-2025-judging": "test",
     "report-generation": "test",
     "penguins": "test",
+    "report-questions": "test",
+    "acl-outcomes": "test",
 }
 USUAL = (
     "vaswani",
     "touche-2021-task1",
     "perspective-2024",
     "penguins",
+    "report-questions",
+    "acl-outcomes",
 )
 TEAMS = ("baselines", "broken")
 

@@ -145,7 +145,7 @@ def _pause(name: str, dataset: str | None, reason: str, wanted: bool) -> None:
 @tasks.command(
     epilog="Examples:  runner task new my-task  |  runner task new my-task --from collection --public-topics 10  |  "
     "runner task new my-task --from irds:vaswani  |  runner task new my-task --from codabench:bundle.zip  |  "
-    "runner task new my-task --kind records --like classification"
+    "runner task new my-task --kind records --like qa"
 )
 def new(
     name: Annotated[str, typer.Argument(help="The new task's id.")],
@@ -157,7 +157,9 @@ def new(
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option("--like", help="Which of the kind's skeletons; records has classification."),
+        typer.Option(
+            "--like", help="Which of the kind's skeletons; records has classification, qa and generation."
+        ),
     ] = None,
     source: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""What a first task of records may ask for: labels and numbers. The data are made up."""
+"""What a first task of records may ask for: labels and numbers, answers to questions, or texts. The data are made up."""
 
 from __future__ import annotations
 
@@ -53,6 +53,38 @@ def _penguins(draw: Random) -> Iterator[Row]:
         yield seen, {"species": species, "body_mass_g": round(values[3])}
 
 
+_FIRST = ("Ida", "Olaf", "Maren", "Tilda", "Ruben", "Nora")
+_LAST = ("Stone", "Winter", "Falk", "Haug", "Berg", "Lund")
+_PLACES = ("Arden", "Bexley", "Corvan", "Dunmoor", "Elstow", "Farnham")
+_KINDS = ("bridge", "library", "lighthouse", "theatre")
+
+
+def _questions(draw: Random) -> Iterator[Row]:
+    for place in _PLACES:
+        kind, year = draw.choice(_KINDS), str(draw.randrange(1800, 2000))
+        first, last = draw.choice(_FIRST), draw.choice(_LAST)
+        context = (
+            f"The {kind} of {place} was opened in {year}. It was designed by {first} {last}, who lived there."
+        )
+        yield {"context": context, "question": f"When was the {kind} of {place} opened?"}, {"answers": [year]}
+        who = {"answers": [f"{first} {last}", last]}
+        yield {"context": context, "question": f"By whom was the {kind} of {place} designed?"}, who
+
+
+_METHODS = ("network", "parser", "index", "grammar", "sampler", "ranker")
+_TASKS = ("translation", "summarization", "question answering", "named entity recognition")
+
+
+def _abstracts(draw: Random) -> Iterator[Row]:
+    for method in _METHODS:
+        task, by = draw.choice(_TASKS), draw.randrange(2, 20)
+        abstract = (
+            f"Systems for {task} need much data. We propose a {method} that needs less. "
+            f"Experiments show that the {method} improves {task} by {by} points."
+        )
+        yield {"abstract": abstract}, {"outcome": f"The proposed {method} improves {task} by {by} points."}
+
+
 EXAMPLES = {
     "classification": Example(
         says="Say of every animal which species it is and what it weighs.",
@@ -70,5 +102,37 @@ EXAMPLES = {
         rank_by="f1",
         baseline="penguins-nearest",
         rows=_penguins,
+    ),
+    "qa": Example(
+        says="Answer every question from the text that stands beside it, in as few words as you can.",
+        things="texts and questions",
+        file="questions.jsonl",
+        output="answers.jsonl",
+        answer={"answer": {"type": "string", "maxLength": 1000}},
+        truth={"answers": {"type": "array", "minItems": 1, "items": {"type": "string"}}},
+        lines='{"id": "dev-1", "answer": "1912"}\n{"id": "dev-2", "answer": "Ida Stone"}\n',
+        measures=(
+            'id: token_f1, measure: "TokenF1(answer, truth=answers)"',
+            'id: exact_match, measure: "ExactMatch(answer, truth=answers)"',
+        ),
+        rank_by="token_f1",
+        baseline="questions-overlap",
+        rows=_questions,
+    ),
+    "generation": Example(
+        says="Say in one sentence of your own what came out of the work that an abstract is about.",
+        things="abstracts",
+        file="abstracts.jsonl",
+        output="outcomes.jsonl",
+        answer={"outcome": {"type": "string", "maxLength": 2000}},
+        truth={"outcome": {"type": "string"}},
+        lines='{"id": "dev-1", "outcome": "The proposed parser improves translation by 2 points."}\n',
+        measures=(
+            "id: chrf, measure: chrF(outcome)",
+            'id: rouge_l, measure: "ROUGE(outcome, type=rougeL)"',
+        ),
+        rank_by="chrf",
+        baseline="outcomes-sentence",
+        rows=_abstracts,
     ),
 }

@@ -48,6 +48,7 @@ def wrong(made: Made) -> list[str]:
         ("perspective-2024", "dev", "implicit", "ndcg"),
         ("rad-2025-judging", "dev", "", "score"),
         ("penguins", "dev", "", "accuracy"),
+        ("report-questions", "dev", "", "token_f1"),
     ],
 )
 def test_the_perfect_output_is_the_best_of_bundled_tasks(
@@ -57,6 +58,14 @@ def test_the_perfect_output_is_the_best_of_bundled_tasks(
     assert made["made"] and made["broken"] and not wrong(made)
     best, between, worst = next(one for one in made["orders"] if one["measure"] == measure)["values"].values()
     assert best == 1 > between > worst == 0
+
+
+def test_texts_are_proven_by_characters(prove: Any) -> None:
+    made = prove("acl-outcomes", "test")
+    assert made["made"] and not wrong(made) and made["unproven"] == ["rouge_l"]
+    (found,) = made["orders"]
+    best, between, worst = found["values"].values()
+    assert found["measure"] == "chrf" and best == pytest.approx(100) and best > between > worst
 
 
 def test_a_direction_that_is_wrong_is_found(prove: Any) -> None:

@@ -59,6 +59,8 @@ NOBODY = "sha256:" + "0" * 64
         (["task", "check", "nope"], 2, "E102"),
         (["task", "new", "Not A Name"], 2, "E208"),
         (["task", "new", "mini"], 2, "E101"),
+        (["task", "new", "other", "--like", "qa"], 2, "E101"),
+        (["task", "new", "other", "--kind", "records", "--like", "qa", "--from", "irds:vaswani"], 2, "E101"),
         (["publish", "mini", "nope"], 2, "E102"),
         (["extend", "mini", "Ärger", "-n", "1"], 2, "E208"),
     ],

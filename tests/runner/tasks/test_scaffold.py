@@ -87,8 +87,8 @@ def test_bad_names_and_kinds(config: Config, name: str, kind: str, code: str) ->
 @pytest.mark.parametrize(
     ("kind", "like", "says"),
     [
-        ("records", "clasification", "There are: classification"),
-        ("records", "\x1b[2J", "There are: classification"),
+        ("records", "clasification", "There are: classification, qa, generation"),
+        ("records", "\x1b[2J", "There are: classification, qa, generation"),
         ("adhoc", "classification", "a single one"),
     ],
 )

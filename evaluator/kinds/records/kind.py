@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from evaluator.measures.records.resampling import interval
 from evaluator.request import Request
 from evaluator.scores import Sink
 
+MAX_PARTS = 1_000  # classes of a measure of which the value is written
 MAX_SCORES = 20_000  # records up to which the value of each is written
 
 
@@ -165,5 +167,5 @@ def score(
         sink.note("records-not-kept", most=MAX_SCORES)
     if signature := measure.signature(columns):
         sink.note("measure-signature", measure=measure.text, signature=signature)
-    for part, one in measure.parts(columns).items():
+    for part, one in islice(measure.parts(columns).items(), MAX_PARTS):
         sink.score(name, "", one, {"class": part})

@@ -107,9 +107,10 @@ class ByClass(Overall):
         return fsum(s * w for s, w in zip(scores, weights, strict=True)) / whole if whole else 0.0
 
     def parts(self, of: Columns) -> Mapping[str, float]:
-        """The value of each class."""
+        """The value of each class that the truths have; an output may say a million others."""
         counts = self.counts(of)
-        return {name: self.score(*(one[name] for one in counts)) for name in self.classes(of)}
+        names = [name for name in self.classes(of) if counts.right[name]]
+        return {name: self.score(*(one[name] for one in counts)) for name in names}
 
     def classes(self, of: Columns) -> list[str]:
         """Those that are averaged, sorted; ``labels`` in their order."""
@@ -118,13 +119,15 @@ class ByClass(Overall):
 
     def counts(self, of: Columns) -> Counts:
         """See :class:`Counts`."""
-        pairs = list(zip(*self.pair(of), strict=True))
-        return Counts(
-            Counter(a for a, b in pairs if a == b),
-            Counter(a for a, _ in pairs),
-            Counter(b for _, b in pairs),
-            Counter(b for a, b in pairs if a is MISSING),
-        )
+        found = Counts(Counter(), Counter(), Counter(), Counter())
+        for (said, right), times in Counter(zip(*self.pair(of), strict=True)).items():
+            found.said[said] += times
+            found.right[right] += times
+            if said is MISSING:
+                found.missing[right] += times
+            elif said == right:
+                found.found[right] += times
+        return found
 
 
 def f_score(found: int, said: int, right: int) -> float:

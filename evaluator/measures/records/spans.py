@@ -104,9 +104,9 @@ class _Spans(Overall):
         return value
 
     def parts(self, of: Columns) -> Mapping[str, float]:
-        """The value of each label."""
+        """The value of each label that the truths have."""
         whole = _added(self._counts(said, right) for said, right in zip(*self.pair(of), strict=True))
-        labels = sorted({*whole[1], *whole[2]} - {""})
+        labels = sorted({*whole[2]} - {""})
         return {name: self.score(*(one[name] for one in whole)) for name in labels}
 
     def _counts(self, said: Any, right: frozenset[Span]) -> tuple[Counter[str], ...]:

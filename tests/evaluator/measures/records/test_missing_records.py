@@ -143,3 +143,12 @@ def test_large_hostile_values_take_no_time_and_no_memory() -> None:
     words = " ".join("ab"[n % 3 == 0] for n in range(50_000))
     long = Columns(["1"], {"x": [words]}, {"x": [(words[::-1],)]})
     assert measure("ROUGE(x)").value(long) > 0.9  # a table would have 2.5 thousand million cells
+
+
+def test_labels_that_nobody_knows_make_no_rows() -> None:
+    """What is shown by class are classes of the truths: an output may name as many others as it likes."""
+    said, right = [f"label {n}" for n in range(5_000)], ["x"] * 5_000
+    assert measure("F1(x)").parts(Columns(said, {"x": said}, {"x": right})) == {"x": 0}
+    spans = [frozenset({(0, 1, one)}) for one in said]
+    there = [frozenset({(0, 1, "x")})] * 5_000
+    assert measure("SpanF1(x)").parts(Columns(said, {"x": spans}, {"x": there})) == {"x": 0}

@@ -73,9 +73,9 @@ class Data:
 class _Bundle:
     """The files of a bundle; archives in it are unpacked, all within one limit."""
 
-    def __init__(self, source: Path, scratch: Path) -> None:
-        self.scratch, self.source = scratch, source
-        files = files_of(source, _folder(scratch, "bundle"), depth=DEPTH)
+    def __init__(self, source: Path, scratch: Path, most: int) -> None:
+        self.scratch = scratch
+        files = files_of(source, _folder(scratch, "bundle"), most, DEPTH)
         found = [n for n in files if PurePosixPath(n).name in ("competition.yaml", "competition.yml")]
         if not found:
             raise Wrong("holds no competition.yaml", "name the bundle, a zip file or a folder")
@@ -88,7 +88,7 @@ class _Bundle:
                     raise Wrong(
                         f'has a link "{show(name)}" that leads out of it', "put the file itself there"
                     )
-        self.used = sum(path.stat().st_size for path in files.values())
+        self.left = most - (0 if source.is_dir() else sum(path.stat().st_size for path in files.values()))
         self._unpacked: dict[str, Mapping[str, Path]] = {}
 
     def data(self, path: str) -> Mapping[str, Path]:
@@ -105,12 +105,12 @@ class _Bundle:
         if name not in self._unpacked:
             place = _folder(self.scratch, f"data-{len(self._unpacked)}")
             try:
-                found = files_of(self.files[name], place, max(MAX_ALL - self.used, 0))
+                found = files_of(self.files[name], place, max(self.left, 0))
             except Wrong as error:
                 raise Wrong(
                     f'has an archive "{show(name, 100)}" in it, which {error.what}', error.fix
                 ) from None
-            self.used += sum(one.stat().st_size for one in found.values())
+            self.left -= sum(one.stat().st_size for one in found.values())
             self._unpacked[name] = found
         return self._unpacked[name]
 
@@ -127,14 +127,14 @@ def _folder(scratch: Path, name: str) -> Path:
     return made
 
 
-def from_bundle(source: Path, scratch: Path) -> Taken:
-    """The task in a bundle: a zip file, or its folder.
+def from_bundle(source: Path, scratch: Path, most: int = MAX_ALL) -> Taken:
+    """The task in a bundle: a zip file, or its folder; what is packed in it has at most ``most`` bytes, unpacked.
 
     Raises:
         Wrong: it is none, or holds what no honest bundle does.
         RunnerError: E402 with what is wrong with its competition.yaml.
     """
-    bundle = _Bundle(source, scratch)
+    bundle = _Bundle(source, scratch, most)
     doc = schemas.load_yaml(
         read(bundle.files[PurePosixPath(bundle.definition).name]),
         f"{source.name}/{bundle.definition}",

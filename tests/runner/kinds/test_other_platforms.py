@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
+from runner.kinds.records.codabench import from_bundle
+from runner.kinds.release import Wrong
 from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.kinds import kind_of_source
@@ -474,17 +476,13 @@ def test_bombs_and_links_are_refused(config: Config, tmp_path: Path) -> None:
         config, f"codabench:{bundle(tmp_path / 'b.zip', second(**{'competition.yaml': laughs + SECOND}))}"
     )
     assert "by aliases" in text
-    inner = io.BytesIO()
-    with (
-        zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-        archive.open("truth.csv", "w") as out,
-    ):
-        for _ in range(1025):
-            out.write(bytes(1 << 20))
-    text = refused(
-        config, f"codabench:{bundle(tmp_path / 'b.zip', second(**{'final_reference.zip': inner.getvalue()}))}"
-    )
-    assert "larger than allowed" in text
+    bomb = second(**{"final_reference.zip": packed({"truth.csv": bytes(2 << 20)})})
+    source = bundle(tmp_path / "b.zip", bomb)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    with pytest.raises(Wrong, match="larger than allowed"):
+        from_bundle(source, tmp_path / "one", 1 << 20)
+    assert len(from_bundle(source, tmp_path / "two", 3 << 20).parts) == 2, "the limit is that of all archives"
     (tmp_path / "secret.jsonl").write_text(TRUTHS)
     place = folder(tmp_path / "kind", TIRA)
     (place / "train-truth.jsonl").unlink()

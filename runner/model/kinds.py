@@ -104,11 +104,15 @@ class Collector(Protocol):
 
 @dataclass(frozen=True)
 class OutputFile:
-    """What a software writes or a team uploads: the file's name, what stands in it, and an example."""
+    """What a software writes or a team uploads: the file's name, what stands in it, and the beginning of an example.
+
+    ``example_file`` is the whole example: a file in the task's folder, or empty.
+    """
 
     file: str
     says: str = ""
     example: str = ""
+    example_file: str = ""
 
 
 class JudgeDoubt(Protocol):
@@ -134,6 +138,7 @@ class KindSpec:
     - ``annotation`` says where the debates are that people judge: in ``runs``, or in the ``inputs`` of a dataset.
     - ``outputs(task)`` says which files a software writes, the task's ``output`` first; without it there is that one, as the
       schema of the kind's options says (``x-output``).
+    - ``checker`` names packages that checks of its runs need beside ``jsonschema``.
     - ``judge_doubt`` looks at the model that judges; ``model_judges(measure)`` says which measures it has a say in.
     """
 
@@ -145,6 +150,7 @@ class KindSpec:
     sources: tuple[str, ...] = ()
     annotation: Literal["runs", "inputs"] | None = None
     outputs: Callable[[Task], Sequence[OutputFile]] | None = None
+    checker: tuple[str, ...] = ()
     judge_doubt: JudgeDoubt | None = None
     model_judges: Callable[[str], bool] = lambda _measure: False
 

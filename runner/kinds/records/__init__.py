@@ -9,6 +9,7 @@ from runner.model.kinds import KindSpec
 
 SPEC = KindSpec(
     outputs=outputs,
+    checker=("jsonschema-rs",),
     skeleton=SKELETONS["classification"],
     likes=SKELETONS,
     collection=from_elsewhere,

@@ -21,10 +21,12 @@ _TYPES = {"string": "text", "integer": "whole number", "boolean": "true or false
 def outputs(task: Task) -> list[OutputFile]:
     """The output files of a task, each with an example if it has one."""
     options = with_files(task.folder, task.kind, task.options, "text")
-    return [_output(row) for row in options.get("outputs", ())] or [OutputFile(task.output)]
+    named = [row.get("example", "") for row in task.options.get("outputs", ())]
+    rows = zip(options.get("outputs", ()), named, strict=True)
+    return [_output(row, example) for row, example in rows] or [OutputFile(task.output)]
 
 
-def _output(row: Mapping[str, Any]) -> OutputFile:
+def _output(row: Mapping[str, Any], example: str) -> OutputFile:
     name = row["path"]
     ending = name.rpartition(".")[2]
     form = FORMATS.get(row.get("format") or ending, FORMATS["jsonl"])
@@ -36,7 +38,7 @@ def _output(row: Mapping[str, Any]) -> OutputFile:
     if not row.get("required", True):
         said += " (may be left out)"
     lines = islice((line for line in str(row.get("example", "")).splitlines() if line.strip()), _LINES)
-    return OutputFile(name, said, "\n".join(schemas.show(line, _LENGTH) for line in lines))
+    return OutputFile(name, said, "\n".join(schemas.show(line, _LENGTH) for line in lines), example)
 
 
 def _fields(schema: Any) -> Iterator[str]:

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import io
 import json
+import posixpath
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -19,9 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.model.errors import RunnerError
+from runner.model.kinds import kind_spec
 from runner.submissions.load import load_submission
 from runner.tasks.check_data import check_task
 from runner.tasks.data_files import file_digest, folder_files, within
+from runner.tasks.load import named_files
 from runner.tasks.request import request
 from runner.views.hidden import search_for
 from runner.views.overview.facts import overview
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 Content = bytes | Path
 SUMS = "SHA256SUMS"
+STUB = "submissions/my-team/stub"
 _LICENCES = ("LICEN[CS]E*", "COPYING*", "NOTICE*")
 _STATED: Mapping[Stated, str] = {"licence": "licence of the data", "terms": "terms", "contact": "whom to ask"}
 
@@ -83,6 +87,8 @@ def _files(config: Config, task: Task, without: list[str]) -> dict[str, Content]
     for path in [task.folder / "task.yaml", task.folder / "README.md", *_licences(task.folder)]:
         if path.is_file() and not path.is_symlink():
             files[f"{home}/{path.name}"] = path
+    for one in named_files(task.kind, task.definition.get("options", {})):  # they lie inside the folder
+        files[f"{home}/{posixpath.normpath(one.path)}"] = task.folder / one.path
     public = [d for d in task.datasets.values() if d.visibility == "public" and d.stage is None]
     for dataset in public:
         files |= _data(task, dataset)
@@ -95,7 +101,11 @@ def _files(config: Config, task: Task, without: list[str]) -> dict[str, Content]
     for name in baselines:
         files |= _software(config, task, name)
     files |= checker
+    stub = _stub(task) if "batch" in task.workflows else {}
+    files |= stub
     values = {
+        "stub": STUB if stub else "",
+        "inputs": _name(task, public[0].inputs) if public else "",
         "task": task,
         "public": public,
         "baselines": baselines,
@@ -171,6 +181,20 @@ def _software(config: Config, task: Task, name: str) -> Mapping[str, Content]:
     return files
 
 
+def _stub(task: Task) -> Mapping[str, Content]:
+    """A software that writes the examples of all outputs; nothing where the task has none."""
+    outputs = kind_spec(task.kind).outputs
+    given = [one for one in outputs(task) if one.example_file] if outputs is not None else []
+    if not given:
+        return {}
+    files: dict[str, Content] = {f"{STUB}/examples/{o.file}": task.folder / o.example_file for o in given}
+    files[f"{STUB}/main.py"] = (source("runner.views.kit/stub.py") or "").encode()
+    for name in ("Dockerfile", "submission.yaml"):
+        text = source(f"runner.views.kit/stub.{name.lower()}") or ""
+        files[f"{STUB}/{name}"] = text.replace("TASK", task.id).encode()
+    return files
+
+
 def _checker(task: Task, public: list[Dataset]) -> Mapping[str, Content]:
     """The evaluator's own checker as it is installed here, and what it is asked for each public dataset."""
     if task.kind not in schemas.kinds():
@@ -179,8 +203,10 @@ def _checker(task: Task, public: list[Dataset]) -> Mapping[str, Content]:
     files: dict[str, Content] = {"checker/check.py": (source("runner.views.kit/check.py") or "").encode()}
     for package in ("evaluator", "schemas"):
         files |= _below(base / package, f"checker/{package}")
-    needed = re.search(r"^jsonschema==\S+", (base / "evaluator/requirements.lock").read_text("utf-8"), re.M)
-    files["checker/requirements.txt"] = f"{needed[0] if needed else 'jsonschema'}\n".encode()
+    lock = (base / "evaluator/requirements.lock").read_text("utf-8")
+    packages = ["jsonschema", *kind_spec(task.kind).checker]
+    needed = [re.search(rf"^{re.escape(name)}==\S+", lock, re.M) or [name] for name in packages]
+    files["checker/requirements.txt"] = "".join(f"{one[0]}\n" for one in needed).encode()
     for licence in [*_licences(base), *sorted(base.glob("proctor_ir-*.dist-info/licenses/LICENSE"))][:1]:
         files["checker/LICENSE"] = licence
     for dataset in public:

@@ -13,16 +13,23 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.model.errors import RunnerError
+from runner.submissions.load import load_submission
 from runner.tasks.load import load_task
 from runner.views.kit.package import Kit, write_kit
 from tests.worlds.mini import DOCUMENTS, TASK, Project, call
 
+# What each package that a checker requires is made of, as it is installed.
+_JSONSCHEMA = (
+    "jsonschema", "jsonschema_specifications", "attr", "attrs", "referencing", "rpds", "idna", "typing_extensions.py",
+)  # fmt: skip
+REQUIRED = {"jsonschema": _JSONSCHEMA, "jsonschema-rs": ("jsonschema_rs",)}
 CANARY = "canary-that-nobody-may-see"
 ROOT = Path(__file__).parents[3]
 
@@ -175,17 +182,8 @@ def test_a_participant_checks_a_run_at_home(planted: Project, tmp_path: Path) ->
     assert shell(f"{sys.executable} -m venv --without-pip .venv", kit).returncode == 0
     (site,) = kit.glob(".venv/lib/python*/site-packages")
     needed = Path(sysconfig.get_paths()["purelib"])
-    for package in (
-        "jsonschema",
-        "jsonschema_specifications",
-        "attr",
-        "attrs",
-        "referencing",
-        "rpds",
-        "idna",
-    ):
-        (site / package).symlink_to(needed / package)
-    (site / "typing_extensions.py").symlink_to(needed / "typing_extensions.py")
+    for name in REQUIRED["jsonschema"]:
+        (site / name).symlink_to(needed / name)
     assert shell(".venv/bin/python -c 'import evaluator'").returncode != 0
 
     rows = [f"dev-{t} Q0 {d} {r} {20 - r} mine" for t in (1, 2, 3) for r, d in enumerate(DOCUMENTS[:3], 1)]
@@ -262,3 +260,112 @@ def test_bundled_tasks_have_kits(tmp_path: Path, task: str) -> None:
     assert blinded and not [n for n in names for d in blinded if f"/datasets/{d}/" in n]
     sizes = {n: len(data) for n, data in names.items() if "/datasets/" in n}
     assert sizes and all(sizes.values())
+
+
+RECORDS: dict[str, Any] = {
+    "schema_version": 1,
+    "id": "words",
+    "title": "Words",
+    "kind": "records",
+    "demo": True,
+    "output": "answers.csv",
+    "datasets": [
+        {"id": "dev", "visibility": "public", "topics": "texts.jsonl"},
+        {"id": "test", "visibility": "blinded", "topics": "texts.jsonl"},
+    ],
+    "options": {
+        "outputs": [
+            {"path": "answers.csv", "schema": "answer.schema.json", "example": "examples/answers.csv"},
+            {"path": "spans.jsonl", "schema": {"required": ["id", "start"]}, "example": "spans.txt"},
+            {"path": "notes.jsonl", "schema": {}, "required": False},
+        ]
+    },
+    "measures": [{"id": "accuracy", "measure": "Accuracy(label)", "truths": "labels.jsonl"}],
+    "tables": [{"id": "main", "cells": [{"dataset": "test"}], "rank_by": "accuracy"}],
+}
+
+
+def write_records(project: Project, **changes: Any) -> Path:
+    """A task of records with three outputs, two of which have examples."""
+    folder = project.root / "tasks/words"
+    files = {
+        "task.yaml": json.dumps({**RECORDS, **changes}),
+        "answer.schema.json": json.dumps(
+            {"properties": {"id": {"type": "string"}, "label": {"type": "string"}}}
+        ),
+        "examples/answers.csv": "id,label\ndev-1,kind\ndev-2,rude\n",
+        "spans.txt": '{"id": "dev-1", "start": 3}\n',
+    }
+    for dataset in ("dev", "test"):
+        ids = [f"{dataset}-{n}" for n in (1, 2, 3)]
+        files[f"datasets/{dataset}/inputs/texts.jsonl"] = "".join(
+            json.dumps({"id": i, "text": "x"}) + "\n" for i in ids
+        )
+        truths = "".join(json.dumps({"id": i, "label": "kind"}) + "\n" for i in ids)
+        files[f"datasets/{dataset}/truths/labels.jsonl"] = truths
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def at_home(archive: str, home: Path) -> tuple[Path, Callable[[str], subprocess.CompletedProcess[str]]]:
+    """The kit unpacked where nothing of ours is, and a shell in it whose Python has what the checker requires, and no more."""
+    home.mkdir()
+    with tarfile.open(archive) as file:
+        file.extractall(home, filter="data")
+    (kit,) = home.iterdir()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", kit / ".venv"], check=True)
+    (site,) = kit.glob(".venv/lib/python*/site-packages")
+    needed = Path(sysconfig.get_paths()["purelib"])
+    for line in (kit / "checker/requirements.txt").read_text().split():
+        for name in REQUIRED[line.partition("==")[0]]:
+            (site / name).symlink_to(needed / name)
+    clean = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+
+    def shell(command: str) -> subprocess.CompletedProcess[str]:
+        words = ["sh", "-c", command]
+        return subprocess.run(
+            words, cwd=kit, env=clean, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    return kit, shell
+
+
+def test_a_participant_begins_with_the_examples_of_all_outputs(project: Project, tmp_path: Path) -> None:
+    """The stub of the kit writes every example, and the checker takes them; by the README alone."""
+    write_records(project)
+    kit, shell = at_home(made(project, tmp_path / "out", "words").archive, tmp_path / "home")
+    assert shell("sha256sum --check --quiet SHA256SUMS").returncode == 0
+    begin = next(text for text in blocks((kit / "README.md").read_text()) if "main.py" in text)
+    done = shell(begin)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {p.name: p.read_text() for p in (kit / "out").iterdir()} == {
+        "answers.csv": "id,label\ndev-1,kind\ndev-2,rude\n",
+        "spans.jsonl": '{"id": "dev-1", "start": 3}\n',
+    }
+    assert "answers.csv" in done.stdout and "error" not in done.stdout
+    (kit / "out/spans.jsonl").write_text('{"id": "dev-1"}\n{"id": "dev-9", "start": 3}\n')
+    (kit / "out/answers.csv").write_text("id,label\ndev-1,kind\ndev-1,rude\n")
+    check = begin.strip().splitlines()[-1]
+    wrong = shell(check)
+    said = ('row 2: the record "dev-1" is there twice', "spans.jsonl", "start", "dev-9")
+    assert wrong.returncode == 1 and all(one in wrong.stdout for one in said), wrong.stdout
+    # Where Proctor is installed, the folder is a project with a software in it.
+    there = Project(kit, tmp_path / "data", tmp_path / "none")
+    shown = call(there, "task", "show", "words")
+    assert shown.code == 0 and "spans.jsonl" in shown.out
+    found = load_submission(there.config, "my-team", "stub", {"words": load_task(there.config, "words")})
+    assert found.build is not None and found.task == "words"
+
+
+def test_without_examples_there_is_no_stub(project: Project, tmp_path: Path) -> None:
+    options = {"outputs": [{"path": "answers.csv", "schema": "answer.schema.json"}]}
+    write_records(project, options=options)
+    archive = made(project, tmp_path / "out", "words").archive
+    names = [name.removeprefix("words-kit/") for name in members(archive)]
+    assert "tasks/words/answer.schema.json" in names and not [n for n in names if "my-team" in n]
+    assert "my-team" not in members(archive)["words-kit/README.md"].decode()
+    write_records(project, workflow="upload")  # nobody runs anything there
+    names = [*members(made(project, tmp_path / "again", "words").archive)]
+    assert "words-kit/tasks/words/examples/answers.csv" in names and not [n for n in names if "my-team" in n]

@@ -6,25 +6,44 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from runner.kinds.records.foreign import Asked, Taken
+from runner.kinds.records.foreign import Asked, Taken, name_of
 from runner.kinds.records.truth_files import Records
 from schemas import show
 from schemas.checking import schema
 
-# Figures whose names say what they are, by their letters and digits alone, and whether they are of amounts.
-_FIGURES = {
-    "accuracy": ("Accuracy({})", False),
-    "acc": ("Accuracy({})", False),
-    "f1macro": ("F1({}, average=macro)", False),
-    "macrof1": ("F1({}, average=macro)", False),
-    "f1micro": ("F1({}, average=micro)", False),
-    "microf1": ("F1({}, average=micro)", False),
-    "f1weighted": ("F1({}, average=weighted)", False),
-    "weightedf1": ("F1({}, average=weighted)", False),
-    "mae": ("MAE({})", True),
-    "meanabsoluteerror": ("MAE({})", True),
+# Figures whose names say what they are, by their letters and digits alone: the measure, and of what it is.
+_AVERAGED = {
+    f"{first}{second}": (f"{measure}({{}}, average={average})", "labels")
+    for name, measure in (("f1", "F1"), ("precision", "Precision"), ("recall", "Recall"))
+    for average in ("macro", "micro", "weighted")
+    for first, second in ((name, average), (average, name))
 }
-_LOWER = ("MAE(",)
+_FIGURES = {
+    "accuracy": ("Accuracy({})", "labels"),
+    "acc": ("Accuracy({})", "labels"),
+    "balancedaccuracy": ("BalancedAccuracy({})", "labels"),
+    **_AVERAGED,
+    "mcc": ("MCC({})", "labels"),
+    "matthewscorrelation": ("MCC({})", "labels"),
+    "cohenkappa": ("Kappa({})", "labels"),
+    "mae": ("MAE({})", "numbers"),
+    "meanabsoluteerror": ("MAE({})", "numbers"),
+    "rmse": ("RMSE({})", "numbers"),
+    "pearson": ("Pearson({})", "numbers"),
+    "pearsonr": ("Pearson({})", "numbers"),
+    "spearman": ("Spearman({})", "numbers"),
+    "spearmanr": ("Spearman({})", "numbers"),
+    "kendall": ("Kendall({})", "numbers"),
+    "kendalltau": ("Kendall({})", "numbers"),
+    "exactmatch": ("ExactMatch({})", "texts"),
+    "bleu": ("BLEU({})", "texts"),
+    "sacrebleu": ("BLEU({})", "texts"),
+    "chrf": ("chrF({})", "texts"),
+    "rouge1": ("ROUGE({}, type=rouge1)", "texts"),
+    "rouge2": ("ROUGE({}, type=rouge2)", "texts"),
+    "rougel": ("ROUGE({}, type=rougeL)", "texts"),
+}
+_LOWER = ("MAE(", "RMSE(")
 
 
 class Measured(NamedTuple):
@@ -45,21 +64,21 @@ def measures_of(taken: Taken, fields: Sequence[str], of: Records) -> list[Measur
     known = set(schema("kinds/records")["x-measures"])
     found: dict[str, Measured] = {}
     for asked in taken.asked:
-        template, amounts = _FIGURES.get(re.sub("[^a-z0-9]", "", asked.name.lower()), ("", False))
-        fits = [one for one in fields if of.numbers(one) is amounts] if template else []
-        if not fits or template.partition("(")[0] not in known:
+        template, sort = _FIGURES.get(re.sub("[^a-z0-9]", "", asked.name.lower()), ("", ""))
+        fits = [one for one in fields if template.partition("(")[0] in known and _is(of, one, sort)]
+        if not fits:
             taken.left.append(
                 f"the figure {show(asked.name)}: its name does not say how it is computed from one field"
             )
             continue
         for name in fits:
-            one = _measured(template, name, asked, taken, len(fits) > 1)
+            one = _measured(template, name, asked, taken, len(fits) > 1, [m.id for m in found.values()])
             found.setdefault(one.measure, one)
     if not found:
         for name in fields:
-            one = _measured(
-                "MAE({})" if of.numbers(name) else "Accuracy({})", name, Asked(""), taken, len(fields) > 1
-            )
+            template = "MAE({})" if of.numbers(name) else "Accuracy({})"
+            ids = [m.id for m in found.values()]
+            one = _measured(template, name, Asked(""), taken, len(fields) > 1, ids)
             found[one.measure] = one
         names = ", ".join(found)
         taken.left.append(
@@ -70,18 +89,25 @@ def measures_of(taken: Taken, fields: Sequence[str], of: Records) -> list[Measur
     return list(found.values())
 
 
-def _measured(template: str, name: str, asked: Asked, taken: Taken, several: bool) -> Measured:
+def _is(of: Records, name: str, sort: str) -> bool:
+    """Whether a field of the truths holds ``labels``, ``numbers`` (amounts) or ``texts``."""
+    if sort == "texts":
+        return of.type(name) == "string"
+    return bool(sort) and of.numbers(name) is (sort == "numbers")
+
+
+def _measured(
+    template: str, name: str, asked: Asked, taken: Taken, several: bool, ids: Sequence[str]
+) -> Measured:
     text = template.format(_quoted(field_of(name, taken)))
     if asked.lower is not None and asked.lower is not text.startswith(_LOWER):
-        taken.left.append(
-            f"the direction of {show(asked.name)}: of {text} {'lower' if asked.lower is False else 'higher'} values are better"
-        )
+        better = "higher" if asked.lower else "lower"
+        taken.left.append(f"the direction of {show(asked.name)}: of {text} {better} values are better")
     if (right := taken.truth_value) and right == name and taken.value_field not in ("", name):
         text = f"{text[:-1]}, truth={_quoted(name)})"
-    short = re.sub("[^a-z0-9_.-]", "-", text.partition("(")[0].lower())
-    own = re.sub("[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:25]
+    parts = [asked.name or template.partition("(")[0], *([name] if several else [])]
     precision = asked.precision if asked.precision is not None and asked.precision <= 10 else None
-    return Measured(f"{short}-{own}" if several and own else short, text, precision)
+    return Measured(name_of("-".join(parts), ids, "measure"), text, precision)
 
 
 def field_of(name: str, taken: Taken) -> str:

@@ -430,6 +430,31 @@ def test_a_bundle_of_the_older_version_becomes_a_task(config: Config, tmp_path: 
     )
 
 
+@pytest.mark.parametrize(
+    ("values", "names", "measures"),
+    [
+        (["a", "b"], "accuracy f1_macro f1_micro recall_weighted mcc cohen_kappa", 6),
+        (["0.5", "1.25"], "mae rmse pearson spearmanr kendall_tau", 5),
+        (["a text", "two texts"], "exact_match bleu chrF ROUGE-L rouge2", 5),
+    ],
+)
+def test_figures_become_measures_that_the_evaluator_has(
+    config: Config, tmp_path: Path, values: list[str], names: str, measures: int
+) -> None:
+    table = "id,value\n" + "".join(f"{one},{values[n % 2]}\n" for n, one in enumerate(TEXTS))
+    columns = "".join(f"      - {{title: x, key: {name}, index: 0}}\n" for name in names.split())
+    text = SECOND.partition("    columns:\n")[0] + "    columns:\n" + columns
+    changes = {
+        "competition.yaml": text,
+        "dev/reference_data/truth.csv": table,
+        "final_reference.zip": packed({"truth.csv": table.replace("\nt", "\nu")}),
+    }
+    said = "\n".join(make(config, f"codabench:{bundle(tmp_path / 'b.zip', second(**changes))}"))
+    found = definition(config)["measures"]
+    assert len(found) == measures == len({one["id"] for one in found}) and "the figure" not in said
+    assert all(one.get("direction") == "lower" for one in found if one["measure"].startswith(("MAE", "RMSE")))
+
+
 def test_nothing_of_a_definition_is_lost_in_silence(config: Config, tmp_path: Path) -> None:
     """Every key of a bundle is either in the task, or named."""
     text = SECOND.replace("reward:", "brand_new_key: 1\nreward:").replace(

@@ -369,3 +369,15 @@ def test_without_examples_there_is_no_stub(project: Project, tmp_path: Path) -> 
     write_records(project, workflow="upload")  # nobody runs anything there
     names = [*members(made(project, tmp_path / "again", "words").archive)]
     assert "words-kit/tasks/words/examples/answers.csv" in names and not [n for n in names if "my-team" in n]
+
+
+@pytest.mark.parametrize(
+    "task",
+    [p.parent.name for p in sorted(ROOT.glob("tasks/*/task.yaml")) if "\nkind: records" in p.read_text()],
+)
+def test_stubs_of_bundled_tasks_are_valid(tmp_path: Path, task: str) -> None:
+    project = Project(ROOT, tmp_path / "home", tmp_path / "none")
+    kit, shell = at_home(made(project, tmp_path / "out", task).archive, tmp_path / "participant")
+    begin = next(text for text in blocks((kit / "README.md").read_text()) if "main.py" in text)
+    done = shell(begin)
+    assert done.returncode == 0, done.stdout + done.stderr

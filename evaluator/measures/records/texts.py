@@ -22,6 +22,7 @@ from evaluator.measures.records.base import (
     PerRecord,
     one_of,
 )
+from evaluator.measures.records.stemming import stem
 
 MAX_TEXTS = 100  # that will do for one record
 
@@ -111,9 +112,10 @@ class TokenF1(_Answer):
         return 2 * (Counter(a) & Counter(b)).total() / (len(a) + len(b))
 
 
-def _tokens(text: str) -> tuple[str, ...]:
-    """Runs of ASCII letters and digits, in lower case."""
-    return tuple(re.findall(r"[a-z0-9]+", text.lower()))
+def _tokens(text: str, stemmed: bool) -> list[str]:
+    """Runs of ASCII letters and digits, in lower case; those of four and more as their stems."""
+    found = re.findall(r"[a-z0-9]+", text.lower())
+    return [stem(one) if len(one) > 3 else one for one in found] if stemmed else found
 
 
 def common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
@@ -135,15 +137,16 @@ def common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
 class ROUGE(_Answer):
     """ROUGE of a text against the best of those that will do: ``type=rouge1`` to ``rouge9`` (n-grams) or ``rougeL``.
 
-    ``part=f`` is F1, ``p`` precision, ``r`` recall, of the text with the best F1. Words are runs of a to z and 0 to 9 in lower case, and
-    not stemmed. A missing record has 0. As ``rouge_score.RougeScorer(use_stemmer=False)`` (Lin, "ROUGE: a package for automatic
-    evaluation of summaries", ACL 2004).
+    ``part=f`` is F1, ``p`` precision, ``r`` recall, of the text with the best F1. Words are runs of a to z and 0 to 9 in lower case;
+    ``stem=true`` compares Porter's stems of English words. A missing record has 0. As ``rouge_score.RougeScorer``, of which ``stem`` is
+    ``use_stemmer`` (Lin, "ROUGE: a package for automatic evaluation of summaries", ACL 2004).
     """
 
     name = "ROUGE"
     parameters: ClassVar[Mapping[str, Parameter]] = {
         "type": one_of("rougeL", *(f"rouge{n}" for n in range(1, 10))),
         "part": one_of("f", "p", "r"),
+        "stem": Parameter("true or false", lambda v: isinstance(v, bool), False),
     }
 
     @property
@@ -166,7 +169,7 @@ class ROUGE(_Answer):
 
     def _score(self, said: str, right: str) -> tuple[float, float, float]:
         """F1, precision and recall."""
-        a, b = _tokens(said), _tokens(right)
+        a, b = (_tokens(one, self.given["stem"]) for one in (said, right))
         if self.given["type"] == "rougeL":
             found, of_a, of_b = common_subsequence(a, b), len(a), len(b)
         else:

@@ -16,10 +16,12 @@ import sklearn.calibration
 import sklearn.metrics as sk
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from nltk.stem.porter import PorterStemmer
 from rouge_score.rouge_scorer import RougeScorer
 
 from evaluator.measures.records.base import MISSING, Columns
 from evaluator.measures.records.named import known, measure
+from evaluator.measures.records.stemming import stem
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 some = settings(max_examples=30, deadline=None)
@@ -267,12 +269,106 @@ def test_signatures_are_those_of_sacrebleu() -> None:
 @given(pairs(TEXT, REFERENCES, most=4))
 def test_rouge(rows: Any) -> None:
     kinds = ["rouge1", "rouge2", "rouge9", "rougeL"]
-    scorer = RougeScorer(kinds)
-    found = [scorer.score_multi(right, said) for said, right in zip(*rows, strict=True)]
-    for kind in kinds:
-        for n, part in enumerate("prf"):
-            expected = statistics.fmean(one[kind][n] for one in found)
-            same(value(f"ROUGE(x, type={kind}, part={part})", *rows), expected)
+    for stemmed in (False, True):
+        scorer = RougeScorer(kinds, use_stemmer=stemmed)
+        found = [scorer.score_multi(right, said) for said, right in zip(*rows, strict=True)]
+        for kind in kinds:
+            for n, part in enumerate("prf"):
+                expected = statistics.fmean(one[kind][n] for one in found)
+                text = f"ROUGE(x, type={kind}, part={part}, stem={str(stemmed).lower()})"
+                same(value(text, *rows), expected)
+
+
+ENDINGS = [
+    "s",
+    "es",
+    "ies",
+    "ied",
+    "eed",
+    "ed",
+    "ing",
+    "y",
+    "ational",
+    "tional",
+    "enci",
+    "anci",
+    "izer",
+    "bli",
+    "abli",
+    "alli",
+    "entli",
+    "eli",
+    "ousli",
+    "ization",
+    "ation",
+    "ator",
+    "alism",
+    "iveness",
+    "fulness",
+    "ousness",
+    "aliti",
+    "iviti",
+    "biliti",
+    "fulli",
+    "logi",
+    "icate",
+    "ative",
+    "alize",
+    "iciti",
+    "ical",
+    "ful",
+    "ness",
+    "al",
+    "ance",
+    "ence",
+    "er",
+    "ic",
+    "able",
+    "ible",
+    "ant",
+    "ement",
+    "ment",
+    "ent",
+    "sion",
+    "tion",
+    "ion",
+    "ou",
+    "ism",
+    "ate",
+    "iti",
+    "ous",
+    "ive",
+    "ize",
+    "e",
+    "ll",
+]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text("abeiloszty1", max_size=6), st.lists(st.sampled_from(ENDINGS), max_size=3))
+def test_stems_are_those_of_nltk(begin: str, endings: list[str]) -> None:
+    word = begin + "".join(endings)
+    assert stem(word) == PorterStemmer().stem(word)
+
+
+def test_stems_of_irregular_and_of_endless_words() -> None:
+    for word in (
+        "skies",
+        "dying",
+        "news",
+        "innings",
+        "cannings",
+        "proceed",
+        "flies",
+        "died",
+        "happy",
+        "enjoy",
+        "",
+        "y",
+    ):
+        assert stem(word) == PorterStemmer().stem(word)
+    endless = "y" * 100_000 + "ing"
+    assert stem(endless) == PorterStemmer().stem(endless)
 
 
 @some

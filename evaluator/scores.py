@@ -33,7 +33,7 @@ class Sink:
         self._scores: list[tuple[str, str, float, Mapping[str, Any]]] = []
 
     def note(self, kind: str, /, **fields: Any) -> None:
-        """Say something beside the scores, once: a kind of :data:`schemas.details.KINDS` and its fields.
+        """Say something beside the scores, once: a note of the kind of task (``x-notes`` of its schema) and its fields.
 
         What none of them says is of kind ``text``, which only those see who see the run's own words. Raises ValueError.
         """

@@ -3,8 +3,9 @@
 Where a fact arises it becomes a :class:`Detail`; words are made of it only where somebody reads them. What an audience may
 see is decided over kinds and fields (``runner.views.audience``), so that no program reads wording back.
 
-:data:`KINDS` is the closed set. A row is a template: its replacement fields are the kind's fields, each with the name of
-its type (:data:`TYPES`). Kinds in :data:`CODES` name a cause that only the organiser can correct.
+:data:`KINDS` and what kinds of tasks note (:func:`notes_of_kinds`) are the closed set. A row is a template: its replacement
+fields are the kind's fields, each with the name of its type (:data:`TYPES`). Kinds in :data:`CODES` name a cause that only the
+organiser can correct.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from string import Formatter
-from typing import Any
+from typing import Any, NamedTuple
+
+from schemas.checking import kinds, schema
 
 WITHHELD = "…"  # stands for a field that an audience may not see
 
@@ -72,35 +75,9 @@ KINDS: Mapping[str, str] = {
     "results-missing": "the evaluator did not write {files:text}",
     "contract-broken": "the evaluator's output breaks the contract: {what:text}",
     "gateway-ended": "the gateway ended before the evaluator; {message:text}",
-    # Notes of our evaluator.
+    # Notes of our evaluator that are of no kind of task; those of a kind stand in its schema (notes_of_kinds).
     "nothing-judged": "{message:text}",
     "documents-unchecked": "ids of documents were not checked: {corpus:text} is not here",
-    "measure-signature": "{measure:text} is {signature:text}",
-    "records-not-kept": "values of single records are not kept: there are more than {most:int}",
-    "no-subtopics": "{measure:text} is a measure of subtopics, but {truths:text} has one subtopic only",
-    "unchecked-double": "not cross-checked with ir_measures: scores are compared in double precision, and trec_eval's code in "
-    "ir_measures knows single precision only",
-    "unchecked-findings": "not cross-checked with ir_measures: the run has findings, so that not everything in its file counts "
-    "as it stands",
-    "same-value": "left out of diversity, because all arguments have the same value: {names:text}",
-    "own-times": "Times are what the run's file says itself: nobody measured them",
-    "turns-unanswered": "{failed:count} of {turns:count} turns have no answer and count 0",
-    "index-unnoted": "Nobody noted what the index returned: provenance is that of id and text alone",
-    "people-judged": "People have judged {judged:count} of {answers:count} answers",
-    "judges-judged": "Judges have judged {judged:count} of {answers:count} answers",
-    "refused-as-no": "{refused:count} of {asked:count} questions were refused by the judge's endpoint (as a filter of contents "
-    "may) and count as no",
-    "report-rules": "{rules:text}; nuggets count {credit:credit}",
-    "reports-cut": "{cut:count} of {reports:count} reports were cut at their limit before they were judged",
-    "reports-missing": "{missing:count} of {topics:count} topics have no report and count 0",
-    "reports-left-out": "{missing:count} of {topics:count} topics have no report and are left out",
-    "reports-not-judged": "not judged: {named:text}",
-    "judge-untested": "nobody has measured whether this judge obeys orders in a report (evaluator argue canaries --reliability): "
-    "what a report without worth would get is not known",
-    "replies-unreadable": "{unread:count} of {asked:count} replies about {about:text} could not be read; the default of the "
-    "judgment was taken",
-    "refused-default": "{refused:count} of {asked:count} questions were refused by the judge's endpoint (as a filter of contents "
-    "may); the default of the judgment was taken",
     # Of a judge.
     "word-counts": "counts words only: a weak judge, for orientation",
     "embeddings": "Counts words and compares embeddings. The figures are its accuracy on labelled pairs that it was not tuned "
@@ -181,17 +158,49 @@ class _Words(Formatter):
 _WORDS = _Words()
 
 
+class Note(NamedTuple):
+    """What a kind of task says beside scores: a template, and which of its fields are ``open`` (None: not even the words).
+
+    Open is what those see who may not see a run's own words: nothing that a software or a judge chooses.
+    """
+
+    says: str
+    open: frozenset[str] | None
+
+
+@cache
+def notes_of_kinds() -> Mapping[str, Note]:
+    """The notes of all kinds of tasks by name: ``x-notes`` in the schemas of their options. None has a name of :data:`KINDS`."""
+    found: dict[str, Note] = {}
+    for kind in kinds():
+        try:
+            rows = schema(f"kinds/{kind}").get("x-notes", {})
+        except (OSError, ValueError):  # of an installed package; whoever uses that kind is told
+            continue
+        for name, row in rows.items():
+            if name not in KINDS:
+                found.setdefault(name, Note(row["says"], frozenset(row["open"]) if "open" in row else None))
+    return found
+
+
+def _template(kind: str) -> str:
+    """The words of a kind. Raises ValueError for one that there is not."""
+    if kind in KINDS:
+        return KINDS[kind]
+    if kind not in notes_of_kinds():
+        raise ValueError(f"there is no detail {kind!r}")
+    return notes_of_kinds()[kind].says
+
+
 @cache
 def fields_of(kind: str) -> Mapping[str, str]:
     """The fields of a kind with the names of their types. Raises ValueError for one that there is not."""
-    if kind not in KINDS:
-        raise ValueError(f"there is no detail {kind!r}")
-    return {name: spec or "" for _, name, spec, _ in _WORDS.parse(KINDS[kind]) if name}
+    return {name: spec or "" for _, name, spec, _ in _WORDS.parse(_template(kind)) if name}
 
 
 @dataclass(frozen=True, init=False)
 class Detail:
-    """One fact: its ``kind`` (of :data:`KINDS`) and the values of its fields. ``str()`` gives its words.
+    """One fact: its ``kind`` (of :data:`KINDS` or :func:`notes_of_kinds`) and the values of its fields. ``str()`` gives its words.
 
     Raises ValueError for an unknown kind, and for fields that are not the kind's or not of their type.
     """
@@ -210,7 +219,7 @@ class Detail:
         object.__setattr__(self, "fields", fields)
 
     def __str__(self) -> str:
-        words = _WORDS.vformat(KINDS[self.kind], (), self.fields).strip()
+        words = _WORDS.vformat(_template(self.kind), (), self.fields).strip()
         return f"{CODES[self.kind]}: {words}" if self.kind in CODES else words
 
     @property

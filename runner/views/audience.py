@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import schemas
 from runner.model.errors import RunnerError, no_such
 from runner.model.names import IDENTIFIER
-from schemas.details import Detail
+from schemas.details import Detail, notes_of_kinds
 
 if TYPE_CHECKING:
     from runner.model.run import Review, Run
@@ -154,39 +155,28 @@ def medians_open(audience: Audience, dataset: Dataset, teams: Sequence[str]) -> 
 
 # --- details ------------------------------------------------------------------------------------------------------
 
-_WORDS_ONLY = (
-    *("unchecked-double", "unchecked-findings", "own-times", "turns-unanswered", "index-unnoted"),
-    *(
-        "people-judged",
-        "judges-judged",
-        "refused-as-no",
-        "reports-cut",
-        "reports-missing",
-        "reports-left-out",
-    ),
-    *("judge-untested", "replies-unreadable", "refused-default", "word-counts", "embeddings", "entailment"),
-    *("majority", "strict-majority"),
-)
 # What those see of a detail who may not see free text: the words of these kinds with these of their fields, "…" in place of
 # the others. Of every kind that is not here they see nothing. A field may stand here when neither a software nor a judge
-# chooses it: it comes from the task's definition or data.
+# chooses it: it comes from the task's definition or data. For the notes of a kind of task its schema says so (``open``).
 OPEN_FIELDS: Mapping[str, frozenset[str]] = {
     "nothing-judged": frozenset({"message"}),  # fixed words, and the name of a file of the truths
     "documents-unchecked": frozenset({"corpus"}),
-    "no-subtopics": frozenset({"measure", "truths"}),
-    "measure-signature": frozenset({"measure", "signature"}),
-    "records-not-kept": frozenset({"most"}),
-    "same-value": frozenset({"names"}),
-    "report-rules": frozenset({"rules", "credit"}),
-    **dict.fromkeys(_WORDS_ONLY, frozenset()),
+    **dict.fromkeys(("word-counts", "embeddings", "entailment", "majority", "strict-majority"), frozenset()),
 }
 
 
+@cache
+def open_fields() -> Mapping[str, frozenset[str]]:
+    """:data:`OPEN_FIELDS`, and what the kinds of tasks open of their own notes."""
+    of_kinds = {name: note.open for name, note in notes_of_kinds().items() if note.open is not None}
+    return {**of_kinds, **OPEN_FIELDS}
+
+
 def visible(details: Iterable[Detail], *, free_text: bool) -> tuple[Detail, ...]:
-    """What may be seen of ``details``: all of it with ``free_text``, else what :data:`OPEN_FIELDS` says."""
+    """What may be seen of ``details``: all of it with ``free_text``, else what :func:`open_fields` says."""
     if free_text:
         return tuple(details)
-    return tuple(one.only(OPEN_FIELDS[one.kind]) for one in details if one.kind in OPEN_FIELDS)
+    return tuple(one.only(open_fields()[one.kind]) for one in details if one.kind in open_fields())
 
 
 # --- whole things -------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import schemas
+from evaluator import registry
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("runner", "evaluator", "sidecars", "schemas")
@@ -38,7 +39,7 @@ def test_the_list_names_the_places_of_this_test() -> None:
     assert listed() == {*PLACES, *OTHERS}
 
 
-@pytest.mark.parametrize("kind", ["adhoc", "debate", "diversity", "meta", "records", "report"])
+@pytest.mark.parametrize("kind", registry.built_in())
 def test_the_kinds_that_there_are_stand_in_these_places(kind: str) -> None:
     for place in PLACES:
         assert (ROOT / place.replace("KIND", kind)).exists()
@@ -94,7 +95,7 @@ def test_the_evaluator_knows_a_kind_that_was_added_so(copy: Path, tmp_path: Path
     for name in ("run", "inputs", "truths", "output"):
         (tmp_path / name).mkdir()
     (tmp_path / "run/colours.txt").write_text("t1 red\nt2 blue\n")
-    (tmp_path / "truths/colours.txt").write_text("t1 red\nt2 grey\n")
+    (tmp_path / "truths/colours.txt").write_text("t1 red\nt2 grey\nt3 blue\nt4 red\n")
     request = {
         "schema_version": 1,
         "kind": "colours",
@@ -107,7 +108,9 @@ def test_the_evaluator_knows_a_kind_that_was_added_so(copy: Path, tmp_path: Path
     (tmp_path / "request.json").write_text(json.dumps(request))
     done = run(copy, "-m", "evaluator", "run", "--request", str(tmp_path / "request.json"))
     assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "output/result.json").read_text())["measures"]["hits"]["value"] == 0.5
+    result = json.loads((tmp_path / "output/result.json").read_text())
+    assert result["measures"]["hits"]["value"] == 0.25
+    assert result["notes"] == ["2 topics have no colour; the last one was blue"]
     (tmp_path / "run/colours.txt").write_text("t1 purple\n")
     checked = run(
         copy, "-m", "evaluator", "check", str(tmp_path / "run/colours.txt"), "--request", str(tmp_path / "request.json")
@@ -123,7 +126,10 @@ def test_the_runner_knows_a_kind_that_was_added_so(copy: Path) -> None:
         "import schemas; from runner.model.kinds import kind_spec, kinds_with; from runner.reference.files import task; "
         "assert 'colours' in schemas.kinds(); assert schemas.validate({'grey': 1}, 'kinds/colours'); "
         "assert 'colours' in kinds_with('presenter'); assert kind_spec('colours').importer is None; "
-        "assert 'Whether grey is a colour.' in task()"
+        "assert 'Whether grey is a colour.' in task(); "
+        "from runner.views.audience import visible; from schemas.details import Detail; "
+        "(note,) = visible([Detail('colours-missing', missing=2, colour='CANARY')], free_text=False); "
+        "assert str(note) == '2 topics have no colour; the last one was …'"
     )
     done = run(copy, "-c", code)
     assert done.returncode == 0, done.stderr

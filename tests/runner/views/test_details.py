@@ -12,14 +12,16 @@ import schemas
 from runner.model.task import Task
 from runner.model.verdict import read_verdict
 from runner.records.store import run_detail
-from runner.views.audience import OPEN_FIELDS, ORGANISER, PUBLIC, Audience, visible
+from runner.views.audience import ORGANISER, PUBLIC, Audience, open_fields, visible
 from runner.views.leaderboard.export import FORMATS, export
 from runner.views.leaderboard.table import build
 from runner.views.redact import redact_run
-from schemas.details import CODES, CREDITS, KINDS, Detail, fields_of, noted, read
+from schemas.details import CODES, CREDITS, KINDS, TYPES, Detail, fields_of, noted, notes_of_kinds, read
 from tests.worlds import records
 from tests.worlds.records import World
 
+OPEN_FIELDS = open_fields()
+EVERY = (*KINDS, *notes_of_kinds())
 ALPHA, BETA = Audience("team", "alpha"), Audience("team", "beta")
 NUMBERS = ("7917", "7,917", "8117", "8317")  # as the canaries show in words; 8117 MiB and 8317 s
 
@@ -49,7 +51,7 @@ def words(value: Any) -> list[str]:
     return [c for c in ("CANARY", *NUMBERS) if c in text]
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(EVERY))
 def test_without_free_text_only_open_fields_come_out(kind: str) -> None:
     detail = shown(kind)
     assert visible([detail], free_text=True) == (detail,)
@@ -68,11 +70,25 @@ def test_without_free_text_only_open_fields_come_out(kind: str) -> None:
 
 def test_only_notes_that_our_evaluator_makes_are_open_and_none_of_a_verdict() -> None:
     """What decides a verdict or warns of a run is the software's doing: its team sees the sentence of the verdict alone."""
-    kinds = list(KINDS)
-    notes = kinds[kinds.index("nothing-judged") :]
+    notes = EVERY[EVERY.index("nothing-judged") :]
     # That anything was not judged, though every topic has a report, would tell that topics lack nuggets.
     assert set(OPEN_FIELDS) == set(notes) - {"reports-not-judged"}
     assert all(fields_of(kind).keys() >= fields for kind, fields in OPEN_FIELDS.items())
+
+
+def test_notes_of_kinds_are_templates_with_names_of_their_own() -> None:
+    of_kinds = [
+        name for kind in schemas.kinds() for name in schemas.schema(f"kinds/{kind}").get("x-notes", ())
+    ]
+    assert sorted(of_kinds) == sorted(notes_of_kinds()) and not {*of_kinds} & {*KINDS}
+    assert {*notes_of_kinds()} >= {
+        "records-not-kept",
+        "report-rules",
+        "same-value",
+        "own-times",
+        "no-subtopics",
+    }
+    assert {type_ for name in of_kinds for type_ in fields_of(name).values()} <= {*TYPES}
 
 
 @pytest.mark.parametrize("scores", ["organiser", "public"])
@@ -80,7 +96,7 @@ def test_every_audience_at_every_kind(tmp_path: Path, scores: str) -> None:
     """Every kind as reason, warning and note of runs on open and on hidden data, as views and as boards."""
     task = records.task(scores=scores, baseline=None)
     world = World.make(tmp_path)
-    everything = [shown(kind) for kind in KINDS]
+    everything = [shown(kind) for kind in EVERY]
     for n, detail in enumerate(everything):
         for place in ("dev", "test"):
             id = world.register("alpha", f"s{n}{place}")
@@ -105,7 +121,7 @@ def test_every_audience_at_every_kind(tmp_path: Path, scores: str) -> None:
         if scores == "public":
             board = "".join(export(build(world.store, task, None, audience), name) for name in FORMATS)
             allowed = {name for fields in OPEN_FIELDS.values() for name in fields}
-            found = {f"CANARY-{n}" for kind in KINDS for n in fields_of(kind) if f"CANARY-{n}" in board}
+            found = {f"CANARY-{n}" for kind in EVERY for n in fields_of(kind) if f"CANARY-{n}" in board}
             assert found <= {f"CANARY-{name}" for name in allowed}
             assert not any(number in board for number in NUMBERS)
     assert "7,917" in export(build(world.store, task, None, ORGANISER), "json")
@@ -170,7 +186,7 @@ def test_an_old_failure_that_only_the_organiser_can_correct_keeps_its_code(code:
 # --- details themselves --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(EVERY))
 def test_what_is_written_is_read_again(kind: str) -> None:
     detail = shown(kind)
     again = read(json.loads(json.dumps(detail.as_dict())))

@@ -27,6 +27,8 @@ class Colours:
             for topic, value in values.items():
                 sink.score(measure.id, topic, value)
             covered = len(said.keys() & right.keys())
+            if missing := len(right) - covered:
+                sink.note("colours-missing", missing=missing, colour=next(reversed(said.values()), "none"))
             sink.aggregate(
                 measure.id, sum(values.values()) / len(values), topics=len(values), covered=covered
             )

@@ -125,9 +125,12 @@ def groups_of(
     by_key: dict[tuple[str, str], list[Entry]] = {}
     withdrawn = 0
     for s in queries.submissions(store, task=task.id):
-        if part is not None and not part.admits(s.team, s.registered):
-            continue
-        ids = [run_id(s.id, c.dataset, c.scenario) for c in table.cells]
+        ids = [
+            run_id(s.id, c.dataset, c.scenario)
+            if part is None or part.admits(s.team, c.dataset, s.registered)
+            else ""
+            for c in table.cells
+        ]
         if s.withdrawn is None:
             unseen[_key(table, s)] |= {n for n, id in enumerate(ids) if id in back}
         own_runs = tuple(runs.get(id) for id in ids)
@@ -195,7 +198,7 @@ def _chosen(store: Store, task: Task, run: Run, part: Part | None) -> int:
             number
             for number, at in s.chosen
             if in_time(task, run.dataset, s.team, datetime.fromisoformat(at), store)
-            and (part is None or part.admits(s.team, at))
+            and (part is None or part.admits(s.team, run.dataset, at))
         ),
         default=0,
     )

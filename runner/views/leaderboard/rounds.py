@@ -37,9 +37,11 @@ def part(task: Task, round_: Round, store: Store) -> Part:
     from runner.views.leaderboard.rows import Part, RoundInfo
 
     dates, later = calendar(task), granted(store, task.id)
+    own = {name: granted(store, task.id, name) for name in task.datasets}
 
-    def admits(team: str, registered: str) -> bool:
-        return dates.cutoff(round_, team, later).admits(datetime.fromisoformat(registered))
+    def admits(team: str, dataset: str, received: str) -> bool:
+        last = dates.cutoff(round_, dataset, team, later, own.get(dataset))
+        return last.admits(datetime.fromisoformat(received))
 
     return Part(
         RoundInfo(round_.id, round_.title, round_.at.own, round_.at.utc, None), round_.datasets, admits

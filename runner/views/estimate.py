@@ -109,7 +109,8 @@ def _cell(store: Store, task: Task, cell: Cell, found: Iterable[Run]) -> CellCos
     wall = [run.wall_seconds or 0.0 for run in measured]
     # Where processor time could not be read, all processors that it might have used count.
     processor = [
-        run.cpu_seconds if run.cpu_seconds is not None else seconds * task.limits.cpus
+        (run.cpu_seconds if run.cpu_seconds is not None else seconds * task.limits.cpus)
+        + (run.first_seconds or 0.0)
         for run, seconds in zip(measured, wall, strict=True)
     ]
     disk = sum(

@@ -260,7 +260,18 @@ def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
         warnings=json.dumps([warning.as_dict() for warning in verdict.warnings], sort_keys=True),
         **{name: used.get(name) for name in ("wall_seconds", "cpu_seconds", "memory_peak")},
         memory_source=used.get("memory_source") or "none",
+        first_seconds=_on_first_cases(run),
     )
+
+
+def _on_first_cases(run: dict[str, Any]) -> float | None:
+    """Seconds that an attempt used on its first cases before it was executed on all topics; of the clock where processor time
+    could not be measured."""
+    first = run.get("first_cases")
+    if first is None or first["verdict"] != "ok":  # it ended there: what it used stands under its resources
+        return None
+    used: float | None = first["wall_seconds"] if first["cpu_seconds"] is None else first["cpu_seconds"]
+    return used
 
 
 def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> None:

@@ -24,7 +24,10 @@ from runner.records.store.connect import Store
 from runner.records.store.decisions import reviews_in
 from schemas.details import read as read_detail
 
-_OF_ATTEMPT = ("wall_seconds", "cpu_seconds", "memory_peak", "lock_digest", "started", "finished")
+_OF_ATTEMPT = (
+    *("wall_seconds", "cpu_seconds", "first_seconds", "memory_peak"),
+    *("lock_digest", "started", "finished"),
+)
 
 
 def submissions(
@@ -351,7 +354,9 @@ def deadlines(store: Store, task: str, dataset: str = "") -> dict[str, str]:
 def spent(store: Store, task: str) -> float:
     """Seconds of processor time of all attempts of a task; of the clock where processor time could not be measured."""
     c = t.attempts.c
-    query = select(func.sum(func.coalesce(c.cpu_seconds, c.wall_seconds, 0.0)))
+    query = select(
+        func.sum(func.coalesce(c.cpu_seconds, c.wall_seconds, 0.0) + func.coalesce(c.first_seconds, 0.0))
+    )
     with store.read() as connection:
         joined = query.join_from(t.attempts, t.runs, t.runs.c.id == c.run).where(t.runs.c.task == task)
         return float(connection.execute(joined).scalar() or 0.0)

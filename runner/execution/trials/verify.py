@@ -90,6 +90,9 @@ def ready(machine: Machine, store: Store, tasks: Mapping[str, Task], found: RunD
     if found.attempt is not None and found.attempt.number != run.outcome.attempt:
         what = f"#{found.attempt.number} is not the attempt of {run.id} that counts"
         raise RunnerError("E101", what, fix=f"runner verify {run.id}")
+    known = tasks.get(run.submission.task)
+    if known is None or run.dataset not in known.datasets or run.scenario not in known.scenarios:
+        raise _changed(run, "its task, dataset or scenario is not there any more", "runner evaluate")
     bundles, _ = registered(machine.config, store)
     workspace = Workspace(store, tasks, bundles, machine.own_profile(), machine.sidecars())
     _check_settled(workspace, run)

@@ -213,6 +213,28 @@ def test_what_is_not_the_work_that_was_scored_is_refused(world: World, project: 
     assert last_event(world).type == "evaluation-committed"
 
 
+@pytest.mark.parametrize("gone", ["dataset", "task"])
+def test_a_run_whose_dataset_or_task_is_gone_is_refused(
+    world: World,
+    project: Project,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    gone: str,
+) -> None:
+    run = world.hand_in("alpha", script=steady)
+    world.work()
+    machine = Machine(project.config, engine=world.engine, images={"evaluator": EVALUATOR})
+    monkeypatch.setattr(context, "machine", lambda *_: machine)
+    if gone == "task":
+        (project.config.tasks / "mini").rename(project.config.root / "elsewhere")
+    else:
+        datasets = [one for one in TASK["datasets"] if one["id"] != "test"]
+        project.write_task_only(datasets=datasets, tables=[])
+    for words in ([], ["--dry-run"], ["--sample", "1"], ["--as", "team:alpha"]):
+        said = call_here(project, ["verify", run, *words], capsys)
+        assert said.code == 4 and "not there any more" in said.err, said
+
+
 def test_a_failure_of_ours_says_nothing_of_the_run(world: World) -> None:
     run = world.hand_in("alpha", script=steady)
     world.work()

@@ -168,10 +168,29 @@ def _better(
     by = table.rank_by.first
     means = {run: sign * cell[by].value for run, cell in values.items() if by in cell}
 
+    elsewhere = _on(table.best_on, all_.values())
+
     def decides(run: Run) -> str:
-        return run_id(run.submission.id, table.best_on, run.scenario) if table.best_on else run.id
+        if table.best_on is None:
+            return run.id
+        own = run_id(run.submission.id, table.best_on, run.scenario)
+        return own if own in all_ else elsewhere.get(_software(run), own)
 
     return lambda run: means.get(decides(run), -math.inf)
+
+
+def _on(dataset: str | None, runs: Iterable[Run]) -> dict[tuple[str | None, ...], str]:
+    """The latest valid run on a dataset of each software with each image and in each scenario.
+
+    A submission for another dataset alone, as where one requires the other or is open later, is known by it.
+    """
+    there = [run for run in runs if run.dataset == dataset and run.submission.image and run.outcome.ranked]
+    return {_software(run): run.id for run in sorted(there, key=lambda run: age(run.submission))}
+
+
+def _software(run: Run) -> tuple[str | None, ...]:
+    s = run.submission
+    return s.team, s.software, s.image, run.scenario
 
 
 def _named(table: Table, cell: Iterable[Run | None], better: Callable[[Run], float]) -> str | None:

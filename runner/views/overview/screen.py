@@ -254,6 +254,9 @@ def _dates(of: Overview, most: int | None) -> list[str]:
     if standing is not None and own is not None and own != dates.closes:
         texts.append(f"closes {_date(own)} for {standing.team}")
     texts += [_phase(of, name) for name in dates.phases]
+    for name, moment in standing.closes.items() if standing is not None else ():
+        if standing is not None and name not in dates.phases and moment is not None and moment != own:
+            texts.append(f"{name}: closes {_date(moment)} for {standing.team}")
     for one in of.task.datasets.values():
         if one.requires is not None:
             texts.append(f"{one.id}: takes what was scored on {one.requires} (the same image)")

@@ -606,6 +606,7 @@ def test_extensions_on_the_command_line(project: Project) -> None:
     assert "mini/test until" in call(project, "extend", "mini", "alpha", *more).err
     told = " ".join(call(project, "task", "show", "mini", "--as", "team:alpha").out.split())
     assert "closes 2020-01-03 12:00 CEST (2020-01-03 10:00 UTC) for alpha" in told
+    assert "test: closes 2020-01-04 12:00 UTC for alpha" in told and "dev: closes" not in told
 
 
 def test_limits_of_a_team_on_the_command_line(project: Project) -> None:

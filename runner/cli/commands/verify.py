@@ -113,7 +113,7 @@ def _verify_run(run: str, as_: str, sample: int | None, dry_run: bool, as_json: 
             else f"; it took {duration(seconds)} the last time{' on all topics' if sample else ''}"
         )
         if dry_run:
-            ready(machine, store, tasks, found)
+            ready(machine, store, tasks, found, sample=sample)
             if as_json:
                 output.as_json({"run": found.run.id, "takes": seconds})
             else:

@@ -261,6 +261,8 @@ def test_the_command_says_what_moved_and_ends_with_one_where_anything_did(
     assert project.config.events.read_bytes() == events
     said = call_here(project, ["verify", fine, "--dry-run", "--as", "team:alpha"], capsys)
     assert said.out == f"{fine} would be executed again\n", "how long exactly is a fact of hidden data"
+    said = call_here(project, ["verify", fine, "--dry-run", "--sample", "99"], capsys)
+    assert said.code == 2 and "no sample of 99 topics" in said.err, "what would be refused is refused"
     said = call_here(project, ["verify", fine[:8]], capsys)
     assert said.code == 0 and "the same output" in said.out and "the last time" in said.err
     said = call_here(project, ["verify", moved], capsys)

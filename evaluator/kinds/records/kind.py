@@ -11,6 +11,7 @@ from evaluator.findings import Log
 from evaluator.kinds.records.joining import Reader
 from evaluator.kinds.records.options import Options, Output, Wanted, needed
 from evaluator.kinds.records.truths import Truths, read_truths, topics_of
+from evaluator.kinds.records.wrong import Wrong
 from evaluator.measures.interval import intervals
 from evaluator.measures.records.base import MISSING, Columns, PerRecord
 from evaluator.request import Request
@@ -57,9 +58,12 @@ class Records:
                 scored.update({key: Scored(one, reader) for key, one in mine.items()})
         if log.invalid:
             return
+        wrong = Wrong()
         for wanted in options.wanted:
             key = (wanted.output.path, wanted.asked.truths)
-            score(wanted, joined(wanted, judged[key], scored.get(key), log), sink, interval=options.interval)
+            columns = joined(wanted, judged[key], scored.get(key), log)
+            wrong.add(wanted, columns, score(wanted, columns, sink, interval=options.interval))
+        sink.details += wrong.rows()
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
         """Check the run alone; see :class:`evaluator.kinds.base.Checker`."""
@@ -145,8 +149,8 @@ def joined(wanted: Wanted, truths: Truths, found: Scored | None, log: Log) -> Co
     return Columns(keys, output, truth)
 
 
-def score(wanted: Wanted, columns: Columns, sink: Sink, *, interval: bool) -> None:
-    """Put a measure's value into the sink, and those of records where they are not too many."""
+def score(wanted: Wanted, columns: Columns, sink: Sink, *, interval: bool) -> Sequence[float] | None:
+    """Put a measure's value into the sink, and those of records where they are not too many. Returns those of records."""
     name, measure = wanted.asked.id, wanted.measure
     values = measure.values(columns)
     value = measure.value(columns)
@@ -162,3 +166,4 @@ def score(wanted: Wanted, columns: Columns, sink: Sink, *, interval: bool) -> No
         sink.note("records-not-kept", most=MAX_SCORES)
     for part, one in measure.parts(columns).items():
         sink.score(name, "", one, {"class": part})
+    return values

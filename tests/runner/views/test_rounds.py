@@ -615,6 +615,10 @@ def test_limits_of_a_team_on_the_command_line(project: Project) -> None:
     told = " ".join(call(project, "task", "show", "mini", "--as", "team:alpha").out.split())
     assert "limits 2 h, 8 GiB of memory" in told and "(given to alpha)" in told
     assert "given to" not in call(project, "task", "show", "mini", "--as", "team:beta").out
+    assert "processor time" not in call(project, "extend", "mini", "alpha", *more).err
+    project.write_task_only(limits={"wall_clock": "30s", "cpu_time": "20s"})
+    assert "still use 20 s of processor time" in call(project, "extend", "mini", "alpha", *more).err
+    project.write_task_only()
     for wrong in (("--time", "soon"), ("--memory", "1KiB"), ("--time", "0s"), ("--memory", "9")):
         assert "E101" in call(project, "extend", "mini", "alpha", *wrong, expect=2).err
     call(project, "store", "rebuild")

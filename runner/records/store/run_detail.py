@@ -59,9 +59,9 @@ class RunDetail:
         return found
 
 
-def _decimals(run: Run, tasks: Iterable[Task]) -> dict[str, int]:
-    found = next((task.measures for task in tasks if task.id == run.submission.task), {})
-    return {name: one.precision for name, one in found.items() if one.precision is not None}
+def _decimals(run: Run, tasks: Iterable[Task], measures: Iterable[str]) -> dict[str, int]:
+    task = next((task for task in tasks if task.id == run.submission.task), None)
+    return {} if task is None else task.decimals(measures)
 
 
 def _ordered(found: Mapping[str, MeasureValue], run: Run, tasks: Iterable[Task]) -> dict[str, MeasureValue]:
@@ -110,8 +110,10 @@ def detail(
         attempts = rows_of(connection, t.attempts, {"id": wanted}).get(wanted, [])
         evaluations = rows_of(connection, t.evaluations, {"id": wanted}).get(wanted, [])
         published = run.dataset in published_in(connection, run.submission.task)
-        said: dict[str, Any] = {"decimals": _decimals(run, tasks), "declared": _declared(store, run)}
-        said["comments"] = comments_in(connection, wanted)
+        said: dict[str, Any] = {
+            "declared": _declared(store, run),
+            "comments": comments_in(connection, wanted),
+        }
         found = RunDetail(run, published, tuple(attempts), tuple(evaluations), **said)
         judged = run.outcome.evaluation
         if attempt is not None and all(a["number"] != attempt for a in attempts):
@@ -128,13 +130,15 @@ def detail(
         for sealed, manifest in found.sealed():
             check_manifest(sealed, manifest)
         key = (wanted, chosen, judged)
+        measures, topics = measures_in(connection, key), topics_in(connection, key)
         return replace(
             found,
             newest=None if last is None else archived.evaluation(last),
             record=archived.record(check=False),
             lock=archived.lock(check=False),
-            measures=_ordered(measures_in(connection, key), run, tasks),
-            topics=topics_in(connection, key),
+            measures=_ordered(measures, run, tasks),
+            topics=topics,
+            decimals=_decimals(run, tasks, {**measures, **topics}),
             findings=findings_in(connection, key),
             pending=pending_in(connection, key),
             released=(wanted, chosen) in released_in(connection),

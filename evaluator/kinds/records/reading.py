@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from evaluator.findings import Log, show
-from evaluator.formats.arrays import array_rows
 from evaluator.formats.files import BOM
 from schemas import render_pointer
+from schemas.jsonarray import array_rows
 from schemas.jsonl import STRICT, Fault, Rules, values
 
 MAX_RECORD = 4 << 20  # bytes

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from runner.model.run import cells
-from runner.records.store.queries import runs, spent
+from runner.records.store.charges import spent
+from runner.records.store.queries import runs
 
 if TYPE_CHECKING:
     from runner.model.run import Run

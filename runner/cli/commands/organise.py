@@ -119,7 +119,7 @@ def extend(
     """
     import schemas
     from runner.model.names import check_apart, check_name
-    from runner.records.store.queries import quota
+    from runner.records.store.charges import quota
     from runner.records.store.queries import submissions as registered
 
     where = context.config()

@@ -102,38 +102,36 @@ def detail(
         RunnerError: E102 when there is no such run or attempt, E307 when the archive is damaged.
     """
     wanted, _, number = id.partition("#")
-    tasks = list(tasks)
     if attempt is None and re.fullmatch(r"[0-9]{1,6}", number):
         attempt = int(number)
     with store.read() as connection:
-        run = find_run_in(connection, wanted, tasks, running=running)
+        run = find_run_in(connection, wanted, tasks := list(tasks), running=running)
         attempts = rows_of(connection, t.attempts, {"id": wanted}).get(wanted, [])
         evaluations = rows_of(connection, t.evaluations, {"id": wanted}).get(wanted, [])
         published = run.dataset in published_in(connection, run.submission.task)
-        said: dict[str, Any] = {
-            "declared": _declared(store, run),
-            "comments": comments_in(connection, wanted),
-        }
-        found = RunDetail(run, published, tuple(attempts), tuple(evaluations), **said)
+        found = RunDetail(
+            *(run, published, tuple(attempts), tuple(evaluations)),
+            declared=_declared(store, run),
+            comments=comments_in(connection, wanted),
+        )
         judged = run.outcome.evaluation
         if attempt is not None and all(a["number"] != attempt for a in attempts):
             raise no_such("attempt", attempt, of=wanted, fix=f"runner show {wanted} lists them")
         chosen = run.outcome.attempt if attempt is None else attempt
         if chosen is None:
             return found
-        last = max((e["number"] for e in evaluations if e["attempt"] == chosen), default=None)
         judged = judged if attempt is None else _counting(evaluations, chosen)
+        numbers = [e["number"] for e in evaluations if e["attempt"] == chosen]
         archived = store.archive.attempt(run.submission.task, wanted, chosen)
-        found = replace(
-            found, attempt=archived, evaluation=None if judged is None else archived.evaluation(judged)
-        )
+        evaluation = None if judged is None else archived.evaluation(judged)
+        found = replace(found, attempt=archived, evaluation=evaluation)
         for sealed, manifest in found.sealed():
             check_manifest(sealed, manifest)
         key = (wanted, chosen, judged)
         measures, topics = measures_in(connection, key), topics_in(connection, key)
         return replace(
             found,
-            newest=None if last is None else archived.evaluation(last),
+            newest=archived.evaluation(max(numbers)) if numbers else None,
             record=archived.record(check=False),
             lock=archived.lock(check=False),
             measures=_ordered(measures, run, tasks),

@@ -16,7 +16,8 @@ from runner.engines.fake import Mounts
 from runner.model.container import Exit, Resources
 from runner.model.errors import PlatformError
 from runner.model.quota import FIRST_CASES
-from runner.records.store.queries import find_run, quota, spent
+from runner.records.store.charges import quota, spent
+from runner.records.store.queries import find_run
 from runner.records.store.run_detail import detail
 from runner.views.audience import ORGANISER, Audience
 from runner.views.estimate import estimate

@@ -109,11 +109,8 @@ def detail(
         attempts = rows_of(connection, t.attempts, {"id": wanted}).get(wanted, [])
         evaluations = rows_of(connection, t.evaluations, {"id": wanted}).get(wanted, [])
         published = run.dataset in published_in(connection, run.submission.task)
-        found = RunDetail(
-            *(run, published, tuple(attempts), tuple(evaluations)),
-            declared=_declared(store, run),
-            comments=comments_in(connection, wanted),
-        )
+        found = RunDetail(run, published, tuple(attempts), tuple(evaluations))
+        found = replace(found, declared=_declared(store, run), comments=comments_in(connection, wanted))
         judged = run.outcome.evaluation
         if attempt is not None and all(a["number"] != attempt for a in attempts):
             raise no_such("attempt", attempt, of=wanted, fix=f"runner show {wanted} lists them")

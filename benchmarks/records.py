@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from jiter import from_json
+
 from evaluator.findings import Log
 from evaluator.kinds.records.kind import KIND
 from evaluator.kinds.records.schema import validator
@@ -84,6 +86,7 @@ def validators(path: Path, count: int) -> float:
             assert all(made.is_valid(json.loads(line)) for line in file)
 
     whole = timed("json.loads and jsonschema-rs", chosen, count)
+    timed("jiter and jsonschema-rs", lambda: quickest(path, made), count)
     with path.open("rb") as file:
         some = [json.loads(line) for _, line in zip(range(min(count, 200_000)), file, strict=False)]
     timed("jsonschema-rs, of records in memory", lambda: [made.is_valid(r) for r in some], len(some))
@@ -99,6 +102,12 @@ def validators(path: Path, count: int) -> float:
     slow, few = jsonschema.Draft202012Validator(SCHEMA), some[:20_000]
     timed("jsonschema, of records in memory", lambda: [slow.is_valid(r) for r in few], len(few))
     return whole
+
+
+def quickest(path: Path, made: Any) -> None:
+    """Read and validate a file with the parser that we use, too, and nothing besides."""
+    with path.open("rb") as file:
+        assert all(made.is_valid(from_json(line)) for line in file)
 
 
 def scored(run: Path, truths: Path) -> Sink:
@@ -136,38 +145,63 @@ def memory(run: Path, truths: Path, schema: Path) -> float:
     return float(done.stdout.splitlines()[-1])
 
 
-def main() -> None:
+def written(path: Path, count: int, seed: int, form: str) -> Path:
+    """A file of records in a format, beside ``path``; tables have no spans."""
+    made = path.with_suffix(f".{form}")
+    with made.open("w") as file:
+        if form == "jsonl":
+            file.writelines(lines(count, seed))
+        elif form == "json":
+            file.writelines(f"{',' if n else '['}{line}" for n, line in enumerate(lines(count, seed)))
+            file.write("]\n")
+        else:
+            tab = "\t" if form == "tsv" else ","
+            names = ("id", "label", "score", "note")
+            file.write(tab.join(names) + "\n")
+            rows = map(json.loads, lines(count, seed))
+            file.writelines(tab.join(str(row[name]) for name in names) + "\n" for row in rows)
+    return made
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     count = parser.parse_args().records
+    missed = []
     with tempfile.TemporaryDirectory() as scratch:
-        truths, run, schema = (Path(scratch) / name for name in ("truths.jsonl", "run.jsonl", "schema.json"))
+        schema = Path(scratch) / "schema.json"
         schema.write_text(json.dumps(SCHEMA))
-        for path, seed in ((truths, 1), (run, 2)):
-            with path.open("w") as file:
-                file.writelines(lines(count, seed))
+        truths = written(Path(scratch) / "truths", count, 1, "jsonl")
+        run = written(Path(scratch) / "run", count, 2, "jsonl")
         print(f"{count:,} records, {run.stat().st_size / 2**20:,.0f} MiB; processor seconds per million")
         alone = validators(run, count)
         loaded = timed("json.loads, of the truths", lambda: load(truths), count)
         options = {"outputs": [{"path": run.name, "schema": SCHEMA}]}
-        request = Request(
-            "records", run.parent, run.parent, run.parent, run.parent, run.name, options=options
-        )
+        request = Request("records", *[run.parent] * 4, run.name, options=options)
         log = Log(run.name)
-        checked = timed(
-            "evaluator: strict reading, validating, ids", lambda: KIND.check(run, run, request, log), count
-        )
+        checked = timed("evaluator: strict reading, validating, ids", lambda: KIND.check(run, run, request, log), count)  # fmt: skip
         whole = timed("evaluator: the same, truths, three measures", lambda: scored(run, truths), count)
         print(f"validating: {checked / alone:.2f} times json.loads and jsonschema-rs")
         print(
             f"validating and scoring: {whole / (alone + loaded):.2f} times these and json.loads of the truths, "
             f"{whole / alone:.2f} times these alone"
         )
-        few = Path(scratch) / "few.jsonl"
-        few.write_text("".join(lines(1_000, 1)))
-        for file in (few, run):
-            print(f"memory with {count:,} truths and a run of {file.stat().st_size / 2**20:,.0f} MiB: "
-                  f"{memory(file, truths, schema):,.0f} MiB")  # fmt: skip
+        if whole > 2 * alone:
+            missed.append(
+                "validating and scoring takes more than twice what json.loads and jsonschema-rs take"
+            )
+        for form in ("jsonl", "json", "csv", "tsv"):
+            peaks = []
+            for name, size in (("few", 1_000), ("many", count)):
+                file = written(Path(scratch) / name, size, 2, form)
+                peaks.append(memory(file, truths, schema))
+                file.unlink()
+            print(f"memory with {count:,} truths: a run of 1,000 records as {form} {peaks[0]:,.0f} MiB, of all {peaks[1]:,.0f} MiB")  # fmt: skip
+            if peaks[1] > peaks[0] + 64:
+                missed.append(f"memory grows with a file of {form}")
+    for one in missed:
+        print(one)
+    return 1 if missed else 0
 
 
 def load(path: Path) -> None:
@@ -177,4 +211,4 @@ def load(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -30,6 +30,7 @@ from runner.views.leaderboard import frames
 if TYPE_CHECKING:
     import pandas as pd
 
+    from runner.model.run import Run
     from runner.records.store.connect import Store
     from runner.views.listing import ListedRun
 
@@ -150,20 +151,17 @@ class Home:
         from runner.records.store import results
         from runner.views.audience import topics_open
         from runner.views.redact import topics_escaped
-        from runner.views.scores import decimals, topics_rounded
+        from runner.views.scores import topics_rounded
 
         tasks = {} if self.audience.kind == "organiser" else self._tasks()
+
+        def shown(store: Store, run: Run) -> dict[str, dict[str, float]]:
+            scores, task = results.all_topic_scores(store, run), tasks.get(run.submission.task)
+            return topics_escaped(topics_rounded(scores, {} if task is None else task.decimals(scores)))
+
         with self._store() as store:
             return frames.topic_scores(
-                (
-                    one,
-                    topics_escaped(
-                        topics_rounded(
-                            results.all_topic_scores(store, one.run),
-                            decimals(tasks.get(one.run.submission.task)),
-                        )
-                    ),
-                )
+                (one, shown(store, one.run))
                 for one in self._listed(store, task)
                 if topics_open(one.run, self.audience, one.dataset, one.published)
             )

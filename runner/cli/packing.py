@@ -180,7 +180,7 @@ def receipt_json(receipt: Receipt) -> dict[str, Any]:
         names = ", ".join(receipt.left_out)
         fix = f"datasets: [{names}]"
         output.say(
-            f"not for {names}, which took nothing then; once they are open, hand it in with {fix} in submission.yaml"
+            f"not for {names}, which took nothing then; once it can be taken, hand it in with {fix} in submission.yaml"
         )
     for name, one in {"": use, **receipt.quotas}.items():
         if name or use.left != use.left_in_all:

@@ -90,7 +90,7 @@ def gateway_check(
 
 def budget_check(task: Task, store: Store) -> Check:
     """How much of its budget the runs of a task have used; it warns from 70 % on, as everywhere."""
-    from runner.records.store.queries import spent
+    from runner.records.store.charges import spent
     from runner.views.estimate import HOUR, budget_warning
 
     name, hours = "budget", spent(store, task.id) / HOUR

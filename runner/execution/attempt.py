@@ -96,7 +96,7 @@ def _first_cases(
     """Execute a job on the first cases of its dataset, where it has some.
 
     Returns how that ended, with its files in ``staging``, where that is the end of the run, otherwise None; and what run.json
-    says of them.
+    says of them: the attempt started with them.
     """
     topics = job.dataset.smoke if job.workflow != "upload" else None
     first = topics and part(job.dataset, job.task.scenarios[job.scenario], topics)
@@ -110,7 +110,7 @@ def _first_cases(
     record = {"first_cases": {**facts, "cpu_seconds": used.cpu_seconds}}
     if verdict.name == "ok":
         shutil.rmtree(folder)
-        return None, record
+        return None, record | {"started": executed.started}
     for path in folder.iterdir():
         path.rename(staging / path.name)
     folder.rmdir()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -98,15 +98,24 @@ class Calendar:
         own = (granted or {}).get(team) or self.extensions.get(team)
         return self.closes if own is None else max(self.closes, own, key=lambda moment: moment.end)
 
-    def cutoff(self, round_: Round, team: str, granted: Mapping[str, ZonedTime] | None = None) -> ZonedTime:
-        """Until when what counts in ``round_`` may be received from ``team``.
+    def cutoff(
+        self,
+        round_: Round,
+        dataset: str,
+        team: str,
+        granted: Mapping[str, ZonedTime] | None = None,
+        own_granted: Mapping[str, ZonedTime] | None = None,
+    ) -> ZonedTime:
+        """Until when what counts in ``round_`` on a dataset may be received from ``team``; extensions are as for :meth:`closing`.
 
-        An extension moves the rounds at the closing date or later; earlier ones are the same for everybody.
+        An extension moves the rounds at the closing date of the dataset or later, and so does the grace: what was taken then
+        counts there. Earlier rounds are the same for everybody.
         """
-        own = self.deadline(team, granted)
-        if self.closes is None or own is None or round_.at.end < self.closes.end:
+        closes, own = self.closing(dataset, ""), self.closing(dataset, team, granted, own_granted)
+        if closes is None or own is None or round_.at.end < closes.end:
             return round_.at
-        return max(round_.at, own, key=lambda moment: moment.end)
+        late = replace(own, at=own.at + timedelta(seconds=self.grace(dataset)))
+        return max(round_.at, late, key=lambda moment: moment.end)
 
 
 _DATES = ("opens", "closes")

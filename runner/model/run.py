@@ -85,6 +85,7 @@ class Run:
     attempts: int = 0
     wall_seconds: float | None = None
     cpu_seconds: float | None = None
+    first_seconds: float | None = None  # on the first cases, beside these
     memory_peak: int | None = None
     memory_source: str = "none"
     lock_digest: str | None = None

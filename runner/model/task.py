@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -327,6 +327,15 @@ class Task:
     def needs_sidecars(self) -> bool:
         """Whether containers of the platform's own stand beside its software or evaluator."""
         return "interactive" in self.workflows or self.evaluation_gateway is not None
+
+    def decimals(self, measures: Iterable[str]) -> dict[str, int]:
+        """With how many decimals these measures are shown, by name, where the task says it. What it no longer measures has as many as
+        it says of all."""
+        others: int | None = self.definition.get("precision")
+        found = {
+            name: self.measures[name].precision if name in self.measures else others for name in measures
+        }
+        return {name: places for name, places in found.items() if places is not None}
 
     @property
     def anonymous_until(self) -> str:

@@ -166,5 +166,10 @@ def draw_keys(store: Store, tasks: Iterable[Task]) -> list[Task]:
 def ends(task: Task, round_: Round, store: Store) -> ZonedTime:
     """The last date that counts in ``round_`` for any team: from its end on it can be frozen."""
     dates, later = calendar(task), granted(store, task.id)
-    teams = {*dates.extensions, *later}
-    return max((dates.cutoff(round_, team, later) for team in ("", *sorted(teams))), key=lambda m: m.end)
+    own = {name: granted(store, task.id, name) for name in round_.datasets}
+    found = [
+        dates.cutoff(round_, name, team, later, own[name])
+        for name in round_.datasets
+        for team in ("", *sorted({*dates.extensions, *later, *own[name]}))
+    ]
+    return max(found, key=lambda moment: moment.end, default=round_.at)

@@ -22,8 +22,9 @@ from runner.model.task import Cell, Task
 from runner.records.deadlines import check_open
 from runner.records.events import Position
 from runner.records.policy import note_policies
+from runner.records.store.charges import quotas
 from runner.records.store.connect import Store
-from runner.records.store.queries import quotas, submission, submissions
+from runner.records.store.queries import submission, submissions
 from runner.submissions.admission import cells_on, datasets_of, datasets_taken
 from runner.submissions.bundle import Bundle, read_bundle, registration
 from runner.submissions.check import unasked

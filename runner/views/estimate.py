@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from runner.model.run import cells
-from runner.records.store.queries import runs, spent
+from runner.records.store.charges import spent
+from runner.records.store.queries import runs
 
 if TYPE_CHECKING:
     from runner.model.run import Run
@@ -109,7 +110,8 @@ def _cell(store: Store, task: Task, cell: Cell, found: Iterable[Run]) -> CellCos
     wall = [run.wall_seconds or 0.0 for run in measured]
     # Where processor time could not be read, all processors that it might have used count.
     processor = [
-        run.cpu_seconds if run.cpu_seconds is not None else seconds * task.limits.cpus
+        (run.cpu_seconds if run.cpu_seconds is not None else seconds * task.limits.cpus)
+        + (run.first_seconds or 0.0)
         for run, seconds in zip(measured, wall, strict=True)
     ]
     disk = sum(

@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import lzma
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +35,12 @@ LETTERS = (
 MOST = 32 * 1024  # characters of one excerpt, as it has to stand in an event
 STREAMS = ("stdout", "stderr")
 _WORD = re.compile(r"[^\W_]+")
-_UNPRINTED = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")  # as logs are shown
+_COLOUR = r"\\x1b\[[0-9;?]*[A-Za-z]"
+_UNPRINTED = re.compile(rf"{_COLOUR}|\\(?:x[0-9a-f]{{2}}|u[0-9a-f]{{4}}|U[0-9a-f]{{8}})")  # as logs are shown
+# Escapes as programs write them: bytes, characters by their numbers, signs such as \n.
+_WRITTEN = re.compile(
+    rf"{_COLOUR}|((?:\\x[0-9a-fA-F]{{2}})+)|\\u([0-9a-fA-F]{{4}})|\\U([0-9a-fA-F]{{8}})|\\[abefnrtv]|\\(?=\W)"
+)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")
 _PIECE = 1 << 20  # characters of a line that are looked at together
 _OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -113,21 +119,74 @@ def _range(text: str) -> tuple[int, int]:
 
 
 def masked_text(text: str, dataset: Dataset, public: Dataset | None) -> tuple[str, int]:
-    """The text with :data:`MASK` for what hidden files hold, and how often it stands there. Lines stay lines."""
-    found = list(_WORD.finditer(_UNPRINTED.sub(lambda escape: " " * len(escape[0]), text)))
-    words = [match[0].casefold() for match in found]
-    alone, rows = _hidden(words, dataset, public)
+    """The text with :data:`MASK` for what hidden files hold, and how often it stands there. Lines stay lines.
+
+    It is read twice: as it stands, and with the escapes of JSON and of programming languages as what they mean.
+    """
+    readings = [_spoken(text, _UNPRINTED, lambda _: " "), _spoken(text, _WRITTEN, _written)]
+    alone, rows = _hidden([[word for word, _, _ in one] for one in readings], dataset, public)
+    places = sorted(place for one in readings for place in _places(text, one, alone, rows))
+    shown, end, masked = "", 0, 0
+    for start, stop in places:
+        if start >= end:
+            shown += text[end:start] + MASK
+            masked += 1
+        end = max(end, stop)
+    return shown + text[end:], masked
+
+
+_Spoken = list[tuple[str, int, int]]  # words of a text, and where each begins and ends in it
+
+
+def _spoken(text: str, escapes: re.Pattern[str], meant: Callable[[re.Match[str]], str]) -> _Spoken:
+    """The words of a text in which escapes were replaced by what is ``meant``."""
+    letters, starts, ends, at = list[str](), list[int](), list[int](), 0
+    for escape in (*escapes.finditer(text), None):
+        stop = len(text) if escape is None else escape.start()
+        letters += text[at:stop]
+        starts += range(at, stop)
+        ends += range(at + 1, stop + 1)
+        if escape is not None:
+            found = meant(escape)
+            letters += found
+            starts += [escape.start()] * len(found)
+            ends += [escape.end()] * len(found)
+            at = escape.end()
+    words = _WORD.finditer("".join(letters))
+    return [(one[0].casefold(), starts[one.start()], ends[one.end() - 1]) for one in words]
+
+
+def _written(escape: re.Match[str]) -> str:
+    """What an escape means: bytes in hexadecimal digits are UTF-8 where they can be."""
+    if escape[1]:
+        data = bytes.fromhex(escape[1].replace("\\x", ""))
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return data.decode("latin-1")
+    number = int(escape[2] or escape[3] or "20", 16)
+    return chr(number) if number <= sys.maxunicode else " "
+
+
+def _places(
+    text: str, spoken: _Spoken, alone: set[str], rows: set[tuple[str, ...]]
+) -> Iterator[tuple[int, int]]:
+    """Where words stand that are hidden; those beside each other in a line are one place."""
+    words = [word for word, _, _ in spoken]
     hide = {n for n, word in enumerate(words) if word in alone}
     for n, row in enumerate(_rows(words)):
         hide |= {*range(n, n + WORDS)} if row in rows else set()
-    shown, end, masked = "", 0, 0
+    place: tuple[int, int] | None = None
     for n in sorted(hide):
-        between = text[end : found[n].start()]
-        if n - 1 not in hide or "\n" in between:
-            shown += between + MASK
-            masked += 1
-        end = found[n].end()
-    return shown + text[end:], masked
+        _, start, end = spoken[n]
+        if place is not None and n - 1 in hide and "\n" not in text[place[1] : start]:
+            place = place[0], end
+            continue
+        if place is not None:
+            yield place
+        place = start, end
+    if place is not None:
+        yield place
 
 
 def _rows(words: Sequence[str]) -> list[tuple[str, ...]]:
@@ -135,14 +194,15 @@ def _rows(words: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _hidden(
-    words: Sequence[str], dataset: Dataset, public: Dataset | None
+    readings: Sequence[Sequence[str]], dataset: Dataset, public: Dataset | None
 ) -> tuple[set[str], set[tuple[str, ...]]]:
-    """Of some words those that stand in topics or truths, and the rows of them that stand in any hidden file.
+    """Of the words of some readings those that stand in topics or truths, and the rows of them that stand in any hidden file.
 
     What the task's public dataset holds in the same place is nobody's secret: names of fields, common words, a common corpus.
     """
+    words = {word for one in readings for word in one}
     alone = {word for word in words if len(word) >= LETTERS or any(one.isdigit() for one in word)}
-    found = _looked_up(dataset, alone, set(_rows(words)))
+    found = _looked_up(dataset, alone, {row for one in readings for row in _rows(one)})
     known = _Known()
     if public is not None and public.id != dataset.id and any((found.words, found.rows, found.in_corpus)):
         known = _looked_up(public, found.words, found.rows | found.in_corpus)

@@ -94,12 +94,6 @@ def shown_values(
     }
 
 
-def decimals(task: Task | None) -> dict[str, int]:
-    """How many decimals scores are shown with, by measure, where the task says it."""
-    known = {} if task is None else task.measures
-    return {name: one.precision for name, one in known.items() if one.precision is not None}
-
-
 def run_topics(found: RunDetail, audience: Audience) -> Mapping[str, Mapping[str, float]]:
     """The scores of a run by measure and topic, for who may see them."""
     return found.topics if audience.kind == "organiser" else topics_rounded(found.topics, found.decimals)

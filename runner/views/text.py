@@ -131,3 +131,16 @@ def wrapped(text: str, head: str) -> Iterator[str]:
         subsequent_indent=" " * len(head),
         break_on_hyphens=False,
     ) or [head]
+
+
+def amount_of_time(seconds: float) -> str:
+    """``90 s``, ``5 min``, ``2 h``: in the largest unit that keeps it whole."""
+    for unit, name in ((3600, "h"), (60, "min")):
+        if seconds >= unit and seconds % unit == 0:
+            return f"{seconds / unit:g} {name}"
+    return f"{seconds:g} s"
+
+
+def plural_of(amount: float, name: str) -> str:
+    """``1 processor``, ``0.5 processors``."""
+    return f"{amount:g} {name}{'' if amount == 1 else 's'}"

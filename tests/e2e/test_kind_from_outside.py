@@ -50,11 +50,13 @@ def colours(live: Project, engine: DockerEngine, site: Path) -> Iterator[tuple[P
     """A project with a task of the kind where the package is installed, and the identity of the evaluator image there."""
     live.env["PYTHONPATH"] = str(site)
     folder = live.write_task(**TASK)
-    for dataset, truths in (("dev", folder / "datasets/dev/truths"), ("test", live.truths / "mini/test")):
-        (folder / "datasets" / dataset / "inputs/topics.txt").write_text("t1\nt2\nt3\nt4\n")
-        (truths / "colours.txt").write_text(
-            TRUTH if dataset == "dev" else "".join(reversed(TRUTH.splitlines(keepends=True)))
-        )
+    backwards = "".join(reversed(TRUTH.splitlines(keepends=True)))
+    for inputs, truths, text in (
+        (folder / "datasets/dev/inputs", folder / "datasets/dev/truths", TRUTH),
+        (live.private / "mini/test/inputs", live.truths / "mini/test", backwards),
+    ):
+        (inputs / "topics.txt").write_text("t1\nt2\nt3\nt4\n")
+        (truths / "colours.txt").write_text(text)
     build = (
         "import json, pathlib, sys; from runner.model.config import load; "
         "from runner.provision.engine import open_engine; from runner.provision.images import IMAGES, ensure_images, tag; "

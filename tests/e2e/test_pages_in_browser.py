@@ -22,6 +22,7 @@ import pytest
 from filelock import FileLock
 
 from runner.kinds.debate import presenter as debating
+from runner.kinds.records import presenter as recording
 from runner.kinds.report import presenter as reporting
 from runner.model.task import Cell, Measure, Ranking, Table
 from runner.provision.engine import can_install, install
@@ -35,7 +36,17 @@ from runner.views.show.page import STYLE, page
 from runner.views.show.topics import Medians, topics_of
 from tests.worlds import records
 from tests.worlds.records import World
-from tests.worlds.shown import HOSTILE, INDEX, debate, debated, judged_line, record, reported, task
+from tests.worlds.shown import (
+    HOSTILE,
+    INDEX,
+    debate,
+    debated,
+    judged_line,
+    record,
+    reported,
+    task,
+    wrong_lines,
+)
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -80,6 +91,9 @@ def dom(browser: str, folder: Path, text: str) -> str:
 
 
 def hostile_page(tmp_path: Path, kind: str, words: str = HOSTILE) -> str:
+    if kind == "records":
+        found, place = reported(World.make(tmp_path), wrong_lines(words)), records.task().datasets["dev"]
+        return page(redact_run(found, ORGANISER, place), recording.read(found, None, ORGANISER, place))
     if kind == "report":
         line = judged_line()
         line["sentences"][0]["text"] = words
@@ -98,7 +112,7 @@ def slipped_through(text: str, words: str) -> str:
     return text.replace("</main>", f"<p>{words}</p></main>".replace("\x00", ""))
 
 
-@pytest.mark.parametrize("kind", ["debate", "report"])
+@pytest.mark.parametrize("kind", ["debate", "report", "records"])
 def test_planted_scripts_do_not_run(browser: str, tmp_path: Path, kind: str) -> None:
     seen = dom(browser, tmp_path, hostile_page(tmp_path, kind))
     assert "<title>alpha.x." in seen and "<title>pwned" not in seen
@@ -175,7 +189,7 @@ def asking_more(url: str) -> str:
     )
 
 
-@pytest.mark.parametrize("kind", ["debate", "report"])
+@pytest.mark.parametrize("kind", ["debate", "report", "records"])
 def test_nothing_is_asked_of_anybody(browser: str, tmp_path: Path, kind: str, listener: Listener) -> None:
     words = (
         asking(listener.url)
@@ -233,7 +247,7 @@ def measured(browser: str, folder: Path, text: str, script: str, width: int, *op
     return title[1]
 
 
-@pytest.mark.parametrize("kind", ["debate", "report"])
+@pytest.mark.parametrize("kind", ["debate", "report", "records"])
 @pytest.mark.parametrize(("scheme", "ground"), [(1, "rgb(255, 255, 255)"), (0, "rgb(15, 19, 23)")])
 def test_it_fits_a_phone_in_light_and_dark(
     browser: str, tmp_path: Path, kind: str, scheme: int, ground: str

@@ -29,7 +29,8 @@ VALUES = st.recursive(
 )
 PIECES = st.sampled_from(
     [b"{", b"}", b"[", b"]", b'"a"', b":", b",", b"1", b"1e999", b"NaN", b'"\\ud800"', b"\n", b"\r\n", b"\xef\xbb\xbf",
-     b"\xff", b"-", b" ", b"\x00", b"\x1f\x8b", b"[" * 70, b"9" * 50]
+     b"\xff", b"-", b" ", b"\x00", b"\x1f\x8b", b"[" * 70, b"9" * 50, b"9" * 40, b"e", b"E+", b".", b"0", b"400", b'"\\u003a:"', b"Infinity", b"inf",
+     b"nan", b"\x0c", b"\x7f", b'"\xed\xa0\x80"', b'"\xc0\x80"', b'"\\/\\b"', b"true", b"null"]
 )  # fmt: skip
 MESS = st.binary(max_size=200) | st.lists(PIECES, max_size=30).map(b"".join)
 
@@ -226,10 +227,35 @@ def test_the_short_way_of_strict_reading_refuses_what_the_long_way_does(raw: byt
         assert found == marked and type(found) is type(marked)
 
 
+NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,45})(\.[0-9]{1,50})?([eE][+-]?[0-9]{1,4})?", fullmatch=True)
+
+
+@given(NUMBERS | st.floats(allow_nan=False, allow_infinity=False).map(repr))
+def test_numbers_are_read_as_json_reads_them(text: str) -> None:
+    for raw in (text.encode(), f'{{"a":[1,{text}]}}'.encode()):
+        long_way = parse(raw, Rules(duplicates="mark"))
+        found = parse(raw)
+        assert repr(found) == repr(long_way)
+        assert repr(parse(raw, LENIENT)) == repr(json.loads(raw))
+
+
+@given(MESS | st.lists(PIECES).map(lambda p: b"[" + b"".join(p) + b"]"))
+def test_lenient_reading_is_that_of_json(raw: bytes) -> None:
+    try:
+        wanted = repr(json.loads(raw.decode("utf-8-sig")))
+    except (ValueError, RecursionError):
+        wanted = ""
+    found = parse(raw, LENIENT)
+    assert isinstance(found, Fault) if not wanted else repr(found) == wanted
+
+
 @pytest.mark.parametrize(
     ("raw", "kind"),
     [
         (b'{"a":1,"a" :2}', "duplicate"),
+        (b'{"a":1,"\\u0061":"\\u003a"}', "duplicate"),
+        (b"-1E+0999", "number"),
+        (b"[" + b"8" * 400 + b".5]", "number"),
         (b'{"b":":","a":{"c":1,"c":2}}', "duplicate"),
         (b'{"a":[{"b":1},{"b":1,"b":1}]}', "duplicate"),
         (b'{"a":[1e999]}', "number"),

@@ -1,4 +1,4 @@
-"""Runs with debates or reports in them, as sealed archives, for tests of what shows them."""
+"""Runs with debates, reports or records in them, as sealed archives, for tests of what shows them."""
 
 from __future__ import annotations
 
@@ -169,3 +169,29 @@ def judged_line() -> dict[str, Any]:
     report = JudgedReport("t1", "run", (good, bad, uncited))
     scores = score_run([report], {"t1": bank})
     return detail(scores.topics["t1"], report, cut=2)
+
+
+def wrong_lines(words: str) -> list[dict[str, Any]]:
+    """Lines of details as the evaluator writes them of records: labels, numbers and texts, with ``words`` wherever somebody has a say."""
+    place = {"output": "run.jsonl", "truths": "truths.jsonl"}
+    counts = {"total": 120, "wrong": 9, "missing": 2}
+    labels = {
+        "labels": ["cat", "dog", words],
+        "matrix": [[60, 4, 1, 0, 2], [1, 50, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0]],
+        "others": 1,
+        "pairs": [
+            {"right": "cat", "said": "dog", "count": 4, "ids": ["r-1", "r-2"]},
+            {"right": "cat", "said": None, "count": 2, "ids": ["r-3", words]},
+            {"right": "dog", "said": words, "count": 1, "ids": ["r-4"]},
+        ],
+    }
+    differences = {"shares": [[50, 1], [75, 2.5], [90, 7], [95, 9]], "largest": 12, "above": 3, "below": 4}
+    number = {"id": "r-5", "said": 4012, "right": 4000, "value": 12}
+    text = {"id": words, "said": words, "right": "Bees fly.", "value": 0.25}
+    return [
+        {"topic": "label", "field": "label", "truth": "label", "measures": ["f1"], **place, **counts, "classes": labels},
+        {"topic": "mass", "field": "mass", "truth": "mass", "measures": ["mae"], **place, **counts,
+         "differences": differences, "records": [number], "missing_ids": ["r-3", words]},
+        {"topic": words, "field": words, "truth": "answer", "measures": ["em", "f"], **place, **counts,
+         "values": {"measure": "em"}, "records": [text], "missing_ids": []},
+    ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from evaluator.findings import Log, Unknown, show
 from evaluator.formats.files import Source
 from evaluator.formats.lines import reporting
-from evaluator.kinds.records.options import MAX_ID, Output, id_of, reader_of, steps
+from evaluator.kinds.records.options import Output, id_reader, reader_of, steps
 from evaluator.kinds.records.reading import BROKEN, Item, json_items, without_mark
 from evaluator.kinds.records.table import table_items
 from evaluator.kinds.records.words import violations
@@ -66,7 +67,7 @@ class Reader:
             (self.columns[c.field, c.form.name], reader_of(way), c.form, way)
             for c, way in ((c, steps(c.field)) for c in needed)
         ]
-        self._lines = [0] * rows  # of the first record of each id
+        self._lines = array("q", bytes(8 * rows))  # of the first record of each id
         self._seen: dict[str, int] = {}  # the same, where nobody knows the ids
         self._unknown = Unknown(
             log, "F406", "ids", "the dataset", known.keys if suggest and known is not None else None
@@ -78,9 +79,8 @@ class Reader:
 
     def read(self, path: Path, max_bytes: int | None) -> None:
         """Read the file; whatever is wrong becomes a finding, with the name of the file."""
-        log, ids, lines = self.log, self.output.ids, self._lines
-        get, plain = reader_of(ids[0]), len(ids) == 1
-        known = (self.known or {}).get
+        log, lines = self.log, self._lines
+        read_id, known = id_reader(self.output.ids), (self.known or {}).get
         with reporting(log, max_bytes):
             valid = self.output.validator.is_valid
             for item in items(path, self.output, log, max_bytes):
@@ -89,14 +89,9 @@ class Reader:
                 if record is BROKEN:
                     self.broken = True
                     continue
-                fits = valid(record)
-                key = get(record) if type(record) is dict else None
-                if type(key) is not str or not plain or len(key) > MAX_ID:
-                    key = id_of(record, ids)
-                elif (
-                    fits and (row := known(key)) is not None and not lines[row]
-                ):  # the short way of most records
-                    lines[row] = item.line
+                fits, key = valid(record), read_id(record)
+                if fits and key is not None and (row := known(key)) is not None and not lines[row]:
+                    lines[row] = item.line  # the short way of most records
                     self.found += 1
                     self._keep(row, item, key)
                     continue
@@ -148,12 +143,14 @@ class Reader:
         self.log.add("F405", item.line, what, self._topic(key))
 
     def _keep(self, row: int, item: Item, key: str) -> None:
+        record, labels = item.value, self._labels
         for column, get, form, way in self._needed:
-            value = get(item.value)
-            read = MISSING if value is None else form.read(value)
-            if read is MISSING and value is not None:
+            if (value := get(record)) is None:
+                continue
+            value = form.read(value)
+            if value is MISSING:
                 self.log.add("F408", item.line, f"{item.where(way)}expected {form.says}", self._topic(key))
-            column[row] = self._labels.setdefault(read, read) if type(read) is str else read
+            column[row] = labels.setdefault(value, value) if type(value) is str else value
 
     def _tell(self, item: Item, topic: bytes | None) -> None:
         """Say what a record breaks of the schema: everything of the first ones, of later or large ones that they do."""

@@ -12,6 +12,7 @@ from evaluator.findings import Log
 from evaluator.kinds.records.joining import Reader
 from evaluator.kinds.records.options import Options, Output, Wanted, needed
 from evaluator.kinds.records.truths import Truths, read_truths, topics_of
+from evaluator.kinds.records.wrong import Wrong
 from evaluator.measures.records.base import LABEL, MISSING, Columns
 from evaluator.measures.records.resampling import interval
 from evaluator.request import Request
@@ -59,11 +60,14 @@ class Records:
                 scored.update({key: Scored(one, reader) for key, one in mine.items()})
         if log.invalid:
             return
+        wrong = Wrong()
         for wanted in options.wanted:
             key = (wanted.output.path, wanted.asked.truths)
             columns = joined(wanted, judged[key], scored.get(key), log)
             clusters = judged[key].columns[options.clusters, LABEL.name] if options.clusters else None
-            score(wanted, columns, clusters, sink, intervals=options.interval)
+            values = score(wanted, columns, clusters, sink, intervals=options.interval)
+            wrong.add(wanted, columns, values)
+        sink.details += wrong.rows()
 
     def check(self, run: Path, inputs: Path, request: Request, log: Log) -> None:
         """Check the run alone; see :class:`evaluator.kinds.base.Checker`."""
@@ -151,8 +155,8 @@ def joined(wanted: Wanted, truths: Truths, found: Scored | None, log: Log) -> Co
 
 def score(
     wanted: Wanted, columns: Columns, clusters: Sequence[str] | None, sink: Sink, *, intervals: bool
-) -> None:
-    """Put a measure's value into the sink, and those of records where they are not too many."""
+) -> Sequence[float] | None:
+    """Put a measure's value into the sink, and those of records where they are not too many. Returns those of records."""
     name, measure = wanted.asked.id, wanted.measure
     values = measure.values(columns)
     value = measure.value(columns)
@@ -169,3 +173,4 @@ def score(
         sink.note("measure-signature", measure=measure.text, signature=signature)
     for part, one in islice(measure.parts(columns).items(), MAX_PARTS):
         sink.score(name, "", one, {"class": part})
+    return values

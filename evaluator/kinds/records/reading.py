@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
-import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from evaluator.findings import Log, show
 from evaluator.formats.files import BOM
 from schemas import render_pointer
-from schemas.jsonl import STRICT, Fault, Row, Rules, parse, split
+from schemas.jsonarray import array_rows
+from schemas.jsonl import STRICT, Fault, Rules, values
 
 MAX_RECORD = 4 << 20  # bytes
 FORMATS = {"jsonl": "JSON Lines", "json": "a JSON array", "csv": "CSV", "tsv": "TSV"}
@@ -58,15 +56,11 @@ def json_items(read: Read, log: Log, *, array: bool, rules: Rules = STRICT) -> I
     if array:
         yield from _entries(read, log)
         return
-    for number, _, raw in split(read, MAX_RECORD):
+    for number, value in values(read, MAX_RECORD, rules):
         log.lines = number
-        if raw is None:
-            value: Any = Fault("too-long")
-        elif not raw or raw.isspace():
-            continue
-        else:
-            value = parse(raw, rules)
         if type(value) is Fault:
+            if value.kind == "blank":
+                continue
             log.add(_CODES[value.kind], number, _said(value, array))
             value = BROKEN
         yield _item(Item, (number, value, None, None))
@@ -77,7 +71,7 @@ _item: Callable[[type[Item], tuple[Any, ...]], Item] = tuple.__new__
 
 
 def _entries(read: Read, log: Log) -> Iterator[Item]:
-    for number, (line, value, fault) in enumerate(array_rows(read)):
+    for number, (line, value, fault) in enumerate(array_rows(read, MAX_RECORD)):
         log.lines = line
         if fault is None:
             yield Item(line, value, number)
@@ -98,90 +92,6 @@ def _said(fault: Fault, array: bool) -> str:
         "deep": "it is nested more than 64 levels deep",
         "surrogate": "there is text with half of a surrogate pair",
     }[fault.kind]
-
-
-def array_rows(read: Read) -> Iterator[Row]:
-    """The value or fault of every entry of a JSON array; behind a fault of syntax nothing follows. Lines count from 1."""
-    text = _Text(read)
-    try:
-        if text.next() != "[":
-            yield Row(text.line, None, Fault("syntax", "there is no [ at the beginning"))
-            return
-        text.at += 1
-        sign = text.next()
-        while sign != "]":
-            entry = text.entry()
-            if entry is None:
-                yield Row(text.line, None, Fault("syntax", "an entry is broken, too long or missing"))
-                return
-            value = parse(entry.encode("utf-8", "surrogatepass"))
-            yield Row(text.line, None, value) if isinstance(value, Fault) else Row(text.line, value)
-            sign = text.next()
-            if sign == ",":
-                text.at += 1
-                text.next()  # a ] here is no entry
-            elif sign != "]":
-                yield Row(text.line, None, Fault("syntax", "a comma or ] is missing"))
-                return
-        text.at += 1
-        if text.next():
-            yield Row(text.line, None, Fault("syntax", "there is something behind the array"))
-    except UnicodeDecodeError:
-        yield Row(text.line, None, Fault("encoding"))
-
-
-class _Text:
-    """What was read of a file and not yet used: ``text`` from ``at`` on, which is in ``line``."""
-
-    def __init__(self, read: Read) -> None:
-        self._read = read
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self.text, self.at, self.line, self._counted = "", 0, 1, 0
-        self._end = False
-
-    def next(self) -> str:
-        """The next character that is not blank; "" at the end. ``at`` is where it stands."""
-        while True:
-            self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
-            self.line += self.text.count("\n", self._counted, self.at)
-            self._counted = self.at
-            if self.at < len(self.text):
-                return self.text[self.at]
-            if not self._more():
-                return ""
-
-    def entry(self) -> str | None:
-        """The text of the JSON value here, behind which ``at`` stands then; None where it is broken or too long."""
-        while True:
-            end = _end_of(self.text, self.at)
-            if 0 <= end < len(self.text) or (end >= 0 and self._end):
-                found = self.text[self.at : end]
-                self.at = end
-                return found
-            if len(self.text) - self.at > MAX_RECORD or not self._more():
-                return self.text[self.at : end] if end >= 0 else None
-
-    def _more(self) -> bool:
-        if self._end:
-            return False
-        piece = self._read(1 << 20)
-        self._end = not piece
-        self.text = self.text[self.at :] + self._decoder.decode(piece, final=self._end)
-        self._counted -= self.at
-        self.at = 0
-        return not self._end
-
-
-_SPACE = re.compile(r"[ \t\n\r]*")
-_SCAN = json.JSONDecoder().raw_decode
-
-
-def _end_of(text: str, at: int) -> int:
-    """Where the JSON value at a place ends; -1 where it is broken, or goes on behind the text."""
-    try:
-        return _SCAN(text, at)[1]
-    except (ValueError, RecursionError):
-        return -1
 
 
 def without_mark(read: Read, log: Log) -> Read:

@@ -11,7 +11,7 @@ from evaluator.errors import EvaluatorError
 from evaluator.findings import Log, plain
 from evaluator.formats.files import Damaged, TooLarge, Unreadable, plain_or_gzip
 from evaluator.kinds.records.joining import items
-from evaluator.kinds.records.options import Getter, Options, Output, id_of, reader_of, steps
+from evaluator.kinds.records.options import Getter, Options, Output, id_reader, reader_of, steps
 from evaluator.kinds.records.reading import BROKEN
 from evaluator.measures.records.base import MISSING, Column
 from evaluator.request import Request
@@ -49,13 +49,14 @@ def read_truths(
         {"path": path.name, "schema": schema if isinstance(schema, dict) else _of_columns(needed)}, name
     )
     labels: dict[str, str] = {}
+    read_id = id_reader(ids)
     try:
         for item in items(plain_or_gzip(path), shape, log, None, LENIENT):
             line, record = item.line, item.value
             if record is BROKEN or log.invalid:
                 title = CODES[next(iter(log.counts))].title if log.counts else "broken"
                 raise _wrong(name, line, title, "correct the line")
-            key = id_of(record, ids) if isinstance(record, dict) else None
+            key = read_id(record)
             if key is None:
                 where = ", ".join("/".join(map(str, way)) for way in ids)
                 raise _wrong(

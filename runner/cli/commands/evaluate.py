@@ -66,7 +66,7 @@ def evaluate(
 
 def _say_budgets(coordinator: Coordinator) -> None:
     """Warn of tasks whose runs have used much of what their organiser planned."""
-    from runner.records.store.queries import spent
+    from runner.records.store.charges import spent
     from runner.views.estimate import HOUR, budget_warning
 
     for task in coordinator.tasks.values():

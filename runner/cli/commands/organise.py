@@ -119,7 +119,7 @@ def extend(
     """
     import schemas
     from runner.model.names import check_apart, check_name
-    from runner.records.store.queries import quota
+    from runner.records.store.charges import quota
     from runner.records.store.queries import submissions as registered
 
     where = context.config()
@@ -151,6 +151,9 @@ def extend(
             output.say(
                 f"{team} has other limits for {task}: {', '.join(f'{k} {v:g}' for k, v in limits.items())}"
             )
+            if time is not None and loaded.limits.cpu_time is not None:
+                stays = f"{loaded.limits.cpu_time:g} s of processor time (cpu_time in task.yaml)"
+                output.say(f"its runs may still use {stays}, as those of everybody")
         if submissions is not None:
             data = {"task": loaded.id, "team": team, "submissions": submissions, **why}
             store.commit("quota-extended", data, actor="organiser")

@@ -92,7 +92,8 @@ def show(
     topic: Annotated[
         str | None,
         typer.Option(
-            "--topic", help="The report (or debate) on this topic in full, or all. Default: the first."
+            "--topic",
+            help="What is inside it on this topic (or field of records), or all. Default: the first.",
         ),
     ] = None,
     topics: Annotated[
@@ -108,8 +109,8 @@ def show(
     as_: options.AsOption = "organiser",
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show one run: outcome, why, whose fault, what next, findings, resources, files, scores by topic; its debates or
-    reports.
+    """Show one run: outcome, why, whose fault, what next, findings, resources, files, scores by topic; its debates, reports
+    or wrong records.
     """
     from runner.cli import render
     from runner.records.commit import record_export

@@ -72,7 +72,7 @@ def show(
 
 def _say_budget(where: Config, task: Task) -> None:
     """How much of the budget is used, and a warning where it is much."""
-    from runner.records.store.queries import spent
+    from runner.records.store.charges import spent
     from runner.views.estimate import HOUR, budget_warning
 
     with context.store(where) as store:
@@ -86,7 +86,8 @@ def _standing(where: Config, task: Task, team: str) -> Standing:
     """What a team has left of quota and time."""
     from runner.model.calendar import calendar
     from runner.records.deadlines import closing, granted
-    from runner.records.store.queries import pauses, quotas, team_limits
+    from runner.records.store.charges import quotas
+    from runner.records.store.queries import pauses, team_limits
     from runner.views.overview.facts import Standing
 
     with context.store(where) as store:

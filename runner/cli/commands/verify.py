@@ -113,7 +113,7 @@ def _verify_run(run: str, as_: str, sample: int | None, dry_run: bool, as_json: 
             else f"; it took {duration(seconds)} the last time{' on all topics' if sample else ''}"
         )
         if dry_run:
-            ready(machine, store, tasks, found)
+            ready(machine, store, tasks, found, sample=sample)
             if as_json:
                 output.as_json({"run": found.run.id, "takes": seconds})
             else:
@@ -132,8 +132,9 @@ def _verify_run(run: str, as_: str, sample: int | None, dry_run: bool, as_json: 
 def _took(store: Store, tasks: Mapping[str, Task], run: Run, audience: Audience) -> float | None:
     """Seconds that executing and evaluating a run took the last time; None where it never was, or the audience may not know."""
     from runner.records.store.results import Took, took
+    from runner.views.listing import known_dataset
 
-    public = tasks[run.submission.task].datasets[run.dataset].visibility == "public"
+    public = known_dataset(tasks, run.submission.task, run.dataset).visibility == "public"
     if audience.kind != "organiser" and not public:
         return None
     last = took(store).get(run.id, Took())

@@ -68,18 +68,28 @@ class Verified:
 
 
 class Ready(NamedTuple):
-    """A settled run that can be executed again: its bundle, its task with the limits of its team, and its job."""
+    """A settled run that can be executed again: its bundle, its task with the limits of its team, its job, and the part of its
+    dataset with the topics of the sample, where one is wanted."""
 
     bundle: Bundle
     task: Task
     job: Job
+    sample: tuple[Dataset, frozenset[str]] | None = None
 
 
-def ready(machine: Machine, store: Store, tasks: Mapping[str, Task], found: RunDetail) -> Ready:
+def ready(
+    machine: Machine,
+    store: Store,
+    tasks: Mapping[str, Task],
+    found: RunDetail,
+    *,
+    sample: int | None = None,
+) -> Ready:
     """What is needed to execute a settled run again: same image, lock, data and evaluator. Nothing is executed.
 
     Raises:
-        RunnerError: E101 for run files and for another attempt than the one that counts, E102 for a run that is not settled,
+        RunnerError: E101 for run files, for another attempt than the one that counts and for a ``sample`` that the dataset cannot
+            give, E102 for a run that is not settled, or has no scores by topic to be sampled,
             E402 when it was executed or evaluated under something that has changed since, E3xx when our side fails.
     """
     run = found.run
@@ -90,6 +100,9 @@ def ready(machine: Machine, store: Store, tasks: Mapping[str, Task], found: RunD
     if found.attempt is not None and found.attempt.number != run.outcome.attempt:
         what = f"#{found.attempt.number} is not the attempt of {run.id} that counts"
         raise RunnerError("E101", what, fix=f"runner verify {run.id}")
+    known = tasks.get(run.submission.task)
+    if known is None or run.dataset not in known.datasets or run.scenario not in known.scenarios:
+        raise _changed(run, "its task, dataset or scenario is not there any more", "runner evaluate")
     bundles, _ = registered(machine.config, store)
     workspace = Workspace(store, tasks, bundles, machine.own_profile(), machine.sidecars())
     _check_settled(workspace, run)
@@ -97,7 +110,11 @@ def ready(machine: Machine, store: Store, tasks: Mapping[str, Task], found: RunD
     if job.lock_digest != run.lock_digest:
         raise _changed(run, "its input runs, or the images that serve it", "runner evaluate")
     _check_evaluator(machine, task, run)
-    return Ready(bundles[run.submission.id], task, job)
+    dataset, part_ = task.datasets[run.dataset], None
+    if sample is not None:
+        view = redact_run(found, ORGANISER, dataset)
+        part_ = _sample(run, view, dataset, task.scenarios[run.scenario], sample)
+    return Ready(bundles[run.submission.id], task, job, part_)
 
 
 def verify(
@@ -121,12 +138,10 @@ def verify(
         RunnerError: as :func:`ready`; E103 where the audience may not know of it, E204 when its image is gone; of a sample E101
             where the dataset cannot give it, E102 where the run has no scores by topic.
     """
-    run, (bundle, task, job) = found.run, ready(machine, store, tasks, found)
+    run, (bundle, task, job, some) = found.run, ready(machine, store, tasks, found, sample=sample)
     dataset = task.datasets[run.dataset]
     before = {who: redact_run(found, who, dataset) for who in (ORGANISER, audience)}
-    shown, only = dataset, None
-    if sample is not None:
-        shown, only = _sample(run, before[ORGANISER], dataset, task.scenarios[run.scenario], sample)
+    shown, only = some or (dataset, None)
     take_image(machine.engine(), bundle)
     with check(machine, bundle, task, shown, run.scenario, input_runs=job.input_runs) as checked:
         if checked.detail.run.outcome.name not in SETTLED:

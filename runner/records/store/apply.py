@@ -45,7 +45,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
 from runner.model.dates import DateError, parse
@@ -58,6 +58,7 @@ from runner.records.snapshot import read_snapshot
 from runner.records.split import KEY_BYTES
 from runner.records.store import tables as t
 from runner.records.store.evaluated import count_evaluations, insert_evaluated, insert_failed
+from runner.records.store.rows import check_manifest, contradiction, insert
 
 
 def apply(connection: Connection, event: Event, archive: RunArchive) -> None:
@@ -74,19 +75,13 @@ def apply(connection: Connection, event: Event, archive: RunArchive) -> None:
     try:
         _RULES[event.type](connection, event, archive)
     except (KeyError, TypeError, ValueError, IntegrityError) as error:
-        raise _contradiction(event, f"{type(error).__name__}: {error}") from error
-
-
-def _insert(connection: Connection, table: Table, event: Event, *copied: str, **values: Any) -> None:
-    """Write a row: ``copied`` columns are as in the event's data, and ``seq`` is its number."""
-    row = {name: event.data[name] for name in copied} | values
-    connection.execute(table.insert().values(**row, seq=event.seq))
+        raise contradiction(event, f"{type(error).__name__}: {error}") from error
 
 
 def _registered(connection: Connection, event: Event, _: RunArchive) -> None:
     d = event.data
     image = d.get("image")
-    _insert(
+    insert(
         connection,
         t.submissions,
         event,
@@ -121,7 +116,7 @@ def _show_as(connection: Connection, event: Event, software: str, text: Any) -> 
     c, team = t.display_names.c, event.data["team"]
     connection.execute(t.display_names.delete().where(c.team == team, c.software == software))
     if text:
-        _insert(connection, t.display_names, event, "team", software=software, display_name=str(text))
+        insert(connection, t.display_names, event, "team", software=software, display_name=str(text))
 
 
 def _withdrawn(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -131,27 +126,27 @@ def _withdrawn(connection: Connection, event: Event, _: RunArchive) -> None:
         change.values(withdrawn=event.time, withdrawn_reason=reason, uncharged=uncharged)
     )
     if done.rowcount != 1:
-        raise _contradiction(event, "it withdraws a submission that was never registered")
+        raise contradiction(event, "it withdraws a submission that was never registered")
 
 
 def _chosen(connection: Connection, event: Event, _: RunArchive) -> None:
     there = select(t.submissions.c.id).where(t.submissions.c.id == event.data["submission"])
     if connection.execute(there).first() is None:
-        raise _contradiction(event, "it names a submission that was never registered")
-    _insert(connection, t.choices, event, "submission", at=event.time)
+        raise contradiction(event, "it names a submission that was never registered")
+    insert(connection, t.choices, event, "submission", at=event.time)
 
 
 def _extended(connection: Connection, event: Event, _: RunArchive) -> None:
-    _insert(connection, t.extensions, event, "task", "team", submissions=int(event.data["submissions"]))
+    insert(connection, t.extensions, event, "task", "team", submissions=int(event.data["submissions"]))
 
 
 def _deadline(connection: Connection, event: Event, _: RunArchive) -> None:
     try:
         parse(event.data["until"])
     except (DateError, AttributeError) as error:
-        raise _contradiction(event, f"its date cannot be read: {error}") from error
+        raise contradiction(event, f"its date cannot be read: {error}") from error
     dataset = str(event.data.get("dataset") or "")
-    _insert(connection, t.deadlines, event, "task", "team", "until", dataset=dataset)
+    insert(connection, t.deadlines, event, "task", "team", "until", dataset=dataset)
 
 
 def _limits(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -160,17 +155,17 @@ def _limits(connection: Connection, event: Event, _: RunArchive) -> None:
         raise KeyError("wall_clock or memory")
     granted = {"wall_clock": float(d["wall_clock"])} if "wall_clock" in d else {}
     granted |= {"memory": int(d["memory"])} if "memory" in d else {}
-    _insert(connection, t.team_limits, event, "task", "team", **granted)
+    insert(connection, t.team_limits, event, "task", "team", **granted)
 
 
 def _paused(connection: Connection, event: Event, _: RunArchive) -> None:
     _unpause(connection, event)
-    _insert(connection, t.pauses, event, "task", "dataset", reason=str(event.data.get("reason") or ""))
+    insert(connection, t.pauses, event, "task", "dataset", reason=str(event.data.get("reason") or ""))
 
 
 def _resumed(connection: Connection, event: Event, _: RunArchive) -> None:
     if not _unpause(connection, event):
-        raise _contradiction(event, "it resumes what was not paused")
+        raise contradiction(event, "it resumes what was not paused")
 
 
 def _unpause(connection: Connection, event: Event) -> bool:
@@ -181,13 +176,13 @@ def _unpause(connection: Connection, event: Event) -> bool:
 
 def _published(connection: Connection, event: Event, _: RunArchive) -> None:
     _take_down(connection, event)
-    _insert(connection, t.publications, event, "task", "dataset", since=event.time, open=True)
+    insert(connection, t.publications, event, "task", "dataset", since=event.time, open=True)
 
 
 def _unpublished(connection: Connection, event: Event, _: RunArchive) -> None:
     if not _take_down(connection, event):
-        raise _contradiction(event, "it closes scores that were not open")
-    _insert(connection, t.publications, event, "task", "dataset", since=event.time, open=False)
+        raise contradiction(event, "it closes scores that were not open")
+    insert(connection, t.publications, event, "task", "dataset", since=event.time, open=False)
 
 
 def _take_down(connection: Connection, event: Event) -> bool:
@@ -201,12 +196,12 @@ def _take_down(connection: Connection, event: Event) -> bool:
 
 def _key(connection: Connection, event: Event, _: RunArchive) -> None:
     if len(bytes.fromhex(event.data["key"])) != KEY_BYTES:
-        raise _contradiction(event, "its key has another length")
-    _insert(connection, t.keys, event, "task", "key")
+        raise contradiction(event, "its key has another length")
+    insert(connection, t.keys, event, "task", "key")
 
 
 def _names(connection: Connection, event: Event, _: RunArchive) -> None:
-    _insert(connection, t.opened_names, event, "task")
+    insert(connection, t.opened_names, event, "task")
 
 
 def _cancelled(connection: Connection, event: Event, _: RunArchive) -> None:
@@ -226,12 +221,12 @@ def _ensure_run(connection: Connection, run: str, row: dict[str, Any]) -> None:
 
 def _released(connection: Connection, event: Event, _: RunArchive) -> None:
     _take_back(connection, event)
-    _insert(connection, t.releases, event, "run", "attempt")
+    insert(connection, t.releases, event, "run", "attempt")
 
 
 def _closed(connection: Connection, event: Event, _: RunArchive) -> None:
     if not _take_back(connection, event):
-        raise _contradiction(event, "it closes an attempt that was never released")
+        raise contradiction(event, "it closes an attempt that was never released")
 
 
 def _take_back(connection: Connection, event: Event) -> bool:
@@ -243,12 +238,12 @@ def _take_back(connection: Connection, event: Event) -> bool:
 def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
     d = event.data
     attempt = archive.attempt(d["task"], d["run"], d["attempt"])
-    _check_manifest(event, attempt.manifest_digest())
+    check_manifest(event, attempt.manifest_digest())
     run, lock = attempt.record(check=False), attempt.lock(check=False)
     place = {"task": d["task"], "dataset": lock["dataset"], "scenario": lock["scenario"]}
     _ensure_run(connection, d["run"], {"submission": lock["submission_id"], **place})
     used, verdict = run.get("resources") or {}, read_verdict(run["verdict"])
-    _insert(
+    insert(
         connection,
         t.attempts,
         event,
@@ -260,13 +255,24 @@ def _attempt(connection: Connection, event: Event, archive: RunArchive) -> None:
         warnings=json.dumps([warning.as_dict() for warning in verdict.warnings], sort_keys=True),
         **{name: used.get(name) for name in ("wall_seconds", "cpu_seconds", "memory_peak")},
         memory_source=used.get("memory_source") or "none",
+        first_seconds=_on_first_cases(run),
     )
+
+
+def _on_first_cases(run: dict[str, Any]) -> float | None:
+    """Seconds that an attempt used on its first cases before it was executed on all topics; of the clock where processor time
+    could not be measured."""
+    first = run.get("first_cases")
+    if first is None or first["verdict"] != "ok":  # it ended there: what it used stands under its resources
+        return None
+    used: float | None = first["wall_seconds"] if first["cpu_seconds"] is None else first["cpu_seconds"]
+    return used
 
 
 def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> None:
     d = event.data
     evaluation = archive.attempt(d["task"], d["run"], d["attempt"]).evaluation(d["evaluation"])
-    _check_manifest(event, evaluation.manifest_digest())
+    check_manifest(event, evaluation.manifest_digest())
     record = evaluation.record(check=False)
     if record["status"] != "error":
         try:
@@ -283,14 +289,14 @@ def _evaluation(connection: Connection, event: Event, archive: RunArchive) -> No
 
 def _accepted(connection: Connection, event: Event, _: RunArchive) -> None:
     if not count_evaluations(connection, event.data["evaluations"]):
-        raise _contradiction(event, "it accepts an evaluation that was never committed")
+        raise contradiction(event, "it accepts an evaluation that was never committed")
 
 
 def _frozen(connection: Connection, event: Event, archive: RunArchive) -> None:
     """The round's file (``snapshots/`` beside the archive) must be the one that was frozen."""
     d = event.data
     read_snapshot(archive.root.parent, d["task"], d["round"], d["sha256"])
-    _insert(connection, t.rounds, event, "task", "round", "frozen", digest=d["sha256"])
+    insert(connection, t.rounds, event, "task", "round", "frozen", digest=d["sha256"])
 
 
 def _labels(_: Connection, event: Event, __: RunArchive) -> None:
@@ -305,60 +311,46 @@ def _verified(connection: Connection, event: Event, _: RunArchive) -> None:
     if "sample" in d and d["same"] is True:
         return
     connection.execute(t.verifications.delete().where(c.run == d["run"], c.attempt == d["attempt"]))
-    _insert(connection, t.verifications, event, "run", "attempt", same=d["same"] is True)
+    insert(connection, t.verifications, event, "run", "attempt", same=d["same"] is True)
 
 
 def _reviewed(connection: Connection, event: Event, _: RunArchive) -> None:
     c, d = t.reviews.c, event.data
     connection.execute(t.reviews.delete().where(c.run == d["run"], c.attempt == d["attempt"]))
     if d["state"] != "open":
-        _insert(connection, t.reviews, event, "run", "attempt", "state", "reason", "to")
+        insert(connection, t.reviews, event, "run", "attempt", "state", "reason", "to")
 
 
 def _excerpt(connection: Connection, event: Event, _: RunArchive) -> None:
     text = event.data["text"].encode()
     if (len(text), hashlib.sha256(text).hexdigest()) != (event.data["bytes"], event.data["sha256"]):
-        raise _contradiction(event, "its text is not the one that its digest names")
+        raise contradiction(event, "its text is not the one that its digest names")
     columns = [column.name for column in t.excerpts.columns if column.name != "seq"]
-    _insert(connection, t.excerpts, event, *columns)
+    insert(connection, t.excerpts, event, *columns)
 
 
 def _commented(connection: Connection, event: Event, _: RunArchive) -> None:
     who = event.person.name if event.person else event.actor
-    _insert(connection, t.comments, event, "run", "text", "to", at=event.time, who=who)
+    insert(connection, t.comments, event, "run", "text", "to", at=event.time, who=who)
 
 
 def _policy(connection: Connection, event: Event, _: RunArchive) -> None:
     c, d = t.policies.c, event.data
     connection.execute(t.policies.delete().where(c.task == d["task"]))
-    _insert(connection, t.policies, event, "task", policy=json.dumps(d["policy"], sort_keys=True))
+    insert(connection, t.policies, event, "task", policy=json.dumps(d["policy"], sort_keys=True))
 
 
 def _exported(connection: Connection, event: Event, _: RunArchive) -> None:
     person = event.person.name if event.person else ""
     keys = {**{k: event.data[k] for k in ("task", "what", "name", "format", "audience")}, "person": person}
     connection.execute(t.exports.delete().where(*(t.exports.c[k] == value for k, value in keys.items())))
-    _insert(connection, t.exports, event, "sha256", **keys)
+    insert(connection, t.exports, event, "sha256", **keys)
 
 
 def _loss(_: Connection, event: Event, __: RunArchive) -> None:
     """Nothing to store: the log keeps that a part of it was given up, and :mod:`runner.records.store.history` reads it there."""
     if not {"lost", "count"} <= event.data.keys():
         raise KeyError("what was lost")
-
-
-def _check_manifest(event: Event, digest: str) -> None:
-    if digest != event.data["manifest"]:
-        raise _contradiction(event, "the archive holds other files than those that were committed")
-
-
-def _contradiction(event: Event, why: str) -> PlatformError:
-    return PlatformError(
-        "the archive and the event log contradict each other",
-        why=f"Event {event.seq} ({event.type}): {why}.",
-        fix="restore the archive and events.jsonl from the same backup",
-        code="E307",
-    )
 
 
 _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {

@@ -7,16 +7,13 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, select
 
-from runner.model.clock import SystemClock
 from runner.model.errors import RunnerError, no_such
 from runner.model.outcome import AGAIN_FAILED, WAITING, AttemptFacts, EvaluationFacts, derive
 from runner.model.pins import Changes, Pins, changes
-from runner.model.quota import Charge, QuotaUse, use
 from runner.model.run import Run, Submission, cells, run_id
 from runner.model.task import Cell, Task
 from runner.records.store import tables as t
@@ -24,7 +21,10 @@ from runner.records.store.connect import Store
 from runner.records.store.decisions import reviews_in
 from schemas.details import read as read_detail
 
-_OF_ATTEMPT = ("wall_seconds", "cpu_seconds", "memory_peak", "lock_digest", "started", "finished")
+_OF_ATTEMPT = (
+    *("wall_seconds", "cpu_seconds", "first_seconds", "memory_peak"),
+    *("lock_digest", "started", "finished"),
+)
 
 
 def submissions(
@@ -112,10 +112,10 @@ def runs(
         running: Ids of runs that are being executed (``archive.live()``).
     """
     with store.read() as connection:
-        return _runs(connection, tasks, task=task, team=team, submission=submission, running=running)
+        return runs_in(connection, tasks, task=task, team=team, submission=submission, running=running)
 
 
-def _runs(
+def runs_in(
     connection: Connection,
     tasks: Iterable[Task] = (),
     *,
@@ -125,6 +125,7 @@ def _runs(
     run: str | None = None,
     running: Collection[str] = (),
 ) -> list[Run]:
+    """:func:`runs` in a connection that reads other things, too."""
     if run is not None:  # of one that was begun only its submission is read
         submission = connection.execute(select(t.runs.c.submission).where(t.runs.c.id == run)).scalar()
     known = {s.id: s for s in _submissions(connection, task=task, team=team, id=submission)}
@@ -255,7 +256,7 @@ def find_run_in(
     connection: Connection, id: str, tasks: Iterable[Task] = (), *, running: Collection[str] = ()
 ) -> Run:
     """As :func:`find_run`, in the caller's transaction."""
-    found = _runs(connection, tasks, run=id, running=running)
+    found = runs_in(connection, tasks, run=id, running=running)
     if not found:
         raise no_run(id)
     return found[0]
@@ -346,52 +347,3 @@ def deadlines(store: Store, task: str, dataset: str = "") -> dict[str, str]:
             select(c.team, c.until).where(c.task == task, c.dataset == dataset).order_by(c.seq)
         )
         return {row.team: row.until for row in rows}
-
-
-def spent(store: Store, task: str) -> float:
-    """Seconds of processor time of all attempts of a task; of the clock where processor time could not be measured."""
-    c = t.attempts.c
-    query = select(func.sum(func.coalesce(c.cpu_seconds, c.wall_seconds, 0.0)))
-    with store.read() as connection:
-        joined = query.join_from(t.attempts, t.runs, t.runs.c.id == c.run).where(t.runs.c.task == task)
-        return float(connection.execute(joined).scalar() or 0.0)
-
-
-def quota(store: Store, task: Task, team: str, now: datetime | None = None) -> QuotaUse:
-    """How much of its quota for the whole of a task a team has used; as :func:`quotas`."""
-    return quotas(store, task, team, now)[""]
-
-
-def quotas(store: Store, task: Task, team: str, now: datetime | None = None) -> dict[str, QuotaUse]:
-    """How much of its quotas a team has used ``now`` (None: at this moment): of the task (no name), and by dataset.
-
-    Runs that ended on the platform's side (held), and cancelled ones, cost nothing; nor does a submission that was withdrawn
-    uncharged. Submissions given by events count for the task and for each of its datasets.
-    """
-    now, c = now or SystemClock().now(), t.extensions.c
-    with store.read() as connection:
-        found = _runs(connection, [task], task=task.id, team=team)
-        extra = select(c.submissions).where(c.task == task.id, c.team == team)
-        more = sum(connection.execute(extra).scalars())
-    rules = {"": task.quota} | {d.id: d.quota for d in task.datasets.values() if d.quota is not None}
-    return {
-        name: use(rule, team, more, _charges(r for r in found if name in ("", r.dataset)), now)
-        for name, rule in rules.items()
-    }
-
-
-def _charges(runs: Iterable[Run]) -> list[Charge]:
-    """The submissions of runs as a quota sees them, in their order."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(run.submission.id, []).append(run)
-    return [
-        Charge(
-            datetime.fromisoformat(group[0].submission.registered),
-            any(r.outcome.costs_quota and not r.outcome.own_failure for r in group),
-            any(r.outcome.costs_quota and r.outcome.own_failure and not r.outcome.first_cases for r in group),
-            any(r.outcome.costs_quota and r.outcome.first_cases for r in group),
-            any(r.outcome.name in ("pending", "running") for r in group),
-        )
-        for group in groups.values()
-    ]

@@ -59,9 +59,9 @@ class RunDetail:
         return found
 
 
-def _decimals(run: Run, tasks: Iterable[Task]) -> dict[str, int]:
-    found = next((task.measures for task in tasks if task.id == run.submission.task), {})
-    return {name: one.precision for name, one in found.items() if one.precision is not None}
+def _decimals(run: Run, tasks: Iterable[Task], measures: Iterable[str]) -> dict[str, int]:
+    task = next((task for task in tasks if task.id == run.submission.task), None)
+    return {} if task is None else task.decimals(measures)
 
 
 def _ordered(found: Mapping[str, MeasureValue], run: Run, tasks: Iterable[Task]) -> dict[str, MeasureValue]:
@@ -102,39 +102,38 @@ def detail(
         RunnerError: E102 when there is no such run or attempt, E307 when the archive is damaged.
     """
     wanted, _, number = id.partition("#")
-    tasks = list(tasks)
     if attempt is None and re.fullmatch(r"[0-9]{1,6}", number):
         attempt = int(number)
     with store.read() as connection:
-        run = find_run_in(connection, wanted, tasks, running=running)
+        run = find_run_in(connection, wanted, tasks := list(tasks), running=running)
         attempts = rows_of(connection, t.attempts, {"id": wanted}).get(wanted, [])
         evaluations = rows_of(connection, t.evaluations, {"id": wanted}).get(wanted, [])
         published = run.dataset in published_in(connection, run.submission.task)
-        said: dict[str, Any] = {"decimals": _decimals(run, tasks), "declared": _declared(store, run)}
-        said["comments"] = comments_in(connection, wanted)
-        found = RunDetail(run, published, tuple(attempts), tuple(evaluations), **said)
+        found = RunDetail(run, published, tuple(attempts), tuple(evaluations))
+        found = replace(found, declared=_declared(store, run), comments=comments_in(connection, wanted))
         judged = run.outcome.evaluation
         if attempt is not None and all(a["number"] != attempt for a in attempts):
             raise no_such("attempt", attempt, of=wanted, fix=f"runner show {wanted} lists them")
         chosen = run.outcome.attempt if attempt is None else attempt
         if chosen is None:
             return found
-        last = max((e["number"] for e in evaluations if e["attempt"] == chosen), default=None)
         judged = judged if attempt is None else _counting(evaluations, chosen)
+        numbers = [e["number"] for e in evaluations if e["attempt"] == chosen]
         archived = store.archive.attempt(run.submission.task, wanted, chosen)
-        found = replace(
-            found, attempt=archived, evaluation=None if judged is None else archived.evaluation(judged)
-        )
+        evaluation = None if judged is None else archived.evaluation(judged)
+        found = replace(found, attempt=archived, evaluation=evaluation)
         for sealed, manifest in found.sealed():
             check_manifest(sealed, manifest)
         key = (wanted, chosen, judged)
+        measures, topics = measures_in(connection, key), topics_in(connection, key)
         return replace(
             found,
-            newest=None if last is None else archived.evaluation(last),
+            newest=archived.evaluation(max(numbers)) if numbers else None,
             record=archived.record(check=False),
             lock=archived.lock(check=False),
-            measures=_ordered(measures_in(connection, key), run, tasks),
-            topics=topics_in(connection, key),
+            measures=_ordered(measures, run, tasks),
+            topics=topics,
+            decimals=_decimals(run, tasks, {**measures, **topics}),
             findings=findings_in(connection, key),
             pending=pending_in(connection, key),
             released=(wanted, chosen) in released_in(connection),

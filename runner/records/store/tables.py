@@ -78,6 +78,9 @@ attempts = sa.Table(
     *_texts("detail"),  # JSON object (schemas.details), or empty
     *_texts("warnings"),  # JSON list of such objects
     *_columns(sa.Float, "wall_seconds", "cpu_seconds"),
+    *_columns(
+        sa.Float, "first_seconds"
+    ),  # of processor time on the first cases, which are beside these; none: without such
     sa.Column("memory_peak", sa.BigInteger),
     *_numbers("seq"),
     sa.Index("attempts_by_lock", "lock_digest"),

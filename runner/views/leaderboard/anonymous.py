@@ -34,17 +34,17 @@ _KEPT = ("task", "method", "registered", "workflow")
 @dataclass(frozen=True)
 class Names:
     """The names of a task's teams and softwares as an audience sees them: made up by ``key`` (empty: the true ones), but for those
-    of the teams ``shown`` and of the software ``baseline``. ``until``: when all are shown, in words."""
+    of the teams ``shown`` and of the softwares ``baselines``. ``until``: when all are shown, in words."""
 
     key: str = ""
     shown: Collection[str] = ()
-    baseline: str = ""
+    baselines: Collection[str] = ()
     until: str = ""
     _runs: dict[str, str] = field(default_factory=dict)  # true ids of runs that were met → made-up ones
 
     def hides(self, team: str, software: str) -> bool:
         """Whether another name stands for these."""
-        return bool(self.key) and team not in self.shown and f"{team}/{software}" != self.baseline
+        return bool(self.key) and team not in self.shown and f"{team}/{software}" not in self.baselines
 
     def submission(self, s: Submission) -> Submission:
         """The submission under the names that are seen; what its team wrote of it is left out where they are made up."""
@@ -142,8 +142,9 @@ def _replaced(data: Any, *names: Mapping[str, str]) -> Any:
     return data
 
 
-def names_for(store: Store, task: Task, audience: Audience, baseline: str | None = None) -> Names:
-    """The names on a board of ``task`` for ``audience``; ``baseline`` is the software that others are tested against.
+def names_for(store: Store, task: Task, audience: Audience) -> Names:
+    """The names on the boards of ``task`` for ``audience``. A baseline of any of its tables has its true name on all of them: on
+    one board with and on another without it, scores would tell which made-up name is its.
 
     Names are shown from the event on that opens them, or that publishes the last closed scores. Raises E103 as long as no key
     was drawn.
@@ -166,4 +167,5 @@ def names_for(store: Store, task: Task, audience: Audience, baseline: str | None
     if not key:
         raise not_for(audience, f"boards of {task.id}: its names are not made up yet")
     own = [audience.team] if audience.team else []
-    return Names(key, (BASELINES, *own), baseline or "", until)
+    baselines = frozenset(table.baseline for table in task.tables.values() if table.baseline)
+    return Names(key, (BASELINES, *own), baselines, until)

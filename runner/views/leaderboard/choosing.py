@@ -125,9 +125,12 @@ def groups_of(
     by_key: dict[tuple[str, str], list[Entry]] = {}
     withdrawn = 0
     for s in queries.submissions(store, task=task.id):
-        if part is not None and not part.admits(s.team, s.registered):
-            continue
-        ids = [run_id(s.id, c.dataset, c.scenario) for c in table.cells]
+        ids = [
+            run_id(s.id, c.dataset, c.scenario)
+            if part is None or part.admits(s.team, c.dataset, s.registered)
+            else ""
+            for c in table.cells
+        ]
         if s.withdrawn is None:
             unseen[_key(table, s)] |= {n for n, id in enumerate(ids) if id in back}
         own_runs = tuple(runs.get(id) for id in ids)
@@ -165,10 +168,29 @@ def _better(
     by = table.rank_by.first
     means = {run: sign * cell[by].value for run, cell in values.items() if by in cell}
 
+    elsewhere = _on(table.best_on, all_.values())
+
     def decides(run: Run) -> str:
-        return run_id(run.submission.id, table.best_on, run.scenario) if table.best_on else run.id
+        if table.best_on is None:
+            return run.id
+        own = run_id(run.submission.id, table.best_on, run.scenario)
+        return own if own in all_ else elsewhere.get(_software(run), own)
 
     return lambda run: means.get(decides(run), -math.inf)
+
+
+def _on(dataset: str | None, runs: Iterable[Run]) -> dict[tuple[str | None, ...], str]:
+    """The latest valid run on a dataset of each software with each image and in each scenario.
+
+    A submission for another dataset alone, as where one requires the other or is open later, is known by it.
+    """
+    there = [run for run in runs if run.dataset == dataset and run.submission.image and run.outcome.ranked]
+    return {_software(run): run.id for run in sorted(there, key=lambda run: age(run.submission))}
+
+
+def _software(run: Run) -> tuple[str | None, ...]:
+    s = run.submission
+    return s.team, s.software, s.image, run.scenario
 
 
 def _named(table: Table, cell: Iterable[Run | None], better: Callable[[Run], float]) -> str | None:
@@ -195,7 +217,7 @@ def _chosen(store: Store, task: Task, run: Run, part: Part | None) -> int:
             number
             for number, at in s.chosen
             if in_time(task, run.dataset, s.team, datetime.fromisoformat(at), store)
-            and (part is None or part.admits(s.team, at))
+            and (part is None or part.admits(s.team, run.dataset, at))
         ),
         default=0,
     )

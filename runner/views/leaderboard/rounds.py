@@ -17,7 +17,7 @@ from runner.model.calendar import Round, calendar, get_round
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.dates import ZonedTime
 from runner.model.errors import Problem, RunnerError, no_such
-from runner.records.deadlines import ends, granted, in_utc
+from runner.records.deadlines import draw_keys, ends, granted, in_utc
 from runner.records.snapshot import read_snapshot, snapshot_changed, snapshot_path, write_snapshot
 
 if TYPE_CHECKING:
@@ -37,9 +37,11 @@ def part(task: Task, round_: Round, store: Store) -> Part:
     from runner.views.leaderboard.rows import Part, RoundInfo
 
     dates, later = calendar(task), granted(store, task.id)
+    own = {name: granted(store, task.id, name) for name in task.datasets}
 
-    def admits(team: str, registered: str) -> bool:
-        return dates.cutoff(round_, team, later).admits(datetime.fromisoformat(registered))
+    def admits(team: str, dataset: str, received: str) -> bool:
+        last = dates.cutoff(round_, dataset, team, later, own.get(dataset))
+        return last.admits(datetime.fromisoformat(received))
 
     return Part(
         RoundInfo(round_.id, round_.title, round_.at.own, round_.at.utc, None), round_.datasets, admits
@@ -134,6 +136,7 @@ def freeze(
                 fix=f"runner evaluate --task {task.id}, then freeze again; --anyway freezes without them",
                 problems=[Problem(run.id, _why_open(run)) for run in open_],
             )
+        draw_keys(store, [task])  # without one nothing is split, and no name made up, for good
         data = _snapshot(store, task, round_, belongs, stamp(now), open_)
         text = schemas.canonical(data) + b"\n"
         write_snapshot(snapshot_path(config.home, task.id, round_id), text)

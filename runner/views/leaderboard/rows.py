@@ -162,15 +162,16 @@ class RoundInfo:
 
 @dataclass(frozen=True)
 class Part:
-    """What belongs to a round: its datasets, and what was received in time (``admits(team, time in UTC)``)."""
+    """What belongs to a round: its datasets, and what was received in time (``admits(team, dataset, time in UTC)``)."""
 
     info: RoundInfo
     datasets: tuple[str, ...]
-    admits: Callable[[str, str], bool]
+    admits: Callable[[str, str, str], bool]
 
     def takes(self, run: Run) -> bool:
         """Whether a run belongs to the round."""
-        return run.dataset in self.datasets and self.admits(run.submission.team, run.submission.registered)
+        s = run.submission
+        return run.dataset in self.datasets and self.admits(s.team, run.dataset, s.registered)
 
 
 @dataclass(frozen=True)

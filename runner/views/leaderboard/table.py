@@ -83,7 +83,7 @@ def build(
     datasets = [c.dataset for c in table.cells]
     check_open(store, task, table.id, datasets, audience)
     split = board_split(store, task, datasets, audience, topics)
-    names = names_for(store, task, audience, table.baseline)
+    names = names_for(store, task, audience)
     made, _ = _build(store, task, table, running, part, split, names, words=audience.kind == "organiser")
     return replace(made, audience=str(audience))
 
@@ -138,7 +138,7 @@ def frozen_tables(
         if any(cell.dataset in part.datasets for cell in table.cells):
             shown = _table(task, table.id, part)
             split = any_split(store, task, [cell.dataset for cell in shown.cells], topics)
-            names = names_for(store, task, audience, shown.baseline)
+            names = names_for(store, task, audience)
             made, runs = _build(store, task, shown, (), part, split, names, words=False)
             tables.append(made)
             used |= {run.id: run for run in runs}
@@ -282,9 +282,12 @@ def filtered(
     notes = table.notes
     if table.test is not None and rows:
         notes = (*notes, "Tests and their correction are those of the table without the filter.")
+    ranked = ranks.ranked(rows, table.rank_by, table.columns[0].direction)
+    if _nobody_ranks(table):
+        ranked = [replace(row, rank=1) for row in ranked]
     return replace(
         table,
-        rows=tuple(ranks.ranked(rows, table.rank_by, table.columns[0].direction)),
+        rows=tuple(ranked),
         unranked=tuple(below),
         counts={**table.counts, "ranked": len(rows), "unranked": len(below)},
         topics=max((r.topics for r in rows), default=0),
@@ -292,6 +295,11 @@ def filtered(
         filters=filters,
         judges=tuple(j for j in table.judges if any(j.label in r.judge.split(", ") for r in rows)),
     )
+
+
+def _nobody_ranks(table: LeaderboardTable) -> bool:
+    """Whether all rows share the first rank although their figures differ: what could rank them cannot be trusted."""
+    return all(row.rank == 1 for row in table.rows) and len({table.deciding(row) for row in table.rows}) > 1
 
 
 def _table(task: Task, table_id: str | None, part: Part | None = None) -> Table:

@@ -10,7 +10,7 @@ from runner.model.limits import amounts, in_units
 from runner.model.quota import FIRST_CASES
 from runner.model.task import ASKS
 from runner.views.overview.facts import STATED, Figure, Overview
-from runner.views.text import listed, plural
+from runner.views.text import amount_of_time, listed, plural, plural_of
 from schemas.measures import base
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ def _limits(of: Overview) -> str:
     task, standing = of.task, of.standing
     limits = (standing and standing.limits) or task.limits
     parts = [
-        duration(limits.wall_clock),
-        *([f"{duration(limits.cpu_time)} of processor time"] if limits.cpu_time else []),
+        amount_of_time(limits.wall_clock),
+        *([f"{amount_of_time(limits.cpu_time)} of processor time"] if limits.cpu_time else []),
         f"{in_units(limits.memory)} of memory",
         plural_of(limits.cpus, "processor") + (" of its own" if limits.pinned else ""),
         *([plural_of(limits.gpus, "GPU")] if limits.gpus else []),
@@ -254,6 +254,9 @@ def _dates(of: Overview, most: int | None) -> list[str]:
     if standing is not None and own is not None and own != dates.closes:
         texts.append(f"closes {_date(own)} for {standing.team}")
     texts += [_phase(of, name) for name in dates.phases]
+    for name, moment in standing.closes.items() if standing is not None else ():
+        if standing is not None and name not in dates.phases and moment is not None and moment != own:
+            texts.append(f"{name}: closes {_date(moment)} for {standing.team}")
     for one in of.task.datasets.values():
         if one.requires is not None:
             texts.append(f"{one.id}: takes what was scored on {one.requires} (the same image)")
@@ -270,7 +273,7 @@ def _phase(of: Overview, dataset: str) -> str:
     """When a dataset with dates of its own takes submissions: of everybody, and of the team that looks."""
     dates, standing = of.dates, of.standing
     opens, closes, grace = dates.opening(dataset), dates.closing(dataset, ""), dates.grace(dataset)
-    late = f" (late ones for {duration(grace)} more)" if grace else ""
+    late = f" (late ones for {amount_of_time(grace)} more)" if grace else ""
     texts = [f"opens {_date(opens)}"] if opens else []
     texts += [f"closes {_date(closes)}{late}"] if closes else []
     own = standing.closes.get(dataset) if standing is not None else None
@@ -326,10 +329,10 @@ def _output(of: Overview) -> Iterator[str]:
 
 def _server(interaction: Interaction) -> list[str]:
     asked, question, answer = _TALK[interaction.mode]
-    rules = f"{duration(interaction.answer_time)} and {in_units(interaction.answer_bytes)} an answer"
+    rules = f"{amount_of_time(interaction.answer_time)} and {in_units(interaction.answer_bytes)} an answer"
     if interaction.mode == "debate":
         rules = f"{interaction.turns} turns, at most {interaction.word_limit} words, {rules}"
-    ready = f"it listens on $PORT ({interaction.port}) within {duration(interaction.ready)}"
+    ready = f"it listens on $PORT ({interaction.port}) within {amount_of_time(interaction.ready)}"
     return [f"{asked}; {rules}; {ready}", f"asked     {question}", f"answers   {answer}"]
 
 
@@ -383,16 +386,3 @@ def _tables(task: Task, most: int | None) -> list[str]:
         row = "; a row is a team" if table.unit == "team" and len(by_team) > 1 else ""
         texts.append(f"{table.id}: {datasets}, {ranked}{row}{_counts(table)}")
     return ["in all of them a row is a team"] * (by_team == {True}) + _first(texts, most, "table")
-
-
-def duration(seconds: float) -> str:
-    """``90 s``, ``5 min``, ``2 h``: in the largest unit that keeps it whole."""
-    for unit, name in ((3600, "h"), (60, "min")):
-        if seconds >= unit and seconds % unit == 0:
-            return f"{seconds / unit:g} {name}"
-    return f"{seconds:g} s"
-
-
-def plural_of(amount: float, name: str) -> str:
-    """``1 processor``, ``0.5 processors``."""
-    return f"{amount:g} {name}{'' if amount == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""What is inside a run, such as debates or reports, for one audience: a part of it chosen; as text, JSON or on a page.
+"""What is inside a run, such as debates, reports or wrong records, for one audience: a part of it chosen; as text, JSON or on a page.
 
 A kind of task whose runs can be looked into makes a subclass of :class:`Contents`, with a template beside it.
 """
@@ -156,7 +156,9 @@ class Inside:
         if debate is not None and topic is not None:
             raise RunnerError("E101", "--debate and --topic both choose", fix="give one of them")
         if self.contents is None:
-            raise RunnerError("E102", f"{self.run} has neither debates nor reports", fix="leave --topic out")
+            raise RunnerError(
+                "E102", f"{self.run} has nothing inside to choose from", fix="leave --topic out"
+            )
         topics = self.contents.topics()
         if topics is None:
             raise not_for(self.audience, "what is inside a run on a blinded dataset")

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.engines.fake import Mounts
-from runner.model.container import Exit
+from runner.model.container import Exit, Resources
 from runner.model.errors import PlatformError
 from runner.model.quota import FIRST_CASES
-from runner.records.store.queries import find_run, quota
+from runner.records.store.charges import quota, spent
+from runner.records.store.queries import find_run
 from runner.records.store.run_detail import detail
 from runner.views.audience import ORGANISER, Audience
+from runner.views.estimate import estimate
 from runner.views.redact import RunView, redact_run
 from tests.runner.execution.test_pool import World, good
 from tests.worlds.mini import TASK, Project
@@ -137,6 +141,32 @@ def test_on_hidden_data_a_team_is_told_no_more_than_of_a_usual_failure(world: Wo
         told.append(view)
     assert told[0] == told[1] and "first cases" not in json.dumps(told)
     assert "first cases" in json.dumps(dict(_view(world, early, ORGANISER)))
+
+
+def test_what_they_used_is_a_part_of_what_an_attempt_took(world: World) -> None:
+    """Of the budget, of what a campaign would cost, and of the time from start to end; of a failure there it is all."""
+    used = Resources(wall_seconds=2.0, cpu_seconds=1.5)
+    ends = [Exit(code=0, resources=used), Exit(code=0, resources=replace(used, cpu_seconds=6.0))]
+    shown = []
+
+    def software(mounts: Mounts, out: Path) -> Exit:
+        shown.append(datetime.now(UTC).replace(microsecond=0))
+        good(mounts, out)
+        return ends.pop(0)
+
+    run = world.hand_in("baselines", "one", software)
+    world.work()
+    assert world.outcome(run).name == "scored" and not ends
+    assert spent(world.store, "mini") == 7.5
+    task = world.tasks["mini"]
+    task = replace(task, tables={"main": replace(task.tables["main"], baseline="baselines/one")})
+    assert estimate(world.store, task, teams=1, submissions=1).processor == pytest.approx(7.5 / 3600)
+    assert datetime.fromisoformat(_record(world, run)["started"]) <= shown[0]
+    world.hand_in("alpha", "one", Software(Exit(code=3, resources=used)))
+    world.work()
+    assert spent(world.store, "mini") == 9.0
+    world.store.replay()
+    assert spent(world.store, "mini") == 9.0
 
 
 def test_a_quarter_of_a_failure_is_what_it_costs(world: World) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from runner.execution.plan import Selection, plan
 from runner.model.verdict import Facts, Verdict, decide
-from runner.records.store.queries import find_run, quota
+from runner.records.store.charges import quota
+from runner.records.store.queries import find_run
 from schemas.details import read
 from tests.runner.execution.test_pool import World
 from tests.worlds.mini import Project

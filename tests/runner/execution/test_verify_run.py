@@ -213,6 +213,28 @@ def test_what_is_not_the_work_that_was_scored_is_refused(world: World, project: 
     assert last_event(world).type == "evaluation-committed"
 
 
+@pytest.mark.parametrize("gone", ["dataset", "task"])
+def test_a_run_whose_dataset_or_task_is_gone_is_refused(
+    world: World,
+    project: Project,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    gone: str,
+) -> None:
+    run = world.hand_in("alpha", script=steady)
+    world.work()
+    machine = Machine(project.config, engine=world.engine, images={"evaluator": EVALUATOR})
+    monkeypatch.setattr(context, "machine", lambda *_: machine)
+    if gone == "task":
+        (project.config.tasks / "mini").rename(project.config.root / "elsewhere")
+    else:
+        datasets = [one for one in TASK["datasets"] if one["id"] != "test"]
+        project.write_task_only(datasets=datasets, tables=[])
+    for words in ([], ["--dry-run"], ["--sample", "1"], ["--as", "team:alpha"]):
+        said = call_here(project, ["verify", run, *words], capsys)
+        assert said.code == 4 and "not there any more" in said.err, said
+
+
 def test_a_failure_of_ours_says_nothing_of_the_run(world: World) -> None:
     run = world.hand_in("alpha", script=steady)
     world.work()
@@ -239,6 +261,8 @@ def test_the_command_says_what_moved_and_ends_with_one_where_anything_did(
     assert project.config.events.read_bytes() == events
     said = call_here(project, ["verify", fine, "--dry-run", "--as", "team:alpha"], capsys)
     assert said.out == f"{fine} would be executed again\n", "how long exactly is a fact of hidden data"
+    said = call_here(project, ["verify", fine, "--dry-run", "--sample", "99"], capsys)
+    assert said.code == 2 and "no sample of 99 topics" in said.err, "what would be refused is refused"
     said = call_here(project, ["verify", fine[:8]], capsys)
     assert said.code == 0 and "the same output" in said.out and "the last time" in said.err
     said = call_here(project, ["verify", moved], capsys)

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
 from runner.model.task import Cell, Quota, Task
-from runner.records.store import connect, queries, results, run_detail, tables
+from runner.records.store import charges, connect, queries, results, run_detail, tables
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.export import FORMATS, export
 from runner.views.leaderboard.rounds import board, freeze
@@ -365,21 +365,21 @@ def test_detail_gives_the_attempt_that_decides_or_the_one_asked_for(tmp_path: Pa
 def test_quota_counts_what_costs_and_what_still_may(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     task = records.task(quota=Quota(submissions=5, teams={"beta": 9}))
-    use = queries.quota(world.store, task, "alpha")
+    use = charges.quota(world.store, task, "alpha")
     assert (use.limit, use.used, use.open) == (5, 0, 0)
     world.scored("alpha", "x", version=1)
     world.attempt(world.register("alpha", "x", version=2), verdict="time-limit")
     held = world.register("alpha", "x", version=3)
-    use = queries.quota(world.store, task, "alpha")
+    use = charges.quota(world.store, task, "alpha")
     assert (use.limit, use.used, use.open) == (5, 2, 1)
     for _ in range(3):
         world.attempt(held, verdict="platform-error")
-    use = queries.quota(world.store, task, "alpha")
+    use = charges.quota(world.store, task, "alpha")
     assert (use.used, use.open, use.left) == (2, 0, 3)
     world.commit("quota-extended", task=TASK, team="alpha", submissions=4)
-    assert queries.quota(world.store, task, "alpha").limit == 9
-    assert queries.quota(world.store, task, "beta").limit == 9
-    assert queries.quota(world.store, replace(task, id="other"), "alpha").used == 0
+    assert charges.quota(world.store, task, "alpha").limit == 9
+    assert charges.quota(world.store, task, "beta").limit == 9
+    assert charges.quota(world.store, replace(task, id="other"), "alpha").used == 0
 
 
 def test_scores_by_facet_are_in_the_archive_alone(tmp_path: Path) -> None:

@@ -89,8 +89,8 @@ def test_the_quota_holds_at_the_edge(world: World) -> None:
 
 def test_a_place_is_given_back_to_one_that_ran_only_when_the_organiser_says_so(world: World) -> None:
     """The image of a settled submission is lost: the next one costs nothing, and whoever rebuilds the store sees the same."""
+    from runner.records.store.charges import quota
     from runner.records.store.connect import rebuild
-    from runner.records.store.queries import quota
 
     first = _register(world, _bundle(world, "small", "one")).submission
     world.work()

@@ -27,7 +27,7 @@ from runner.model.errors import RunnerError
 from runner.model.outcome import AttemptFacts, EvaluationFacts, Outcome, derive
 from runner.model.task import Task
 from runner.model.verdict import TABLE
-from runner.records.store import queries, run_detail
+from runner.records.store import charges, run_detail
 from runner.views import coarse
 from runner.views.audience import ORGANISER, PUBLIC, Audience, check_log, may_export
 from runner.views.leaderboard.export import FORMATS, export, to_prototext
@@ -273,7 +273,7 @@ def doors(world: World, task: Task, id: str, folder: Path) -> dict[str, str]:
             ask(f"board {form}", lambda a=audience, f=form: export(build(world.store, task, None, a), f))
         for form in ("ir_measures", "tot", "trec_eval", "jsonl"):
             ask(f"board {form}", lambda a=audience, f=form: to_trec(build(world.store, task, None, a), f, None))  # fmt: skip
-    use = queries.quota(world.store, task, "alpha")
+    use = charges.quota(world.store, task, "alpha")
     found["receipt"] = f"{use.limit} {use.used} {use.open} {use.left}"
     return found
 

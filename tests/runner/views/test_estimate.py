@@ -10,7 +10,7 @@ import pytest
 
 from runner.model.limits import Limits
 from runner.model.task import Cell, Quota
-from runner.records.store.queries import spent
+from runner.records.store.charges import spent
 from runner.views.estimate import budget_warning, estimate
 from tests.worlds.mini import Project, call
 from tests.worlds.records import World, task, write_project

@@ -188,6 +188,12 @@ def dataset(folder: Path, name: str, **files: str) -> Dataset:
         ("title", "title"),  # public
         ("ox of us", MASK),  # public in the corpus, but a topic
         ("in a ox cart", "in a ox cart"),  # of a corpus that is public, too
+        (r"caf\u00e9", MASK),  # as json.dumps writes it
+        (r"b'caf\xc3\xa9'", f"b'{MASK}'"),  # as Python shows bytes
+        (r"'\naardvark\temu'", f"'\\n{MASK}\\temu'"),  # as Python shows a text
+        (r"C:\aardvark x\U0001f600 \UFFFFFFFF", f"C:\\{MASK} x\\U0001f600 \\UFFFFFFFF"),  # a path
+        (r"blue\nwhales\x1b[0m sing", MASK),
+        (r"\x1b[1;31maardvark", rf"\x1b[1;31m{MASK}"),  # in colour
         ("", ""),
     ],
 )

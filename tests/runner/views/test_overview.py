@@ -17,12 +17,13 @@ from runner.cli.main import load_commands
 from runner.model.config import Config
 from runner.model.limits import in_units
 from runner.model.task import Quota
-from runner.records.store.queries import quotas
+from runner.records.store.charges import quotas
 from runner.tasks.load import load_task, load_tasks
 from runner.views.overview import readme
 from runner.views.overview.facts import Standing, overview
 from runner.views.overview.inputs import shortened
-from runner.views.overview.screen import duration, lines, screen
+from runner.views.overview.screen import lines, screen
+from runner.views.text import amount_of_time
 from schemas.measures import Meaning, meaning
 from tests.worlds import records
 from tests.worlds.mini import Project, Said
@@ -318,7 +319,7 @@ def test_a_new_task_has_it_and_checking_writes_it_anew(
 
 
 def test_amounts() -> None:
-    assert [duration(n) for n in (1, 90, 300, 7200, 0.5)] == ["1 s", "90 s", "5 min", "2 h", "0.5 s"]
+    assert [amount_of_time(n) for n in (1, 90, 300, 7200, 0.5)] == ["1 s", "90 s", "5 min", "2 h", "0.5 s"]
     assert [in_units(n) for n in (10, 256 << 10, 3 << 29, 64 << 20)] == [
         "10 B",
         "256 KiB",

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from runner.api import Home
 from runner.model.errors import RunnerError
 from runner.model.run import MeasureValue, rounded
 from runner.tasks.load import load_task
-from runner.views.audience import ORGANISER
+from runner.views.audience import ORGANISER, Audience
 from tests.worlds.definitions import project, write_task
 from tests.worlds.looking import ALPHA, EVERYBODY, PUBLIC, Views
 
@@ -103,6 +104,22 @@ def test_each_measure_may_have_its_own(tmp_path: Path) -> None:
     assert [one["precision"] for one in board["measures"]] == [3, 1]
     said = " ".join(views.command("task", "show", "toy").split())
     assert "shown and ranked with 3 decimals (ndcg), 1 decimal (rr)" in said
+
+
+def test_a_measure_that_the_task_has_no_more_is_rounded_as_all_are(tmp_path: Path) -> None:
+    views = views_of(tmp_path)
+    views.runs.append(
+        f"{views.world.scored('alpha', 'y', scores=by_topic(0.51234567), datasets=('dev',))}.dev"
+    )
+    path = tmp_path / "tasks" / "toy" / "task.yaml"
+    task = json.loads(path.read_text())
+    path.write_text(json.dumps({**task, "measures": task["measures"][:1]}))
+    for run in (views.runs[0], views.runs[-1]):
+        shown = json.loads(views.command("show", run, "--json", "--as", ALPHA))
+        found = [*numbers(shown["scores"]), *numbers(shown["topic_scores"])]
+        assert "rr" in shown["scores"] and all(one == round(one, 2) for one in found)
+    frame = Home(views.world.config, Audience.parse(ALPHA)).topic_scores()
+    assert set(frame["measure"]) == {"ndcg", "rr"} and set(frame["value"]) == {0.54, 0.48}
 
 
 def test_a_public_part_of_topics_is_rounded_too(tmp_path: Path) -> None:

@@ -173,6 +173,15 @@ def test_a_frozen_round_has_both_parts(tmp_path: Path) -> None:
     assert ranks(views, PUBLIC, "--round", "first") == ["beta", "baselines", "alpha"]
 
 
+def test_a_round_that_is_frozen_before_the_key_was_drawn_draws_it(tmp_path: Path) -> None:
+    rounds = {"rounds": [{"id": "first", "at": "2026-02-01 12:00 UTC"}]}
+    views = Views(tmp_path, "public", task=rounds, public_topics="30%")
+    views.command("round", "freeze", "toy", "first")
+    frozen = json.loads(views.command("round", "show", "toy", "first", "--json"))["snapshot"]
+    assert frozen["tables"]["main"]["parts"] == {"test": "private"}
+    assert frozen["public_tables"]["main"]["parts"] == {"test": "public"}
+
+
 def test_without_a_key_scores_are_closed_until_the_coordinator_draws_one(tmp_path: Path) -> None:
     views = Views(tmp_path, "public", public_topics="30%")
     assert "not split yet" in views.command("leaderboard", "toy", "--as", PUBLIC)

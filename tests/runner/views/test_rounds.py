@@ -379,9 +379,9 @@ def test_an_extension_moves_the_final_round_only(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     one = task(extensions={"slow": "2026-01-08 12:00 UTC"})
     dates = calendar(one)
-    assert dates.cutoff(dates.rounds["first"], "slow").own == "2026-01-05 18:59 UTC"
-    assert dates.cutoff(dates.rounds["final"], "slow").own == "2026-01-08 12:00 UTC"
-    assert dates.cutoff(dates.rounds["final"], "quick").own == "2026-01-06 23:59 UTC"
+    assert dates.cutoff(dates.rounds["first"], "test", "slow").own == "2026-01-05 18:59 UTC"
+    assert dates.cutoff(dates.rounds["final"], "test", "slow").own == "2026-01-08 12:00 UTC"
+    assert dates.cutoff(dates.rounds["final"], "test", "quick").own == "2026-01-06 23:59 UTC"
     frozen(world, one, "first", AFTER_FIRST)
     ids = {}
     for team in ("slow", "quick"):
@@ -394,6 +394,35 @@ def test_an_extension_moves_the_final_round_only(tmp_path: Path) -> None:
     assert "2026-01-08 12:00 UTC" in caught.value.why
     frozen(world, one, "final", "2026-01-08 12:01:00", anyway=True)
     assert rows(show(world, one, "final")) == [(ids["slow"], 0.5)]
+
+
+def test_what_a_dataset_takes_late_counts_in_the_round_at_its_closing_date(tmp_path: Path) -> None:
+    """By its own extension, or within its grace; nothing is frozen before, and on other datasets nothing moves."""
+    world = World.make(tmp_path)
+    phase = {"id": "late", "closes": "2026-01-06 23:59 UTC", "grace": "2h"}
+    one = task(datasets=[{"id": "test"}, phase])
+    until = {"task": TASK, "team": "ill", "until": "2026-01-08 12:00 UTC"}
+    world.commit("deadline-extended", **until, dataset="late", reason="ill")
+    received = {
+        "ill": "2026-01-08T14:00:59Z",
+        "slow": "2026-01-07T01:59:59Z",
+        "over": "2026-01-07T02:00:00Z",
+    }
+    ids = {}
+    for team, when in received.items():
+        ids[team] = world.register(team, "x", received=when)
+        for dataset in ("test", "late"):
+            scores = {"ndcg": flat(0.5), "rr": flat(0.5)}
+            world.evaluation(world.attempt(ids[team], dataset=dataset), scores)
+    one = replace(
+        one, tables={**one.tables, "late": replace(one.tables["main"], id="late", cells=(Cell("late"),))}
+    )
+    with pytest.raises(RunnerError) as caught:
+        freeze(world.config, world.store, one, "final", clock=at("2026-01-08 14:00:59"), anyway=True)
+    assert "2026-01-08 14:00 UTC" in caught.value.why
+    frozen(world, one, "final", "2026-01-08 14:01:00", anyway=True)
+    assert {id for id, _ in rows(show(world, one, "final", "late"))} == {ids["ill"], ids["slow"]}
+    assert rows(show(world, one, "final", "test")) == []
 
 
 def test_rounds_that_are_due_are_named(tmp_path: Path) -> None:
@@ -577,6 +606,7 @@ def test_extensions_on_the_command_line(project: Project) -> None:
     assert "mini/test until" in call(project, "extend", "mini", "alpha", *more).err
     told = " ".join(call(project, "task", "show", "mini", "--as", "team:alpha").out.split())
     assert "closes 2020-01-03 12:00 CEST (2020-01-03 10:00 UTC) for alpha" in told
+    assert "test: closes 2020-01-04 12:00 UTC for alpha" in told and "dev: closes" not in told
 
 
 def test_limits_of_a_team_on_the_command_line(project: Project) -> None:
@@ -585,6 +615,10 @@ def test_limits_of_a_team_on_the_command_line(project: Project) -> None:
     told = " ".join(call(project, "task", "show", "mini", "--as", "team:alpha").out.split())
     assert "limits 2 h, 8 GiB of memory" in told and "(given to alpha)" in told
     assert "given to" not in call(project, "task", "show", "mini", "--as", "team:beta").out
+    assert "processor time" not in call(project, "extend", "mini", "alpha", *more).err
+    project.write_task_only(limits={"wall_clock": "30s", "cpu_time": "20s"})
+    assert "still use 20 s of processor time" in call(project, "extend", "mini", "alpha", *more).err
+    project.write_task_only()
     for wrong in (("--time", "soon"), ("--memory", "1KiB"), ("--time", "0s"), ("--memory", "9")):
         assert "E101" in call(project, "extend", "mini", "alpha", *wrong, expect=2).err
     call(project, "store", "rebuild")

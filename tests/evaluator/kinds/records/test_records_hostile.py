@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -101,6 +102,10 @@ SLOW = {
     "no line ends": ("jsonl", b"x" * 30_000_000),
     "deep trees": ("jsonl", (b'{"id":1,"tree":' + b'{"a":' * 60 + b"{}" + b"}" * 60 + b"}\n") * 5_000),
 }  # fmt: skip
+
+
+# Each of these gzip members gives a few bytes of one entry that does not end for long.
+SLOW["an entry in many pieces"] = ("json", gzip.compress(b'[{"id":"') + gzip.compress(b"x" * 50, 1) * 60_000)
 
 
 @pytest.mark.parametrize("name", SLOW)

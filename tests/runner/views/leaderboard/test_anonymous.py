@@ -112,6 +112,29 @@ def test_a_board_without_names_is_the_same_but_for_them(tmp_path: Path) -> None:
     assert any("made up until 2026-02-01" in note for note in seen["notes"])
 
 
+def test_the_baseline_of_one_table_has_its_name_on_all(tmp_path: Path) -> None:
+    second = {**TABLES[0], "id": "second", "baseline": "quagga/quagga-soft"}
+    views = views_of(tmp_path, tables=[*TABLES, second])
+    for audience in (PUBLIC, "team:axolotl"):
+        main, other = (
+            [
+                (row["team"], row["software"], row["rank"])
+                for row in board(views, audience, "--table", table)["rows"]
+            ]
+            for table in ("main", "second")
+        )
+        assert main == other, "the same values beside a true and a made-up name tell whose that is"
+        assert ("quagga", "quagga-soft", 3) in main
+
+
+def test_a_round_that_is_frozen_first_of_all_draws_the_key(tmp_path: Path) -> None:
+    rounds = [{"id": "first", "at": "2026-02-01 12:00 UTC"}]
+    views = views_of(tmp_path, key=None, until="published", rounds=rounds)
+    assert "is frozen" in views.command("round", "freeze", "toy", "first", "--anyway")
+    shown = teams(views, PUBLIC, "--round", "first")
+    assert len(shown) == 4 and shown == teams(views, PUBLIC) and not {*TEAMS} & {*shown}
+
+
 def test_a_team_sees_its_own_name_and_others_as_everybody_does(tmp_path: Path) -> None:
     views = views_of(tmp_path)
     ours, everybodys = teams(views, "team:quagga"), teams(views, PUBLIC)

@@ -263,6 +263,26 @@ def test_the_best_on_a_public_dataset_counts_on_the_hidden_one(world: World, sig
     assert counts() == (equal, [note, why])
 
 
+def test_what_was_handed_in_for_each_dataset_by_itself_is_known_by_its_image(world: World) -> None:
+    """As where the hidden dataset requires the public one: the same software with the same image was scored there before."""
+
+    def hand_in(version: int, dataset: str, value: float, image: str) -> str:
+        cells = [[dataset, "default"]]
+        id = world.register("a", "x", version=version, cells=cells, image={"id": f"sha256:{image * 64}"})
+        world.evaluation(world.attempt(id, dataset=dataset), {"ndcg": flat(value), "rr": flat(value)})
+        return id
+
+    hand_in(1, "dev", 0.9, "1")
+    best = hand_in(2, "test", 0.5, "1")
+    hand_in(3, "dev", 0.4, "2")
+    hand_in(4, "test", 0.8, "2")
+    made = build(world.store, best_on_dev(), None, PUBLIC)
+    assert made.rows[0].submission == best and not [note for note in made.notes if "dev" in note]
+    unknown = hand_in(5, "test", 0.9, "3")
+    made = build(world.store, best_on_dev(), None, PUBLIC)
+    assert made.rows[0].submission == best and any(unknown in note for note in made.notes)
+
+
 def test_with_nothing_on_the_public_dataset_the_latest_counts(world: World) -> None:
     on_both(world, 1, None, 0.9)
     latest = on_both(world, 2, None, 0.1)

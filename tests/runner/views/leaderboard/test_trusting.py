@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,7 +11,10 @@ import pytest
 
 from runner.model.run import MeasureValue, Run
 from runner.model.task import Cell, Ranking, Table, Task
+from runner.views.audience import ORGANISER
+from runner.views.leaderboard.table import build, filtered
 from runner.views.leaderboard.trusting import trusted
+from tests.worlds.records import World, task
 
 
 class Measure:
@@ -76,3 +81,15 @@ def test_with_nothing_else_nobody_is_ranked() -> None:
 def test_lower_is_better_for_some() -> None:
     assert board({"errors": [0.1, 0.4]}, {"errors": 0.2}, errors="lower") == ("errors", ())
     assert board({"errors": [0.1, 0.4]}, {"errors": 0.0}, errors="lower")[1]
+
+
+def test_a_filter_ranks_nobody_where_nobody_is_ranked(tmp_path: Path) -> None:
+    world = World.make(tmp_path)
+    for team, mean in (("alpha", 0.4), ("beta", 0.6), ("gamma", 0.6)):
+        world.scored(team, "x", scores={"1": mean, "2": mean})
+    board = build(world.store, task(baseline=None), None, ORGANISER)
+    assert [row.rank for row in filtered(board, method="automatic").rows] == [1, 1, 3]
+    nobody = replace(board, rows=tuple(replace(row, rank=1) for row in board.rows))
+    assert [row.rank for row in filtered(nobody, method="automatic").rows] == [1, 1, 1]
+    tied = replace(board, rows=board.rows[:2])
+    assert [row.rank for row in filtered(tied, how="executed").rows] == [1, 1]

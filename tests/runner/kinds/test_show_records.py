@@ -1,0 +1,137 @@
+"""What is shown of the records of a run that were wrong: by class, by size of error, by value; and to whom."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.kinds.records import presenter
+from runner.model.errors import RunnerError
+from runner.views.audience import ORGANISER, PUBLIC, Audience
+from runner.views.redact import redact_run
+from runner.views.show.contents import Inside
+from runner.views.show.page import page
+from tests.worlds import records
+from tests.worlds.records import World
+from tests.worlds.shown import HOSTILE, reported, wrong_lines
+
+ALPHA, BETA = Audience("team", "alpha"), Audience("team", "beta")
+
+
+def shown_run(
+    tmp_path: Path, details: list[Any], dataset: str = "dev", audience: Audience = ORGANISER
+) -> Inside:
+    found = reported(World.make(tmp_path), details, dataset=dataset)
+    read = presenter.read(found, None, audience, records.task().datasets[dataset])
+    return Inside(found.run.id, audience, read)
+
+
+def test_a_terminal_has_matrix_pairs_sizes_and_the_worst_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run = shown_run(tmp_path, wrong_lines("a cow"))
+    text = "\n".join(run.lines())
+    assert "fields: 3" in text and "mass: 9 of 120 records not exact, 2 missing" in text
+    assert "right, then as  cat  dog  a cow  (others)  (missing)" in text
+    assert "cat              60    4      1         0          2" in text
+    assert "4 × cat taken for dog: r-1, r-2 …" in text and "2 × cat taken for (missing): r-3, a cow" in text
+    assert "missing: " not in text, "they stand with their class"
+    assert "off by at most" not in text, "the other fields are lines of the overview only"
+    text = "\n".join(run.choose(None, "all").lines())
+    assert "   90 % of the answered records are off by at most 7" in text
+    assert "3 too high, 4 too low" in text and "r-5: 4,012 instead of 4,000 (+12)" in text
+    assert "a cow: em 0.25" in text and "said  | a cow" in text and "right | Bees fly." in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "off by at most 7" in "\n".join(run.choose(None, "mass").lines())
+
+
+def test_words_of_participants_pass_for_nothing_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    hostile = (HOSTILE, "(missing)", "", "x\n  9 × all right", 'x" taken for "y', "unbroken" * 300)
+    for n, words in enumerate(hostile):
+        run = shown_run(tmp_path / str(n), wrong_lines(words)).choose(None, "all")
+        text = "\n".join(run.lines())
+        assert [c for c in text if not c.isprintable() and c != "\n"] == []
+        ours = "\n".join(line for line in text.splitlines() if " | " not in line)
+        assert "\n  9 × all" not in text and 'x" taken' not in ours.replace('\\"', "")
+        assert text.count("taken for (missing)") == 1
+        assert max(map(len, text.splitlines())) <= 80
+        json.dumps(run.data(), allow_nan=False)
+
+
+def test_a_wide_matrix_is_for_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    line = wrong_lines("x")[0]
+    names = [f"a-class-with-a-long-name-{n}" for n in range(20)]
+    line["classes"] |= {"labels": names, "matrix": [[1] * 22 for _ in range(21)]}
+    text = "\n".join(shown_run(tmp_path, [line]).lines())
+    assert "21 classes: --html FILE has the whole table" in text and "taken for dog" in text
+
+
+def test_a_terminal_has_the_first_of_many_records(tmp_path: Path) -> None:
+    line = wrong_lines("x")[1]
+    line["records"] = [{**line["records"][0], "id": f"r-{n}"} for n in range(50)]
+    text = "\n".join(shown_run(tmp_path, [line]).lines())
+    assert "r-9: 4,012" in text and "r-10: " not in text and "… and 40 more" in text
+
+
+def test_a_page_has_them_too_and_hostile_words_stay_words(tmp_path: Path) -> None:
+    found = reported(World.make(tmp_path), wrong_lines(HOSTILE))
+    dataset = records.task().datasets["dev"]
+    text = page(redact_run(found, ORGANISER, dataset), presenter.read(found, None, ORGANISER, dataset))
+    assert '<strong class="good">60</strong>' in text and '<strong class="bad">4</strong>' in text
+    assert "Sizes of errors in mass" in text and "4,012" in text and "Bees fly." in text
+    assert "<script>" not in text and "<img" not in text and "&lt;script&gt;" in text
+
+
+def test_truths_of_a_blinded_dataset_are_for_the_organiser_only(tmp_path: Path) -> None:
+    run = shown_run(tmp_path / "a", wrong_lines("CANARY"), "test", ALPHA)
+    assert run.data() == {"fields": {"fields": None, "notes": []}}
+    text = "\n".join(run.lines())
+    assert "not shown to team:alpha" in text and "CANARY" not in text and "cat" not in text
+    with pytest.raises(RunnerError) as caught:
+        run.choose(None, "label")
+    assert caught.value.code == "E103"
+    assert "CANARY" in "\n".join(shown_run(tmp_path / "b", wrong_lines("CANARY"), "test").lines())
+    assert "CANARY" in "\n".join(shown_run(tmp_path / "c", wrong_lines("CANARY"), "dev", ALPHA).lines())
+    for n, audience in enumerate((BETA, PUBLIC)):
+        with pytest.raises(RunnerError):
+            shown_run(tmp_path / str(n), wrong_lines("CANARY"), "dev", audience)
+
+
+def test_the_page_of_a_blinded_run_holds_nothing_of_them(tmp_path: Path) -> None:
+    found = reported(World.make(tmp_path), wrong_lines("CANARY"), dataset="test")
+    dataset = records.task().datasets["test"]
+    text = page(redact_run(found, ALPHA, dataset), presenter.read(found, None, ALPHA, dataset))
+    assert "Records and truths of a blinded dataset are not shown to team:alpha." in text
+    assert "CANARY" not in text and "Confusion" not in text and "Bees" not in text
+
+
+def test_details_of_another_form_are_survived(tmp_path: Path) -> None:
+    first, second, third = wrong_lines("x")
+    first["classes"] |= {"matrix": [[1, 2]], "pairs": [5, {"right": 7, "count": -1, "ids": "x"}]}
+    second |= {
+        "differences": {"shares": [[1], "x", [5, "y"]], "largest": 10**400, "above": 2.5},
+        "records": [None],
+    }
+    third |= {"total": "x", "measures": 5, "records": [{"id": 3, "said": [1], "value": "x"}]}
+    lines = [first, second, third, {"topic": "big", "truncated": True}, {"topic": 5}, {"x": 1}]
+    run = shown_run(tmp_path, lines).choose(None, "all")
+    text = "\n".join(run.lines())
+    assert "big: too much for the evaluation's details" in text
+    assert "2 lines of the details are no field" in text
+    json.dumps(run.data(), allow_nan=False)
+
+
+def test_an_evaluation_without_details_shows_nothing(tmp_path: Path) -> None:
+    from runner.records.store import run_detail
+
+    world = World.make(tmp_path)
+    found = run_detail.detail(world.store, f"{world.scored('alpha', 'x')}.test")
+    assert presenter.read(found, None, ORGANISER, records.task().datasets["test"]) is None

@@ -28,7 +28,7 @@ _THEMES = {
 _TASK = """\
 # What every key means: docs/reference/task.md. Check this file with: runner task check {id}
 schema_version: 1
-id: {id}
+id: "{id}"
 title: {id} (change this title)
 description: A new task on synthetic data.
 kind: adhoc
@@ -74,7 +74,7 @@ quota: {{submissions: 20}}
 _OF_A_COLLECTION = """\
 # What every key means: docs/reference/task.md. Check this file with: runner task check {id}
 schema_version: 1
-id: {id}
+id: "{id}"
 title: {id} (change this title)
 description: Rank {documents:,} documents for {topics:,} topics.
 kind: adhoc

@@ -10,7 +10,7 @@ from typing import Any
 _TASK = """\
 # What every key means: docs/reference/task.md. Check this file with: runner task check {id}
 schema_version: 1
-id: {id}
+id: "{id}"
 title: {id} (change this title)
 description: Answer a simulated user with at most 60 words that rest on arguments of a collection. A new task on synthetic data.
 kind: debate

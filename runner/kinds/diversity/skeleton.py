@@ -10,7 +10,7 @@ from typing import Any
 _TASK = """\
 # What every key means: docs/reference/task.md. Check this file with: runner task check {id}
 schema_version: 1
-id: {id}
+id: "{id}"
 title: {id} (change this title)
 description: Rank arguments by relevance, from authors as different as they are. A new task on synthetic data.
 kind: diversity

@@ -10,7 +10,7 @@ from typing import Any
 _TASK = """\
 # What every key means: docs/reference/task.md. Check this file with: runner task check {id}
 schema_version: 1
-id: {id}
+id: "{id}"
 title: {id} (change this title)
 description: Say of every answer of a debate whether it keeps the four maxims. A new task on synthetic data.
 kind: meta

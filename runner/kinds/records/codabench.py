@@ -20,6 +20,7 @@ from schemas import show
 PREFIX = "codabench:"
 DEPTH = 16
 MOST_DATASETS = 50
+_LONGEST = 30 * 24 * 3600  # seconds of a run
 _PACKED = (".zip", ".tar", ".tgz", ".tar.gz")
 _PROGRAM = "its program is not run here; measures are computed by their names"
 _WHY = {
@@ -215,15 +216,16 @@ def _quota(row: Given) -> dict[str, int]:
 def _date(row: Given, key: str, taken: Taken) -> str:
     """A date as task.yaml has it; empty when there is none that can be read."""
     text = row.text(key)
+    at = None
     try:
-        found = datetime.fromisoformat(text) if text else None
-    except ValueError:
+        if text and (at := datetime.fromisoformat(text)):
+            at = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+        if at and at.year < 1970:
+            raise ValueError
+    except (ValueError, OverflowError):
         taken.left.append(f"{row.name}{key}: {show(text)} is no date that can be read")
         return ""
-    if found is None:
-        return ""
-    at = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{at.isoformat(' ', 'seconds')[:19]} UTC" if at else ""
 
 
 def _pages(given: Given, bundle: _Bundle, taken: Taken) -> None:
@@ -271,7 +273,7 @@ def _datasets(phases: list[Phase], tasks: Mapping[str, Data], bundle: _Bundle, t
         part = Part(name, "blinded", inputs, truths, data.description)
         _times(part, data.phases, taken)
         taken.parts.append(part)
-    seconds = {phase.seconds for phase in phases if phase.seconds}
+    seconds = {min(phase.seconds, _LONGEST) for phase in phases if phase.seconds}
     taken.wall_clock = max(seconds, default=None)
     if len(seconds) > 1:
         taken.left.append("time limits of single phases: the largest is that of the task")

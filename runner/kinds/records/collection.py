@@ -73,6 +73,8 @@ def _write(taken: Taken, task_id: str, folder: Path, hidden: Path, say: Say) -> 
         )
     found = {part.id: _truths_of(part, taken, say) for part in taken.parts}
     first = next(iter(found.values()))
+    if len(first.id) > 100:
+        raise Wrong("tells records apart by a field whose name has more than 100 characters", "shorten it")
     for part in taken.parts:
         if found[part.id].id != first.id:
             raise Wrong(

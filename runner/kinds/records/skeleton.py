@@ -13,7 +13,7 @@ from runner.kinds.records.examples import EXAMPLES, Example
 _TASK = """\
 # What every key means: docs/reference/task.md. Check this file with: runner task check {id}
 schema_version: 1
-id: {id}
+id: "{id}"
 title: {id} (change this title)
 description: {says} A new task on synthetic data.
 kind: records

@@ -133,6 +133,9 @@ def _datasets(given: Given, own: Given, files: Mapping[str, Path], taken: Taken)
     if not found:
         raise Wrong("names no files under configs in its README.md", "write configs with data_files")
     for name, sides in found.items():
+        if not sides["truths"]:
+            taken.left.append(f"the split {show(name)}: it has no truths")
+            continue
         # The platform keeps test data to itself, too; all others can be had by everybody.
         seen: Literal["public", "blinded"] = "blinded" if name.startswith("test") else "public"
         known = [part.id for part in taken.parts]

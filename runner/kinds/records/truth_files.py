@@ -62,6 +62,8 @@ def read_records(path: Path, name: str, id_field: str = "") -> Records:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Wrong("is not UTF-8 text", "save it as UTF-8") from None
+    if not text.strip():
+        raise Wrong("is empty")
     form = _form(name, text)
     rows = _json(data, form) if form in ("json", "jsonl") else _table(text, form)
     if not rows:

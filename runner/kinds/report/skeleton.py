@@ -9,7 +9,7 @@ from typing import Any
 _TASK = """\
 # What every key means: docs/reference/task.md. Check this file with: runner task check {id}
 schema_version: 1
-id: {id}
+id: "{id}"
 title: {id} (change this title)
 description: Write a report whose sentences cite the documents that support them. A new task on synthetic data.
 kind: report

@@ -8,11 +8,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import random
 import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -316,6 +317,16 @@ def test_a_folder_of_tira_becomes_a_task(config: Config, tmp_path: Path) -> None
     assert score(config, tmp_path, "test", "answers.jsonl", right) == {"Accuracy(label)": 1.0}
 
 
+def test_odd_splits(config: Config, tmp_path: Path) -> None:
+    """A name that is a number, and a split whose truths are kept elsewhere."""
+    text = README.replace("split: train", "split: 2024").replace(
+        '  - split: test\n    path: "test/tr*.jsonl"\n', ""
+    )
+    said = make(config, f"tira:{folder(tmp_path / 'kind', {**TIRA, 'README.md': text})}")
+    assert [one["id"] for one in definition(config)["datasets"]] == ["2024"]
+    assert "not taken over: the split test: it has no truths" in said
+
+
 def test_an_archive_of_the_folder_is_the_same(config: Config, tmp_path: Path) -> None:
     path = tmp_path / "kind.tgz"
     with tarfile.open(path, "w:gz") as archive:
@@ -476,6 +487,7 @@ def test_nothing_of_a_definition_is_lost_in_silence(config: Config, tmp_path: Pa
         (second(**{"final_reference.zip": packed({"/etc/evil.csv": TABLE})}), "outside its own folder"),
         (second(**{"dev/reference_data/truth.csv": "id,label\na,x\na,y\n"}), "twice"),
         (second(**{"dev/reference_data/truth.csv": b"\xff\xfe"}), "is not UTF-8"),
+        (second(**{"dev/reference_data/truth.csv": "\n \n"}), "is empty"),
         (second(**{"dev/reference_data/truth.csv": "1,2\n3,4\n"}), "has no header"),
         (second(**{"dev/reference_data/truth.csv": "x,y\na,1\na,1\n"}), "tells its records apart"),
         (second(**{"dev/reference_data/again.csv": TABLE}), "several files of truths"),
@@ -532,6 +544,48 @@ def test_bombs_and_links_are_refused(config: Config, tmp_path: Path) -> None:
 )
 def test_wrong_folders_of_tira(config: Config, tmp_path: Path, text: str, said: str) -> None:
     assert said in refused(config, f"tira:{folder(tmp_path / 'kind', {**TIRA, 'README.md': text})}")
+
+
+ODD: tuple[Any, ...] = (
+    None, False, -1, 10**17, 1.5, "", "x", "../x", "/etc/passwd", ".", "**", "{{x}}", "0001-01-01", "\u00e9", "x" * 5000, "1", [], {},
+    ["a"], [[]], [{}], {"a": {"b": [1]}},
+)  # fmt: skip
+
+
+def places(data: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to all values below ``data``."""
+    rows = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in rows:
+        yield (*at, key)
+        yield from places(value, (*at, key))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_odd_values_in_definitions_make_a_task_or_are_refused_in_words(
+    config: Config, tmp_path: Path, seed: int
+) -> None:
+    """A value somewhere is another one: never a traceback, nor a task.yaml that is wrong in itself."""
+    draw = random.Random(seed)
+    front = README.split("---")[1]
+    data = json.loads(json.dumps(yaml.safe_load((SECOND, FIRST, front)[seed % 3]), default=str))
+    for _ in range(2):
+        *way, last = draw.choice(list(places(data)))
+        holder = data
+        for key in way:
+            holder = holder[key]
+        holder[last] = draw.choice(ODD)
+    text = json.dumps(data)
+    if seed % 3 == 2:
+        source = f"tira:{folder(tmp_path / 'k', {**TIRA, 'README.md': f'---{chr(10)}{text}{chr(10)}---{chr(10)}'})}"
+    else:
+        files = {**(FIRST_FILES if seed % 3 else second()), "competition.yaml": text}
+        source = f"codabench:{bundle(tmp_path / 'b.zip', files)}"
+    try:
+        new_task_from(config, "mine", source, kind=kind_of_source(source), say=lambda _: None)
+    except RunnerError as error:
+        assert error.code in ("E101", "E402"), told(error)
+    else:
+        load_task(config, "mine")
 
 
 def test_texts_of_others_stay_texts(config: Config, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from runner.model.config import Config
 from runner.model.errors import RunnerError
+from runner.model.kinds import kinds_with
 from runner.model.task import Task
 from runner.tasks import compose, scaffold
 from runner.tasks import load as tasks
@@ -113,3 +114,10 @@ def test_nothing_is_left_when_it_fails(config: Config, monkeypatch: pytest.Monke
 def test_the_first_task_of_a_new_project(tmp_path: Path) -> None:
     fresh = Config(root=tmp_path / "fresh", home=tmp_path / "home", truths=None)
     assert (scaffold.new_task(fresh, "mine") / "task.yaml").is_file()
+
+
+@pytest.mark.parametrize("kind", kinds_with("skeleton"))
+def test_a_task_may_be_called_by_a_number(tmp_path: Path, kind: str) -> None:
+    config = project(tmp_path / "root")
+    scaffold.new_task(config, "2024", kind)
+    assert tasks.load_task(config, "2024").id == "2024"

@@ -8,6 +8,7 @@ out of the file, or lets a small record cost hours: the table in ``docs/how-to/r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from evaluator.errors import EvaluatorError
@@ -204,8 +205,50 @@ def _made(schema: Any) -> Any:
     )
 
 
+class _WholeNumbers:
+    """The validator of a schema with ``uniqueItems``, for which whole numbers have at most 64 bits.
+
+    jsonschema-rs finds equal entries by hashes, but all larger whole numbers have the same one: a record of some MiB would take
+    hours. Such a number is an error of the kind ``int64``.
+    """
+
+    def __init__(self, made: Any) -> None:
+        self._made = made
+
+    def is_valid(self, value: Any) -> bool:
+        """Whether a value fits the schema."""
+        return _beyond_64_bits(value) is None and bool(self._made.is_valid(value))
+
+    def iter_errors(self, value: Any) -> Iterator[Any]:
+        """What a value breaks; only the number where there is one that is too large."""
+        large = _beyond_64_bits(value)
+        return iter([large]) if large is not None else self._made.iter_errors(value)
+
+
+class _Large(NamedTuple):
+    """An error with the attributes of those of jsonschema-rs."""
+
+    instance_path: Pointer
+    instance: int
+    kind: Any = SimpleNamespace(name="int64")
+    schema_path: Pointer = ()
+
+
+def _beyond_64_bits(value: Any) -> _Large | None:
+    left: list[tuple[Pointer, Any]] = [((), value)]
+    while left:
+        place, one = left.pop()
+        if isinstance(one, dict):
+            left += [((*place, key), below) for key, below in one.items()]
+        elif isinstance(one, list):
+            left += [((*place, i), below) for i, below in enumerate(one)]
+        elif type(one) is int and not -(1 << 63) <= one < 1 << 63:
+            return _Large(place, one)
+    return None
+
+
 def validator(schema: Any, name: str) -> Any:
-    """The validator of a schema: an object with ``is_valid`` and ``iter_errors`` of jsonschema-rs.
+    """The validator of a schema: an object with ``is_valid`` and ``iter_errors`` as those of jsonschema-rs.
 
     Raises:
         EvaluatorError: It has problems; ``name`` is what the error calls it.
@@ -214,6 +257,8 @@ def validator(schema: Any, name: str) -> Any:
         more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         raise EvaluatorError(f"the schema {show(name)} cannot be used", f"{found[0]}{more}", found[0].fix)
     try:
-        return _made(schema)
+        made = _made(schema)
     except ValueError as error:  # what the rules above leave
         raise EvaluatorError(f"the schema {show(name)} cannot be used", show(str(error), 200)) from None
+    unique = any(isinstance(one, dict) and one.get("uniqueItems") is True for _, one in subschemas(schema))
+    return _WholeNumbers(made) if unique else made

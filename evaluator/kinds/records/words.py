@@ -182,6 +182,7 @@ _SAY: Mapping[str, Callable[[Any, Any], _Said]] = {
     "minProperties": _count("at least {} keys"),
     "maxProperties": _count("at most {} keys"),
     "uniqueItems": lambda error, _: _expected("entries that differ", error),
+    "int64": lambda error, _: _expected("whole numbers of at most 64 bits beside uniqueItems", error),
     "contains": lambda error, _: _expected("an entry of the form that the schema asks for", error),
     "anyOf": _any_of,
     "oneOf": _any_of,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from evaluator.errors import EvaluatorError
 from evaluator.kinds.records.schema import problems, validator
+from evaluator.kinds.records.words import violations
 
 SUITE = Path(__file__).parents[3] / "worlds/json_schema_suite/draft2020-12.json.gz"
 # Here jsonschema uses Python's regular expressions, in which \d and \w take letters of all scripts, and \p and \c are unknown.
@@ -200,6 +201,9 @@ def test_every_problem_is_told_at_once() -> None:
         ({"pattern": "(a+)+$"}, "a" * 100_000 + "!"),
         ({"pattern": "(a|a)*b"}, "a" * 100_000),
         ({"uniqueItems": True}, [{"a": i} for i in range(100_000)]),
+        ({"uniqueItems": True}, [2**63 + i for i in range(100_000)]),
+        ({"properties": {"l": {"items": {"uniqueItems": True}}}}, {"l": [[[-(10**25) - i] for i in range(50_000)]]}),
+        ({"uniqueItems": True}, [float(f"{i}e30") for i in range(100_000)]),
         (
             {"$defs": {"t": {"properties": {"l": {"$ref": "#/$defs/t"}}}}, "$ref": "#/$defs/t"},
             {"l": {"l": {"l": {}}}},
@@ -211,3 +215,13 @@ def test_hostile_values_take_no_time(schema: dict[str, Any], value: Any) -> None
     start = time.process_time()
     made.is_valid(value)
     assert time.process_time() - start < 5
+
+
+def test_beside_unique_items_whole_numbers_have_at_most_64_bits() -> None:
+    made = validator({"properties": {"l": {"uniqueItems": True}}}, "s")
+    assert made.is_valid({"l": [2**63 - 1, -(2**63), 1e30]}) and not made.is_valid({"l": [1, 1.0]})
+    said = list(violations(made.iter_errors({"l": [1, {"a": 2**63}]}), {}))
+    assert said == [
+        (("l", 1, "a"), "expected whole numbers of at most 64 bits beside uniqueItems, found 9223372036854775808")
+    ]
+    assert validator({"type": "integer"}, "s").is_valid(2**64)

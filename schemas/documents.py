@@ -122,7 +122,9 @@ def closest(word: str, known: Iterable[str]) -> str:
 
     if len(word) > SHOWN:
         return ""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    names = list(known)
+    near = [one for one in names if one.casefold() == word.casefold()][:1]
+    near = near or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f' Did you mean "{show(near[0])}"?' if near else ""
 
 

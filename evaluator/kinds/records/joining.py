@@ -12,7 +12,7 @@ from evaluator.findings import Log, Unknown, show
 from evaluator.formats.files import Source
 from evaluator.formats.lines import reporting
 from evaluator.kinds.records.options import Output, id_reader, reader_of, steps
-from evaluator.kinds.records.reading import BROKEN, Item, json_items, without_mark
+from evaluator.kinds.records.reading import BROKEN, Item, json_items, other_format, without_mark
 from evaluator.kinds.records.table import table_items
 from evaluator.kinds.records.words import violations
 from evaluator.measures.records.base import MISSING, Column
@@ -82,6 +82,10 @@ class Reader:
         log, lines = self.log, self._lines
         read_id, known = id_reader(self.output.ids), (self.known or {}).get
         with reporting(log, max_bytes):
+            if said := other_format(path, self.output.form):
+                log.add("F101", 1, said)
+                if log.invalid:
+                    return
             valid = self.output.validator.is_valid
             for item in items(path, self.output, log, max_bytes):
                 self.records += 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.findings import Log, show
 from evaluator.formats.files import BOM
+from evaluator.formats.mistaken import beginning, no_json_lines
 from schemas import render_pointer
 from schemas.jsonarray import array_rows
 from schemas.jsonl import STRICT, Fault, Rules, values
@@ -46,6 +49,21 @@ def format_of(name: str) -> str:
     """The format that a file's name tells, JSON Lines where it does not."""
     bare = name.removesuffix(".gz")
     return next((form for ending, form in _ENDINGS.items() if bare.endswith(ending)), "jsonl")
+
+
+def other_format(path: Path, form: str) -> str:
+    """What a file is, in one sentence, if it is no JSON Lines or array as ``form`` says; "" if it may be. Raises :class:`Unreadable`."""
+    head = beginning(path).removeprefix(BOM).lstrip()
+    if form == "jsonl":
+        array = re.match(rb"\[\s*[\[{]", head)
+        return (
+            "the file is a JSON array; JSON Lines have one complete object a line"
+            if array
+            else no_json_lines(path)
+        )
+    return (
+        "the file is no JSON array: it begins with an object" if form == "json" and head[:1] == b"{" else ""
+    )
 
 
 def json_items(read: Read, log: Log, *, array: bool, rules: Rules = STRICT) -> Iterator[Item]:

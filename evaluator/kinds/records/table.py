@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from evaluator.findings import Log, show
@@ -18,8 +19,17 @@ from schemas import closest
 from schemas.jsonl import split
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,38})(?:\.[0-9]{1,60})?(?:[eE][+-]?[0-9]{1,2})?")
+_DECIMAL = re.compile(r"-?[0-9]{1,18},[0-9]{1,18}")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,38})")
-_BOOLEANS = {"true": True, "false": False, "True": True, "False": False}
+_BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
+# What the csv module says, and what it means.
+_BROKEN = {
+    "new-line": "a carriage return stands in a cell without quotes, or ends the lines",
+    "unexpected end": "a double quote that was opened is not closed",
+    "field larger": f"a cell has more than {MAX_RECORD:,} characters",
+    "',' expected": "text stands behind a closing double quote",
+    "'\t' expected": "text stands behind a closing double quote",
+}
 _MAX_COLUMNS = 1_000
 _TYPES_OF = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 
@@ -38,7 +48,14 @@ def table_items(read: Read, log: Log, schema: Mapping[str, Any], *, tabs: bool) 
             row = next(reader, None)
         except csv.Error as error:
             rows += 1
-            log.add("F411", line, f"row {rows:,} cannot be read: {show(str(error))}")
+            said = next(
+                (words for begin, words in _BROKEN.items() if str(error).startswith(begin)), show(str(error))
+            )
+            log.add(
+                "F411",
+                line,
+                f"row {rows:,} cannot be read: {said}" if columns else f"the header cannot be read: {said}",
+            )
             yield Item(line, BROKEN, row=rows)
             continue
         if row is None:
@@ -53,7 +70,7 @@ def table_items(read: Read, log: Log, schema: Mapping[str, Any], *, tabs: bool) 
             continue
         rows += 1
         if len(row) != len(columns):
-            log.add("F410", line, f"row {rows:,} has {len(row):,} cells, and the header {len(columns):,}")
+            log.add("F410", line, _lengths(rows, row, columns) if log.wants("F410") else "")
             yield Item(line, BROKEN, row=rows)
             continue
         record = {}
@@ -61,6 +78,12 @@ def table_items(read: Read, log: Log, schema: Mapping[str, Any], *, tabs: bool) 
             if column is not None and (value := column.read(cell)) is not _NONE:
                 record[column.name] = value
         yield Item(line, record, row=rows)
+
+
+def _lengths(number: int, row: Sequence[str], columns: Sequence[object]) -> str:
+    comma = any(_DECIMAL.fullmatch(f"{a},{b}") for a, b in pairwise(row)) and len(row) > len(columns)
+    hint = "; numbers have a decimal point, not a comma" if comma else ""
+    return f"row {number:,} has {len(row):,} cells, and the header {len(columns):,}{hint}"
 
 
 class _Lines:
@@ -167,7 +190,7 @@ class _Column:
             values = [*one.get("enum", ()), *([one["const"]] if "const" in one else ())]
             types |= {_TYPES_OF.get(type(value), "") for value in values} if not given else set()
         self.text = not types or "string" in types
-        self.integer, self.number = "integer" in types and "number" not in types, "number" in types
+        self.number = bool(types & {"integer", "number"})
         self.boolean = "boolean" in types
         self.empty: Any = "" if self.text and required else None if "null" in types else _NONE
 
@@ -179,8 +202,6 @@ class _Column:
             return cell
         if self.boolean and cell in _BOOLEANS:
             return _BOOLEANS[cell]
-        if (self.integer or self.number) and _INTEGER.fullmatch(cell):
-            return int(cell)
         if self.number and _NUMBER.fullmatch(cell):
-            return float(cell)
+            return int(cell) if _INTEGER.fullmatch(cell) else float(cell)  # 1.0 is a whole number to a schema
         return cell

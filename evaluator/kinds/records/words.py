@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,9 @@ _TYPES = {
     "object": "an object", "array": "a list", "string": "text", "integer": "a whole number",
     "number": "a number", "boolean": "true or false", "null": "null",
 }  # fmt: skip
+
+
+_NUMBER = re.compile(r" {0,9}\+?-?(?:0|[1-9][0-9]{0,18})(?:[.,][0-9]{1,18})? {0,9}")
 
 
 class Violation(NamedTuple):
@@ -60,7 +64,16 @@ def value_of(value: Any) -> str:
 
 
 def _type(error: Any, schema: Any) -> _Said:
-    return _expected(" or ".join(_TYPES.get(name, name) for name in error.kind.types), error)
+    types = error.kind.types
+    near = _number_in(error.instance) if {"number", "integer"} & {*types} else ""
+    return _expected(" or ".join(_TYPES.get(name, name) for name in types), error, near)
+
+
+def _number_in(value: Any) -> str:
+    """The number that text probably means: one in quotes, or with a decimal comma."""
+    if not isinstance(value, str) or not _NUMBER.fullmatch(value):
+        return ""
+    return f" (did you mean {value.strip().lstrip('+').replace(',', '.')}?)"
 
 
 def _among(error: Any, schema: Any) -> _Said:

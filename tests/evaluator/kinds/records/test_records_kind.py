@@ -17,7 +17,7 @@ from evaluator.kinds.records.kind import KIND
 from evaluator.request import MeasureRequest, Request
 from evaluator.scores import Sink
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["id", "label"],
     "additionalProperties": False,
@@ -153,7 +153,7 @@ def test_problems_in_an_array_and_in_a_table_have_their_places(tmp_path: Path) -
         ("F409", 1, 'column 4: unknown column "sur" (did you mean "sure"?)'),
         ("F401", 2, 'row 1, column "score": expected a number, found "two"'),
         ("F410", 3, "row 2 has 2 cells, and the header 4"),
-        ("F411", 4, 'row 3 cannot be read: "unexpected end of data"'),
+        ("F411", 4, "row 3 cannot be read: a double quote that was opened is not closed"),
     ]
 
 
@@ -169,6 +169,95 @@ def test_problems_in_an_array_and_in_a_table_have_their_places(tmp_path: Path) -
 def test_headers(tmp_path: Path, run: bytes, said: str) -> None:
     sink = evaluate(tmp_path, run, "run.csv")
     assert sink.findings.invalid and any(code == "F409" and said in text for code, _, text in found(sink))
+
+
+TABLES = {
+    "decimal commas": (
+        b'id,label,score\na,pos,1,5\nb,neg,"2,5"\n',
+        [
+            ("F410", 2, "row 1 has 4 cells, and the header 3; numbers have a decimal point, not a comma"),
+            ("F401", 3, 'row 2, column "score": expected a number, found "2,5" (did you mean 2.5?)'),
+        ],
+    ),
+    "blanks and signs": (
+        b"id,label,score\na,pos, 1\nb,neg,+2\n3,neg,1e999\n",
+        [
+            ("F401", 2, 'row 1, column "score": expected a number, found " 1" (did you mean 1?)'),
+            ("F401", 3, 'row 2, column "score": expected a number, found "+2" (did you mean 2?)'),
+            ("F401", 4, 'row 3, column "score": expected a number, found "1e999"'),
+        ],
+    ),
+    "carriage returns": (
+        b"id,label\ra,pos\rb,neg\r",
+        [("F411", 1, "the header cannot be read: a carriage return stands in a cell without quotes, or ends the lines")],
+    ),
+    "text behind quotes": (
+        b'id,label\na,pos\nb,"neg"x\n3,neg\n',
+        [("F411", 3, "row 2 cannot be read: text stands behind a closing double quote")],
+    ),
+    "names in capitals": (
+        b"ID,label,score\na,pos,1\n",
+        [
+            ("F409", 1, 'column 1: unknown column "ID" (did you mean "id"?)'),
+            ("F409", 1, 'the column "id" is missing'),
+        ],
+    ),
+    "the header again": (
+        b"id,label\na,pos\nid,label\nb,neg\n3,neg\n",
+        [
+            ("F401", 3, 'row 2, column "label": expected one of "pos", "neg", found "label"'),
+            ("F406", 3, 'row 2: there is no record "id" in this dataset'),
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_that_are_wrong(tmp_path: Path, name: str) -> None:
+    run, said = TABLES[name]
+    assert [one for one in found(evaluate(tmp_path, run, "run.csv")) if one[1] is not None] == said
+
+
+def test_tables_as_spreadsheets_and_data_frames_write_them(tmp_path: Path) -> None:
+    """Marks, line ends and words of spreadsheets; whole numbers with a point, line ends and quotes in cells; columns in any order."""
+    table = (
+        b'\xef\xbb\xbfscore,sure,text,label,id\r\n1.0,TRUE,"two\r\nlines, ""quoted""",pos,a\r\n'
+        b"2,FALSE,,neg,b\r\n,true,=A1,neg,3\r\n"
+    )
+    wider = {**SCHEMA, "properties": {**SCHEMA["properties"], "text": {"type": "string"}}}
+    sink = evaluate(tmp_path, table, "run.csv", outputs=[{"path": "run.csv", "schema": wider}])
+    assert [code for code, _, _ in found(sink)] == ["F118"] and sink.aggregates["accuracy"]["value"] == 1.0
+    whole = {"required": ["id", "n"], "properties": {"n": {"type": "integer"}}}
+    sink = evaluate(
+        tmp_path,
+        b"id,n\na,1.0\nb,2.5\n",
+        "run.csv",
+        outputs=[{"path": "run.csv", "schema": whole}],
+        measures={"mae": "MAE(n, truth=score)"},
+    )
+    assert found(sink)[-1] == ("F401", 3, 'row 2, column "n": expected a whole number, found 2.5')
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "said"),
+    [
+        (
+            "run.jsonl",
+            b'[{"id":"a","label":"pos"},\n{"id":"b","label":"neg"}]\n',
+            "the file is a JSON array; ",
+        ),
+        ("run.jsonl", json.dumps(GOOD, indent=1).encode(), "the file is a JSON array; "),
+        (
+            "run.jsonl",
+            b"id,label,score\na,pos,1\nb,neg,2\n",
+            "the file is CSV: its columns are separated by commas",
+        ),
+        ("run.json", lines(GOOD), "the file is no JSON array"),
+    ],
+)
+def test_files_of_another_format_are_one_finding(tmp_path: Path, name: str, run: bytes, said: str) -> None:
+    sink = evaluate(tmp_path, run, name)
+    assert [(code, line) for code, line, _ in found(sink)] == [("F101", 1)] and said in found(sink)[0][2]
 
 
 def test_missing_records_are_the_worst_and_are_told(tmp_path: Path) -> None:

@@ -202,7 +202,10 @@ def test_every_problem_is_told_at_once() -> None:
         ({"pattern": "(a|a)*b"}, "a" * 100_000),
         ({"uniqueItems": True}, [{"a": i} for i in range(100_000)]),
         ({"uniqueItems": True}, [2**63 + i for i in range(100_000)]),
-        ({"properties": {"l": {"items": {"uniqueItems": True}}}}, {"l": [[[-(10**25) - i] for i in range(50_000)]]}),
+        (
+            {"properties": {"l": {"items": {"uniqueItems": True}}}},
+            {"l": [[[-(10**25) - i] for i in range(50_000)]]},
+        ),
         ({"uniqueItems": True}, [float(f"{i}e30") for i in range(100_000)]),
         (
             {"$defs": {"t": {"properties": {"l": {"$ref": "#/$defs/t"}}}}, "$ref": "#/$defs/t"},
@@ -222,6 +225,9 @@ def test_beside_unique_items_whole_numbers_have_at_most_64_bits() -> None:
     assert made.is_valid({"l": [2**63 - 1, -(2**63), 1e30]}) and not made.is_valid({"l": [1, 1.0]})
     said = list(violations(made.iter_errors({"l": [1, {"a": 2**63}]}), {}))
     assert said == [
-        (("l", 1, "a"), "expected whole numbers of at most 64 bits beside uniqueItems, found 9223372036854775808")
+        (
+            ("l", 1, "a"),
+            "expected whole numbers of at most 64 bits beside uniqueItems, found 9223372036854775808",
+        )
     ]
     assert validator({"type": "integer"}, "s").is_valid(2**64)

@@ -9,18 +9,19 @@ from collections.abc import Callable, Iterator
 
 from schemas.jsonl import STRICT, Fault, Row, Rules, parse
 
-_PIECE = 1 << 20
 
-
-def array_rows(read: Callable[[int], bytes], most: int, rules: Rules = STRICT) -> Iterator[Row]:
+def array_rows(
+    read: Callable[[int], bytes], most: int, rules: Rules = STRICT, piece: int = 1 << 20
+) -> Iterator[Row]:
     """The value or fault of every entry of a JSON array; behind a fault of syntax nothing follows. Lines count from 1.
 
     Args:
         read: Gives up to so many bytes of the file, and b"" at its end. Whatever it raises goes through.
         most: Characters that an entry may have, about.
         rules: How strictly entries are read.
+        piece: Bytes that are read at least before an entry that goes on is looked at again.
     """
-    text = _Text(read, most)
+    text = _Text(read, most, piece)
     try:
         if text.next() != "[":
             yield Row(text.line, None, Fault("syntax", "there is no [ at the beginning"))
@@ -51,8 +52,8 @@ def array_rows(read: Callable[[int], bytes], most: int, rules: Rules = STRICT) -
 class _Text:
     """What was read of a file and not yet used: ``text`` from ``at`` on, which is in ``line``."""
 
-    def __init__(self, read: Callable[[int], bytes], most: int) -> None:
-        self._read, self._most = read, most
+    def __init__(self, read: Callable[[int], bytes], most: int, piece: int) -> None:
+        self._read, self._most, self._piece = read, most, piece
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self.text, self.at, self.line, self._counted = "", 0, 1, 0
         self._end = False
@@ -82,8 +83,8 @@ class _Text:
     def _more(self) -> bool:
         """Read on, at least a whole piece: gzip can give single bytes, and the entry is looked at again each time."""
         pieces, size = [], 0
-        while not self._end and size < _PIECE:
-            pieces.append(self._read(_PIECE))
+        while not self._end and size < self._piece:
+            pieces.append(self._read(self._piece))
             size += len(pieces[-1])
             self._end = not pieces[-1]
         self.text = self.text[self.at :] + self._decoder.decode(b"".join(pieces), final=self._end)

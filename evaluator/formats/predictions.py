@@ -19,6 +19,7 @@ from evaluator.findings import Log, Unknown, show
 from evaluator.formats.files import Source
 from evaluator.formats.lines import BROKEN, numbered, parse_or_report, reporting
 from evaluator.formats.mistaken import no_json_lines
+from schemas.jsonarray import array_rows
 from schemas.jsonl import Rules as Strictness
 from schemas.jsonl import Twice, decoder, kind_of
 
@@ -26,7 +27,6 @@ KEY, ALIAS = "relevant_candidates", "retrieved_candidates"
 MAX_LINE = 4 << 20  # bytes of one object
 CHUNK = 1 << 20
 _DIGITS = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class Rules(NamedTuple):
@@ -118,55 +118,22 @@ class _Predictions:
                 self.one(data, number)
 
     def _array(self, head: bytes, read: Callable[[int], bytes]) -> None:
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        scan = _decoder.raw_decode
-        line = 1  # of the cursor
-        try:
-            text = decoder.decode(head)
-            at, counted = _blank(text, 0) + 1, 0  # behind the bracket
-            comma, end = True, False
-            while True:
-                at = _blank(text, at)
-                line += text.count("\n", counted, at)
-                counted = at
-                if text.startswith("]", at):
-                    if text[at + 1 :].strip() or (not end and read(CHUNK).strip()):
-                        self._broken(line, "there is something after the array's end")
-                    break
-                if text.startswith(",", at) and not comma:
-                    comma = True
-                    at += 1
-                    continue
-                value: Any = None
-                stop = -1
-                if comma and at < len(text):
-                    try:
-                        value, stop = scan(text, at)
-                    except RecursionError:
-                        self._broken(line, "the object is nested too deeply")
-                        break
-                    except ValueError:
-                        pass  # it is broken, or goes on in the next piece
-                if stop < 0 or (stop == len(text) and not end):
-                    if len(text) - at > MAX_LINE or end or (at < len(text) and not comma):
-                        self._broken(line, "the array is broken from here on")
-                        break
-                    piece = read(CHUNK)
-                    end = not piece
-                    text = text[at:] + decoder.decode(piece, final=end)
-                    at = counted = 0
-                    continue
-                self.objects += 1
+        pieces = chain((head,), iter(partial(read, CHUNK), b""))
+        for line, value, fault in array_rows(lambda _: next(pieces, b""), MAX_LINE, _STRICTNESS):
+            self.log.lines = line
+            self.objects += 1
+            if fault is None:
                 self.one(value, line)
-                at, comma = stop, False
-        except UnicodeDecodeError:
-            self._broken(line, "the file is not UTF-8 from about here on", "F005")
-        self.log.lines = line
-
-    def _broken(self, number: int, message: str, code: str = "F101") -> None:
-        self.objects += 1
-        self.broken = True
-        self.log.add(code, number, message)
+            elif fault.kind == "encoding":
+                self.broken = True
+                self.log.add("F005", line, "the file is not UTF-8 from about here on")
+            elif fault.kind == "syntax":
+                self.broken = True
+                self.log.add("F101", line, f"the array is broken from here on: {show(fault.detail)}")
+            else:
+                self.log.add(
+                    "F101", line, "the entry holds a number that is none of JSON, or is nested too deeply"
+                )
 
     def one(self, data: Any, line: int) -> None:
         """Check one object and keep the beginning of its list."""
@@ -308,12 +275,6 @@ def _id(number: int) -> str:
     return text if len(text) <= 30 else f"{text[:30]}..."
 
 
-def _blank(text: str, at: int) -> int:
-    """The first place from ``at`` on that is not white space."""
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
-
-
 def _integer(value: Any) -> int | None:
     """The integer that a JSON value stands for: itself, an equal float, or digits in quotes."""
     if isinstance(value, bool):
@@ -327,7 +288,8 @@ def _integer(value: Any) -> int | None:
     return None
 
 
-_decoder = decoder(Strictness(duplicates="mark", bounded=False))
+_STRICTNESS = Strictness(duplicates="mark", bounded=False)
+_decoder = decoder(_STRICTNESS)
 
 
 def _show(value: Any) -> str:

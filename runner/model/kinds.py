@@ -138,7 +138,7 @@ class KindSpec:
     - ``annotation`` says where the debates are that people judge: in ``runs``, or in the ``inputs`` of a dataset.
     - ``outputs(task)`` says which files a software writes, the task's ``output`` first; without it there is that one, as the
       schema of the kind's options says (``x-output``).
-    - ``checker`` names packages that checks of its runs need beside ``jsonschema``.
+    - ``checker`` names packages that checks of its runs need beside ``jsonschema`` and ``jiter``.
     - ``judge_doubt`` looks at the model that judges; ``model_judges(measure)`` says which measures it has a say in.
     """
 

@@ -204,7 +204,7 @@ def _checker(task: Task, public: list[Dataset]) -> Mapping[str, Content]:
     for package in ("evaluator", "schemas"):
         files |= _below(base / package, f"checker/{package}")
     lock = (base / "evaluator/requirements.lock").read_text("utf-8")
-    packages = ["jsonschema", *kind_spec(task.kind).checker]
+    packages = ["jiter", "jsonschema", *kind_spec(task.kind).checker]
     needed = [re.search(rf"^{re.escape(name)}==\S+", lock, re.M) or [name] for name in packages]
     files["checker/requirements.txt"] = "".join(f"{one[0]}\n" for one in needed).encode()
     for licence in [*_licences(base), *sorted(base.glob("proctor_ir-*.dist-info/licenses/LICENSE"))][:1]:

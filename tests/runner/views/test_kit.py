@@ -29,7 +29,7 @@ from tests.worlds.mini import DOCUMENTS, TASK, Project, call
 _JSONSCHEMA = (
     "jsonschema", "jsonschema_specifications", "attr", "attrs", "referencing", "rpds", "idna", "typing_extensions.py",
 )  # fmt: skip
-REQUIRED = {"jsonschema": _JSONSCHEMA, "jsonschema-rs": ("jsonschema_rs",)}
+REQUIRED = {"jiter": ("jiter",), "jsonschema": _JSONSCHEMA, "jsonschema-rs": ("jsonschema_rs",)}
 CANARY = "canary-that-nobody-may-see"
 ROOT = Path(__file__).parents[3]
 
@@ -177,12 +177,12 @@ def test_a_participant_checks_a_run_at_home(planted: Project, tmp_path: Path) ->
     sums, check, *_ = blocks((kit / "README.md").read_text())
     assert shell(sums, kit).returncode == 0
     make, install, command = check.splitlines()
-    # The one package that is needed is taken from here instead of the package index; nothing else of ours is found.
+    # The packages that are needed are taken from here instead of the package index; nothing else of ours is found.
     assert install.endswith("-r checker/requirements.txt") and make == "python3 -m venv .venv"
     assert shell(f"{sys.executable} -m venv --without-pip .venv", kit).returncode == 0
     (site,) = kit.glob(".venv/lib/python*/site-packages")
     needed = Path(sysconfig.get_paths()["purelib"])
-    for name in REQUIRED["jsonschema"]:
+    for name in REQUIRED["jiter"] + REQUIRED["jsonschema"]:
         (site / name).symlink_to(needed / name)
     assert shell(".venv/bin/python -c 'import evaluator'").returncode != 0
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 Content = bytes | Path
 SUMS = "SHA256SUMS"
 _LICENCES = ("LICEN[CS]E*", "COPYING*", "NOTICE*")
+_NEEDED = ("jiter", "jsonschema", "jsonschema-rs")  # what the checker imports
 _STATED: Mapping[Stated, str] = {"licence": "licence of the data", "terms": "terms", "contact": "whom to ask"}
 
 
@@ -179,8 +180,9 @@ def _checker(task: Task, public: list[Dataset]) -> Mapping[str, Content]:
     files: dict[str, Content] = {"checker/check.py": (source("runner.views.kit/check.py") or "").encode()}
     for package in ("evaluator", "schemas"):
         files |= _below(base / package, f"checker/{package}")
-    needed = re.search(r"^jsonschema==\S+", (base / "evaluator/requirements.lock").read_text("utf-8"), re.M)
-    files["checker/requirements.txt"] = f"{needed[0] if needed else 'jsonschema'}\n".encode()
+    locked = (base / "evaluator/requirements.lock").read_text("utf-8")
+    needed = re.findall(rf"^(?:{'|'.join(_NEEDED)})==\S+", locked, re.M)
+    files["checker/requirements.txt"] = "".join(f"{one}\n" for one in needed).encode()
     for licence in [*_licences(base), *sorted(base.glob("proctor_ir-*.dist-info/licenses/LICENSE"))][:1]:
         files["checker/LICENSE"] = licence
     for dataset in public:

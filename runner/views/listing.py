@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,9 +30,14 @@ class ListedRun:
 
 def known_dataset(tasks: Mapping[str, Task], task: str, dataset: str) -> Dataset:
     """The dataset of a run; when its task is gone, one that is closed to everybody but the organiser."""
-    if task in tasks and dataset in tasks[task].datasets:
+    if _is_known(tasks, task, dataset):
         return tasks[task].datasets[dataset]
     return Dataset(dataset, "blinded", Path(), Path())
+
+
+def _is_known(tasks: Mapping[str, Task], task: str, dataset: str) -> bool:
+    """Whether there are rules for what is shown of a dataset, such as its public part and the decimals."""
+    return task in tasks and dataset in tasks[task].datasets
 
 
 def listed_runs(store: Store, tasks: Mapping[str, Task], audience: Audience) -> Iterator[ListedRun]:
@@ -40,7 +45,8 @@ def listed_runs(store: Store, tasks: Mapping[str, Task], audience: Audience) -> 
     published = {name: queries.published(store, name) for name in tasks}
     for run in queries.runs(store, tasks.values(), running=store.archive.live()):
         dataset = known_dataset(tasks, run.submission.task, run.dataset)
-        is_published = dataset.id in published.get(run.submission.task, ())
+        known = _is_known(tasks, run.submission.task, run.dataset)
+        is_published = known and dataset.id in published[run.submission.task]
         view = redact_row(run, audience, dataset, is_published)
         if view is not None:
             yield ListedRun(run, view, dataset, is_published)
@@ -68,6 +74,7 @@ def looked_up(
     wanted = run if audience.kind == "organiser" else run.partition("#")[0]
     found = detail(store, wanted, tasks.values(), running=store.archive.live())
     dataset = known_dataset(tasks, found.run.submission.task, found.run.dataset)
+    found = _closed_unless_known(found, tasks)
     if not permissions_for(audience, found.run.submission.team, dataset, found.published).run:
         raise queries.no_run(run)
     if wanted != run:
@@ -75,4 +82,10 @@ def looked_up(
         if dataset.visibility != "public":
             raise not_for(audience, "single attempts of a run on a blinded dataset")
         found = detail(store, run, tasks.values(), running=store.archive.live())
+        found = _closed_unless_known(found, tasks)
     return found, dataset, tasks.get(found.run.submission.task)
+
+
+def _closed_unless_known(found: RunDetail, tasks: Mapping[str, Task]) -> RunDetail:
+    known = _is_known(tasks, found.run.submission.task, found.run.dataset)
+    return found if known else replace(found, published=False)

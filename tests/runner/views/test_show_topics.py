@@ -129,7 +129,7 @@ def test_who_sees_them(world: World, show: Show) -> None:
         target = world.config.root / "run.html"
         show(run, "--as", audience, "--html", str(target))
         text = target.read_text("utf-8")
-        assert ("<h2>Topics</h2>" in text) is seen and ("t8" in text) is seen
+        assert ("<h2>Topics</h2>" in text) is seen and (">t8<" in text) is seen
         assert "<b>" not in text and "\x1b" not in told.stdout + text
         data = json.loads(show(run, "--as", audience, "--json").stdout)
         assert bool(data["topic_scores"]) is seen and (data["topic_medians"] is not None) is (

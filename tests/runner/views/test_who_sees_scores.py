@@ -47,6 +47,23 @@ def test_published_scores_are_everybodys(tmp_path: Path) -> None:
         assert OF_ALPHA in boards and OF_BETA in boards
 
 
+@pytest.mark.parametrize("left", ["task.yaml", "dataset", "nothing"])
+def test_published_scores_of_a_task_whose_rules_are_gone_are_the_organisers(
+    tmp_path: Path, left: str
+) -> None:
+    views = Views(tmp_path, "public", task={"precision": 1}, public_topics="50%")
+    views.world.commit("key-drawn", task="toy", key="5e" * 32)
+    views.command("publish", "toy", "test")
+    file = tmp_path / "tasks" / "toy" / "task.yaml"
+    data = json.loads(file.read_text())
+    only_dev = {"datasets": data["datasets"][:1], "tables": []}
+    text = {"task.yaml": "broken: [", "dataset": json.dumps({**data, **only_dev}), "nothing": ""}[left]
+    file.write_text(text) if text else file.unlink()
+    for words in (("show", views.runs[0]), ("show", views.runs[0], "--json"), ("runs", "--json")):
+        assert OF_ALPHA in views.command(*words) or words[0] == "runs"
+        assert "0.4" not in views.command(*words, "--as", ALPHA)
+
+
 UNPUBLISHED = {"task": "toy", "dataset": "test", "reason": ""}
 BEFORE, AT, AFTER = "2026-02-01T11:59:59+00:00", "2026-02-01T12:00:00+00:00", "2026-03-01T00:00:00+00:00"
 

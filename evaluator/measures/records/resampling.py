@@ -34,11 +34,13 @@ def interval(
     """
     if clusters is None and isinstance(measure, PerRecord) and measure.mean and values is not None:
         return intervals({"": values}).get("")
+    times = min(RESAMPLES, MOST // max(len(of), 1))
+    if times < FEWEST:
+        return None
     groups: dict[str, list[int]] = {}
     for row in range(len(of)):
         groups.setdefault(clusters[row] if clusters is not None else str(row), []).append(row)
-    times = min(RESAMPLES, MOST // max(len(of), 1))
-    if len(groups) < 2 or times < FEWEST:
+    if len(groups) < 2:
         return None
     return _percentiles(measure, of, list(groups.values()), times)
 

@@ -16,6 +16,7 @@ def test_every_default_of_the_schema_is_there(kind: str) -> None:
     needed = {
         "meta": {"form": "judgments"},
         "diversity": {"split": {"d": "dev"}, "scenarios": {"s": {"queries": "baseline"}}},
+        "records": {"outputs": [{"path": "answers.jsonl", "schema": "answer.json"}]},
     }
     found = checked_options(kind, needed.get(kind, {}))
     for key, node in schema["properties"].items():

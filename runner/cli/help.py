@@ -36,6 +36,7 @@ READERS = {
             "review",
             "events",
         ),
+        *("work", "front", "serve", "team", "team add", "team list", "team rotate", "team close"),
         *("round", "round freeze", "labels", "labels export", "labels import", "labels agreement"),
         *(
             "task new",

@@ -23,10 +23,12 @@ def load_commands() -> None:
         review,
         rounds,
         runs,
+        serve,
         submit,
         system,
         task,
         task_check,
+        team,
         verify,
     )
 

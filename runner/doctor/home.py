@@ -45,6 +45,7 @@ def settings_checks(config: Config) -> list[Check]:
         "home": str(config.home),
         "private": str(private_root(config)),
         "truths": str(config.truths or config.home / "truths"),
+        "web": str(config.exchange),
         "base": config.base_image,
         "engine_for": config.engine_for,
         "bases": ", ".join(config.bases),

@@ -73,7 +73,8 @@ class Config:
     build on (the two base images, and what ``RUNNER_BASES`` lists). ``engine`` is the address of the container engine
     (``DOCKER_HOST``; None: the docker client's, see :mod:`runner.provision.engine`), ``database_url`` that of another
     database than SQLite's (``RUNNER_DATABASE``). ``handing_in`` says that this invocation takes submissions in, so that
-    what teams wrote is a stranger's. ``person`` is who gives the command (``RUNNER_ACTOR``), for the event log. ``origins`` are the names of the settings, each with where it comes from, in words.
+    what teams wrote is a stranger's. ``person`` is who gives the command (``RUNNER_ACTOR``), for the event log. ``web`` is the folder in which front and work
+    meet (``RUNNER_WEB``; None: ``web`` in the data directory). ``origins`` are the names of the settings, each with where it comes from, in words.
     """
 
     root: Path
@@ -88,6 +89,22 @@ class Config:
     person: Person | None = None
     origins: tuple[tuple[str, str], ...] = ()
     private: Path | None = None
+    web: Path | None = None
+
+    @property
+    def exchange(self) -> Path:
+        """The folder of what front and work give each other."""
+        return self.web or self.home / "web"
+
+    @property
+    def published(self) -> Path:
+        """What each audience may see, as work has published it."""
+        return self.exchange / "published"
+
+    @property
+    def inbox(self) -> Path:
+        """The requests that the front has put there."""
+        return self.exchange / "inbox"
 
     @property
     def tasks(self) -> Path:
@@ -156,6 +173,7 @@ def load(
         engine=found.value("engine", "DOCKER_HOST", None, unless="DOCKER_CONTEXT"),
         database_url=found.value("database", "RUNNER_DATABASE", None),
         person=Person.of_the_system() if who is None else Person.named(who),
+        web=found.path("web", "RUNNER_WEB"),
         origins=tuple(found.origins.items()),
     )
 

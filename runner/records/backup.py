@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tarfile
-from contextlib import suppress
+import tempfile
+from contextlib import closing, suppress
 from pathlib import Path
 
 from runner.model.errors import RunnerError
@@ -11,7 +13,8 @@ from runner.records.archive import RunArchive
 from schemas.files import atomic_path
 
 # The event log first: the archive may then hold more than the log speaks of, which is taken up on the next start.
-PARTS = ("events.jsonl", "snapshots", "submissions", "archive")
+ACCOUNTS = "accounts.sqlite"
+PARTS = ("events.jsonl", "snapshots", "submissions", "archive", ACCOUNTS)
 
 
 def backup(home: Path, target: Path) -> int:
@@ -24,13 +27,27 @@ def backup(home: Path, target: Path) -> int:
     with atomic_path(target, mode=0o600) as part:
         with tarfile.open(part, "w:gz", compresslevel=1) as file:
             for name in PARTS:
-                if (home / name).exists():
+                if name == ACCOUNTS:
+                    _add_accounts(file, home / name)
+                elif (home / name).exists():
                     _add(file, home / name, name)
             # Last, so that what was sealed meanwhile has its contents, too.
             for _, path in RunArchive(home / "archive").contents.contents():
                 with suppress(FileNotFoundError):  # gc: nothing needed it
                     file.add(path, path.relative_to(home))
         return part.stat().st_size
+
+
+def _add_accounts(file: tarfile.TarFile, path: Path) -> None:
+    """Add a copy of the accounts as they stand between two changes; none where there are none."""
+    if not path.is_file():
+        return
+    with tempfile.TemporaryDirectory(prefix="accounts-") as scratch:
+        copy = Path(scratch) / ACCOUNTS
+        copy.touch(0o600)
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+        file.add(copy, ACCOUNTS)
 
 
 def _add(file: tarfile.TarFile, path: Path, name: str) -> None:

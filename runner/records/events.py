@@ -54,6 +54,7 @@ TYPES: Mapping[str, str] = {
     "run-commented": "a person commented a run, for the organisers or for its team, too",
     "policy-changed": "the rules of a task were noted: for the first time, or because they are others than those noted last",
     "results-exported": "results were written out for an audience: a leaderboard, run, page or comparison, and its SHA-256",
+    "request-decided": "a request that came through the front was done or refused, once; with the opaque id of the account that asked",
     "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",
 }
 MAX_LINE = 256 * 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from runner.reference.codes import errors, findings, verdicts
 from runner.reference.commands import command_lines, runner_commands
-from runner.reference.files import archive, evaluator, submission, task
+from runner.reference.files import archive, evaluator, server, submission, task
 from runner.reference.frames import frames
 from runner.reference.record_measures import record_measures
 from runner.reference.tables import fields_of, table
@@ -31,6 +31,7 @@ def pages() -> dict[str, str]:
         "findings.md": findings(),
         "cli.md": command_lines(),
         "archive.md": archive(),
+        "server.md": server(),
         "verdicts.md": verdicts(),
         "record-measures.md": record_measures(),
         "api.md": frames(),

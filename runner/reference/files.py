@@ -176,6 +176,7 @@ archive/TASK/RUN/attempts/N/           one execution
 archive/.contents/AB/SHA256            the bytes of run files and of other large files, each once; with .gz compressed
 submissions/SUBMISSION/bundle/         what was registered; its run files are in archive/.contents/
 snapshots/TASK/ROUND.json              a frozen round; its SHA-256 stands in the event log
+accounts.sqlite                        who may sign in at the server; people, apart from all that is above
 labels/TASK/DATASET/                   which form of an annotator shows which debate; back it up, and hand it to nobody
 stages/TASK/DATASET/VERSION/           inputs that were made from other runs, with provenance.json
 replies/TASK.jsonl                     all replies of models to this task, so that nothing is asked twice (derived)
@@ -214,3 +215,25 @@ def archive() -> str:
         place = where if "`" in where or " " in where else f"`{where}`"
         parts += _described(f"## {title}", name, f"\n\nWhere: {place}.")
     return page("The archive and the event log", *parts)
+
+
+# Files between front and work: schema, heading, and who writes it for whom.
+_SERVER = (
+    ("published", "published/current.json", "work, for the front"),
+    ("access", "published/access.json", "work and `runner team`, for the front"),
+    ("inbox-request", "inbox/NUMBER-ID/request.json", "the front, for work"),
+    ("inbox-run-file", "data of a request for a run file", "the front, for work"),
+    ("inbox-answer", "published/answers/ID.json", "work, for the front"),
+)
+
+
+def server() -> str:
+    """The page about the files between the front and the work process."""
+    says = (
+        "The front and the work process share one folder (`RUNNER_WEB`) and nothing else. What each file is for, and what holds "
+        "of it, stands in [the architecture](../explanation/architecture.md#the-server).\n"
+    )
+    parts = [says]
+    for name, title, who in _SERVER:
+        parts += _described(f"## {title}", name, f"\n\nWritten by {who}.")
+    return page("Files of the server", *parts)

@@ -60,6 +60,11 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
         " went out as {format} for {audience}",
         ", SHA-256 {sha256}",
     ),
+    "request-decided": (
+        "request {request} ({kind}) of {team} was decided",
+        ": it is {submission}",
+        ": refused, {code}: {what}",
+    ),
     "loss-accepted": ("{count} lost parts of this log were given up",),
 }
 _SHA256 = re.compile(r"[0-9a-f]{64}")

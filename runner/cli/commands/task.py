@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +13,6 @@ from runner.model.errors import RunnerError
 if TYPE_CHECKING:
     from runner.model.config import Config
     from runner.model.task import Task
-    from runner.views.overview.facts import Standing
 
 
 @tasks.command("list", epilog="Examples:  runner task list  |  runner task list --json")
@@ -55,12 +53,16 @@ def show(
     """Show a task on one screen: limits, quota, dates, what the inputs hold, how to write the output, measures. With
     --as team:NAME also what is left of that team's quota.
     """
-    from runner.views.overview.facts import overview
+    from runner.views.overview.facts import overview, standing
     from runner.views.overview.screen import head, lines, screen
 
     where, audience = context.config(), context.audience(as_)
     task = context.load_task(where, name)
-    of = overview(task, _standing(where, task, audience.team) if audience.team else None)
+    if audience.team:
+        with context.store(where) as store:
+            of = overview(task, standing(store, task, audience.team))
+    else:
+        of = overview(task)
     if as_json:
         output.as_json(of.as_dict())
         return
@@ -80,26 +82,6 @@ def _say_budget(where: Config, task: Task) -> None:
     output.data(f"{'budget':<11}{hours:,.1f} of {task.budget_hours:,g} hours of processor time are used")
     if warning := budget_warning(task, hours):
         output.say(f"warning: {warning}")
-
-
-def _standing(where: Config, task: Task, team: str) -> Standing:
-    """What a team has left of quota and time."""
-    from runner.model.calendar import calendar
-    from runner.records.deadlines import closing, granted
-    from runner.records.store.charges import quotas
-    from runner.records.store.queries import pauses, team_limits
-    from runner.views.overview.facts import Standing
-
-    with context.store(where) as store:
-        own = {name: closing(task, name, team, store) for name in task.datasets}
-        return Standing(
-            team,
-            quotas(store, task, team),
-            calendar(task).deadline(team, granted(store, task.id)),
-            own,
-            replace(task.limits, **team_limits(store).get((task.id, team), {})),
-            {dataset: why for (of, dataset), why in pauses(store).items() if of == task.id},
-        )
 
 
 @tasks.command(epilog="Examples:  runner task pause vaswani test --reason 'a topic is wrong'")

@@ -34,6 +34,7 @@ log-excerpt-released     task, dataset, team, run, attempt, stream, first and la
 run-commented            task, run, text, to (organiser or team)
 policy-changed           task, policy (its rules), changes (in words; none: noted for the first time), more (how many were too many)
 results-exported         task, what, name (of a table, run or dataset), format, audience, sha256
+request-decided          request, account, team, kind, arrival, sha256 (of what was sent), accepted, and submission or code and what: no row
 loss-accepted            lost (where it was remembered, seq and hash of the event), count
 =======================  ================================================================================
 """
@@ -381,5 +382,6 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "log-excerpt-released": _excerpt,
     "policy-changed": _policy,
     "results-exported": _exported,
+    "request-decided": lambda *_: None,  # work asks the log for it, once
     "loss-accepted": _loss,
 }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import schemas
 from runner.model.calendar import Calendar, calendar
 from runner.model.kinds import OutputFile, kind_spec
 from runner.model.task import Stated
+from runner.records.deadlines import closing, granted
+from runner.records.store.charges import quotas
+from runner.records.store.queries import pauses, team_limits
 from runner.views.overview.inputs import InputFile, first_id, input_files
 from schemas.measures import meaning
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from runner.model.limits import Limits
     from runner.model.quota import QuotaUse
     from runner.model.task import Dataset, Quota, Task
+    from runner.records.store.connect import Store
 
 STATED: tuple[Stated, ...] = get_args(Stated)
 
@@ -132,6 +136,19 @@ def overview(task: Task, standing: Standing | None = None) -> Overview:
             for m in task.measures.values()
         ),
         standing,
+    )
+
+
+def standing(store: Store, task: Task, team: str) -> Standing:
+    """What a team has left of quota and time."""
+    own = {name: closing(task, name, team, store) for name in task.datasets}
+    return Standing(
+        team,
+        quotas(store, task, team),
+        calendar(task).deadline(team, granted(store, task.id)),
+        own,
+        replace(task.limits, **team_limits(store).get((task.id, team), {})),
+        {dataset: why for (of, dataset), why in pauses(store).items() if of == task.id},
     )
 
 

@@ -43,6 +43,8 @@ def page(
     wanted: Collection[int] | None = None,
     topics: Topics | None = None,
     hint: str = "",
+    *,
+    piece: bool = False,
 ) -> str:
     """One self-contained page of a run, with what is inside it where its audience may see that.
 
@@ -52,9 +54,10 @@ def page(
         wanted: The numbers of those that are to be on it; None for all of them.
         topics: Its scores by topic.
         hint: What helps after a failure.
+        piece: Only what stands in the page, for one that brings :data:`STYLE` itself.
     """
     return render(
-        "runner.views.show/run.html",
+        f"runner.views.show/{'run_body' if piece else 'run'}.html",
         style=STYLE,
         run=present(view),
         view=view,

@@ -9,13 +9,16 @@ from runner.views.pages import render
 STYLE = "runner.views.leaderboard.formats/board.css"
 
 
-def to_html(table: LeaderboardTable) -> str:
-    """One self-contained page: no script, nothing fetched from anywhere; readable by screen readers and in print."""
+def to_html(table: LeaderboardTable, *, piece: bool = False) -> str:
+    """One self-contained page: no script, nothing fetched from anywhere; readable by screen readers and in print.
+
+    With ``piece`` only what stands in it, for a page that brings :data:`STYLE` itself.
+    """
     heads, rows = parts.shown_cells(table, wide=True)
     below_heads, below = parts.below_cells(table)
     brief = all(judge.brief() == judge.line() for judge in table.judges)
     return render(
-        "runner.views.leaderboard.formats/board.html",
+        f"runner.views.leaderboard.formats/{'board_body' if piece else 'board'}.html",
         style=STYLE,
         table=table,
         caption=parts.caption(table),

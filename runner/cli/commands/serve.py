@@ -1,0 +1,82 @@
+"""The server: the work process, the front, and both together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from runner.cli import context, output
+from runner.cli.app import app
+
+BindOption = Annotated[
+    str, typer.Option("--bind", help="Address and port on which the front listens; port 0: any that is free.")
+]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url", help="How people reach it, such as https://task.example.org; default http:// and --bind."
+    ),
+]
+
+
+@app.command(epilog="Examples:  runner work")
+def work() -> None:
+    """Decide what comes into the inbox, run and evaluate it, publish what each may see; until it is ended.
+
+    It ends in order at SIGTERM and Ctrl-C: containers go, what is sealed stays, and the next start goes on.
+    """
+    from runner.cli.terminal import Terminal
+    from runner.work.loop import Work
+
+    where = context.config()
+    output.say(f"at work; inbox and published things are in {where.exchange}")
+    try:
+        Work(where, Terminal(verbose=True), machine=context.machine(where)).run()
+    except KeyboardInterrupt:
+        output.say("ended; runner work goes on from here")
+
+
+@app.command(
+    epilog="Examples:  runner front  |  runner front --bind 127.0.0.1:8080 --url https://task.example.org --exchange /srv/task --state /var/lib/front"
+)
+def front(
+    bind: BindOption = "127.0.0.1:8080",
+    url: UrlOption = None,
+    exchange: Annotated[
+        Path | None,
+        typer.Option(
+            "--exchange",
+            help="The folder with published/ and inbox/ (RUNNER_WEB); then no project is needed.",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state", help="A folder for its own database, which may be lost. Default: front in --exchange."
+        ),
+    ] = None,
+) -> None:
+    """Serve the pages and take hand-ins. It needs neither the project nor the data directory: only the exchange folder."""
+    from runner.cli.serving import serve_front
+
+    folder = exchange or context.config().exchange
+    serve_front(folder, state or folder / "front", bind, url)
+
+
+@app.command(
+    epilog="Examples:  runner serve  |  runner serve --bind 0.0.0.0:8080 --url https://task.example.org"
+)
+def serve(bind: BindOption = "127.0.0.1:8080", url: UrlOption = None) -> None:
+    """Start work and front, and start each again when it ends; until this is ended.
+
+    Both run as the same user then, which is for trying and for one laptop: the front could read what work can.
+    """
+    from runner.cli.serving import check_installed, supervise
+
+    check_installed()
+    where = context.config()
+    output.say("CAUTION: front and work are one user here; on a server start runner front as another one")
+    given = ["--bind", bind, *(["--url", url] if url else []), "--exchange", str(where.exchange)]
+    supervise({"work": ["work"], "front": ["front", *given]})

@@ -1,0 +1,99 @@
+"""Starting the front, and keeping processes of ours running."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from runner.cli import output
+from runner.model.errors import PlatformError, RunnerError
+
+PAUSE, LONGEST = 1.0, 60.0  # seconds before a process is started again: doubled each time
+STEADY = 60.0  # seconds after which a process counts as running well
+GRACE = 60.0  # seconds that processes have to end
+
+
+def check_installed() -> None:
+    """Raise E101 when the packages of the front are not there."""
+    try:
+        import python_multipart  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise RunnerError(
+            "E101",
+            "the front needs packages that are not installed",
+            why=f"Missing: {error.name}. It belongs to the extra web.",
+            fix="pip install 'proctor-ir[web]' (in the project's own folder: make tools)",
+        ) from error
+
+
+def address(bind: str) -> tuple[str, int]:
+    """Host and port of ``HOST:PORT``. Raises E101."""
+    host, _, port = bind.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise RunnerError("E101", f"{bind!r} is no address with a port", fix="such as --bind 127.0.0.1:8080")
+    return host.strip("[]"), int(port)
+
+
+def serve_front(exchange: Path, state: Path, bind: str, url: str | None) -> None:
+    """Serve until SIGTERM or Ctrl-C. ``ready URL`` is printed once it listens. Raises E101 and E306."""
+    check_installed()
+    from runner.web.server import serve
+
+    def say(text: str) -> None:
+        output.data(text)
+        sys.stdout.flush()  # who started us waits for it
+
+    host, port = address(bind)
+    if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+        raise RunnerError("E101", f"{url!r} is no address", fix="such as --url https://task.example.org")
+    try:
+        serve(exchange, state, host, port, url, say)
+    except KeyboardInterrupt:  # uvicorn passes the signal on once it has ended in order
+        output.say("the front has ended")
+    except OSError as error:
+        why = f"{bind}: {error.strerror or error}."
+        fix = "choose another --bind, or have the folders given to this user"
+        raise PlatformError("the front cannot be started", why=why, fix=fix, code="E306") from error
+
+
+def supervise(commands: Mapping[str, Sequence[str]]) -> None:
+    """Run ``runner`` with each of these arguments, and again when it ends, until KeyboardInterrupt; then end them all."""
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    began: dict[str, float] = {}
+    pauses = dict.fromkeys(commands, PAUSE)
+    due = dict.fromkeys(commands, 0.0)
+    try:
+        while True:
+            for name, arguments in commands.items():
+                process, now = running.get(name), time.monotonic()
+                if process is not None and process.poll() is not None:
+                    pauses[name] = PAUSE if now - began[name] > STEADY else min(LONGEST, 2 * pauses[name])
+                    output.say(f"{name} ended with {process.returncode}; again in {pauses[name]:g} s")
+                    due[name] = now + pauses[name]
+                    del running[name]
+                elif process is None and now >= due[name]:
+                    running[name] = subprocess.Popen([sys.executable, "-m", "runner", *arguments])
+                    began[name] = now
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        output.say("ending work and front")
+    finally:
+        _end(running)
+
+
+def _end(running: Mapping[str, subprocess.Popen[bytes]]) -> None:
+    for process in running.values():
+        process.terminate()
+    last = time.monotonic() + GRACE
+    for process in running.values():
+        try:
+            process.wait(max(0.1, last - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,132 @@
+"""Who may sign in at the front: what of tokens is published, and how a request proves that its sender has one.
+
+A token is ``proctor_<id>_<secret>``; the secret has 256 random bits, so that hashes without salt or stretching do. It is
+shown once. From it three things are derived, each from the one before, none backwards:
+
+- the **key**, ``SHA-256("proctor key" + secret)``: work keeps it (accounts database), the front has it only while somebody
+  is signed in. Requests are signed with it (:func:`prove`), so that a front in an attacker's hands can ask for nothing in
+  the name of those who do not sign in there.
+- the **verifier**, ``SHA-256("proctor verifier" + key)``: published, so that the front can tell a right token from a wrong
+  one while work is down. It opens nothing.
+- the **id**, in the clear: names the token in lists, requests and logs.
+
+``published/access.json`` is an :class:`Access`: whoever is not in it cannot sign in, and a session ends as soon as its
+token is not in it any more. Work, and the commands that revoke, replace it as a whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import schemas
+from schemas.files import atomic_file
+
+Role = Literal["organiser", "assistant", "team", "assessor"]
+ROLES: tuple[Role, ...] = get_args(Role)
+FILE = "access.json"
+TOKEN = re.compile(r"proctor_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token in the clear: shown to its owner once, and sent by them."""
+
+    id: str
+    secret: str
+
+    @classmethod
+    def new(cls) -> Token:
+        """A token that nobody can guess."""
+        return cls(secrets.token_hex(6), secrets.token_urlsafe(32))
+
+    @classmethod
+    def read(cls, text: str) -> Token | None:
+        """The token that a text is; None when it is none."""
+        found = TOKEN.fullmatch(text.strip())
+        return cls(*found.groups()) if found else None
+
+    def __str__(self) -> str:
+        return f"proctor_{self.id}_{self.secret}"
+
+    def __repr__(self) -> str:  # no log and no traceback shows the secret
+        return f"Token({self.id})"
+
+    @property
+    def key(self) -> str:
+        """What requests are signed with (hex)."""
+        return hashlib.sha256(b"proctor key\0" + self.secret.encode()).hexdigest()
+
+
+def verifier(key: str) -> str:
+    """What is published of a key (hex)."""
+    return hashlib.sha256(b"proctor verifier\0" + key.encode()).hexdigest()
+
+
+def prove(key: str, message: Mapping[str, Any]) -> str:
+    """The signature (HMAC-SHA-256, hex) of a message: JSON data, signed in its canonical form."""
+    return hmac.new(key.encode(), schemas.canonical(message), hashlib.sha256).hexdigest()
+
+
+def proven(key: str, message: Mapping[str, Any], proof: str) -> bool:
+    """Whether ``proof`` is the signature of a message."""
+    return hmac.compare_digest(prove(key, message).encode(), proof.encode())
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What a token opens: the account that it signs in, in which role, and for a team which one.
+
+    ``scopes`` say what may be done with it: ``read``, ``hand-in``, ``manage``.
+    """
+
+    token: str
+    verifier: str
+    account: str
+    role: Role
+    team: str | None
+    scopes: tuple[str, ...]
+
+
+class Access:
+    """The grants by token id, as they were published."""
+
+    def __init__(self, grants: Mapping[str, Grant]) -> None:
+        self.grants = dict(grants)
+
+    @classmethod
+    def read(cls, published: Path) -> Access:
+        """What is published; nobody has access where nothing (or nothing that can be read) is."""
+        try:
+            data = json.loads((published / FILE).read_bytes())
+        except (OSError, ValueError):
+            return cls({})
+        if schemas.validate(data, "access"):
+            return cls({})
+        found = [Grant(**{**row, "scopes": tuple(row["scopes"])}) for row in data["grants"]]
+        return cls({grant.token: grant for grant in found})
+
+    def write(self, published: Path) -> None:
+        """Publish these grants in the place of all others, at once. Raises OSError."""
+        grants = [
+            {**asdict(g), "scopes": list(g.scopes)}
+            for g in sorted(self.grants.values(), key=lambda g: g.token)
+        ]
+        published.mkdir(parents=True, exist_ok=True)
+        with atomic_file(published / FILE, mode=0o644, sync=True) as file:
+            file.write(schemas.canonical({"schema_version": 1, "grants": grants}))
+
+    def grant(self, token: Token) -> Grant | None:
+        """What a token opens; None for one that is unknown, wrong or revoked."""
+        found = self.grants.get(token.id)
+        right = verifier(token.key).encode()
+        # Of unknown ids the comparison is made all the same: how long an answer takes tells nothing.
+        good = hmac.compare_digest(right, (found.verifier if found else "0" * 64).encode())
+        return found if good else None

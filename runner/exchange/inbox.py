@@ -1,0 +1,255 @@
+"""``inbox/``: what people ask for. The front writes it; work takes every request once, and trusts nothing in it.
+
+::
+
+    inbox/
+      <number>-<id>/           a request; there as a whole or not at all
+        request.json           schemas/inbox-request.schema.json
+        payload                the file that was sent, where the kind has one
+
+The front writes a folder with a dot in front, waits until it is on the disk, and renames it (:meth:`Inbox.put`). ``number``
+gives the order, ``id`` (128 random bits) says which request it is: work decides each id once, whatever is in the inbox twice.
+
+Work reads it by :meth:`Inbox.waiting` and :meth:`Inbox.take`: no link is followed, nothing but regular files with one name is
+opened, sizes are bounded before anything is read, and the payload is copied to a folder of work's own and hashed while
+it is copied. What cannot be taken is a :class:`Refused`. Rights are looked up again from work's own accounts, the proof
+(:func:`runner.exchange.access.proven`) shows that the token's owner was signed in, and ``arrival`` is the front's word only
+within bounds that work sets.
+
+What became of a request is an answer in ``published/answers/<id>.json`` (:func:`answer`, :func:`answered`): for its team alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import schemas
+from runner.exchange.access import prove, proven
+from schemas.files import atomic_file, sync_folder
+
+MAX_REQUEST = 64 * 1024  # bytes of request.json
+MAX_PAYLOAD = 512 * 1024 * 1024  # bytes of a payload that work copies at most
+KINDS = ("run-file",)  # a kind is a handler in runner/work/handlers.py
+ID = re.compile(r"[0-9a-f]{32}")
+_NAME = re.compile(r"([0-9]{10})-([0-9a-f]{32})")
+_CHUNK = 1024 * 1024
+
+
+class Refused(Exception):
+    """A request that is not one; the text says why, for work's log."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A wish of somebody who was signed in. ``sha256`` and ``size`` are of the payload (None: there is none), ``data`` is what
+    the kind asks for, ``arrival`` when the last byte was there (UTC), by the front's clock."""
+
+    id: str
+    kind: str
+    account: str
+    token: str
+    team: str | None
+    arrival: str
+    data: Mapping[str, Any]
+    sha256: str | None = None
+    size: int = 0
+    proof: str = ""
+
+    @classmethod
+    def new(
+        cls, kind: str, account: str, token: str, team: str | None, arrival: str, data: Mapping[str, Any]
+    ) -> Request:
+        """A request with an id that nobody can guess."""
+        return cls(secrets.token_hex(16), kind, account, token, team, arrival, data)
+
+    @property
+    def signed(self) -> dict[str, Any]:
+        """What the proof is of: everything else."""
+        return {name: value for name, value in asdict(self).items() if name != "proof"}
+
+    def is_proven(self, key: str) -> bool:
+        """Whether somebody with the token's key made it."""
+        return proven(key, self.signed, self.proof)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A request as work has it: its own copy of the payload, if there is one, with size and digest as the request says."""
+
+    request: Request
+    payload: Path | None
+
+
+class Inbox:
+    """The folder of requests."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def put(self, request: Request, key: str, payload: BinaryIO | None = None) -> Request:
+        """Put a request there; it is on the disk, and complete, when this returns.
+
+        Args:
+            request: The wish; size, digest and proof are filled in.
+            key: Of the token that its sender signed in with.
+            payload: Read from where it stands to its end.
+
+        Returns:
+            The request as it was written.
+
+        Raises:
+            OSError: The disk refused it; nothing is left behind.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        part = self.root / f".{request.id}"
+        part.mkdir(0o770)
+        try:
+            sha256, size = None, 0
+            if payload is not None:
+                with (part / "payload").open("xb") as file:
+                    sha256, size = _copied(payload, file, MAX_PAYLOAD)
+            known = {**request.signed, "sha256": sha256, "size": size}
+            done = Request(**known, proof=prove(key, known))
+            with (part / "request.json").open("xb") as file:
+                file.write(schemas.canonical({"schema_version": 1, **asdict(done)}))
+                file.flush()
+                os.fsync(file.fileno())
+            part.chmod(0o770)  # work, of the folder's group, takes it away
+            sync_folder(part)
+            part.rename(self.root / f"{self._next():010}-{request.id}")
+            sync_folder(self.root)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        return done
+
+    def _next(self) -> int:
+        found = [int(m[1]) for path in self.root.iterdir() if (m := _NAME.fullmatch(path.name))]
+        return max(found, default=0) + 1
+
+    def waiting(self) -> list[tuple[str, str]]:
+        """The names of the requests that are there, in their order, each with its id. Other names are passed over."""
+        try:
+            names = sorted(path.name for path in self.root.iterdir())
+        except FileNotFoundError:
+            return []
+        return [(name, m[2]) for name in names if (m := _NAME.fullmatch(name))]
+
+    def take(self, name: str, into: Path, *, most: int = MAX_PAYLOAD) -> Taken:
+        """Copy a request into a new folder ``into`` and check what it is. Raises Refused, OSError for our own disk."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            raise Refused("not a request's name")
+        with _folder(self.root / name) as folder:
+            with _opened(folder, "request.json", MAX_REQUEST) as file:
+                raw = file.read(MAX_REQUEST + 1)
+            request = _parsed(raw)
+            if request.id != match[2]:
+                raise Refused("its id is not that of its folder")
+            if request.sha256 is None:
+                return Taken(request, None)
+            if request.size > most:
+                raise Refused(f"its payload is larger than {most} bytes")
+            into.mkdir(0o700)
+            with _opened(folder, "payload", request.size) as source, (into / "payload").open("xb") as target:
+                found = _copied(source, target, request.size)
+        if found != (request.sha256, request.size):
+            raise Refused("its payload is not what it says")
+        return Taken(request, into / "payload")
+
+    def remove(self, name: str) -> None:
+        """Take a request that was decided away; where that is not allowed, it stays, and its id is known."""
+        if _NAME.fullmatch(name):
+            with suppress(OSError):
+                path = self.root / name
+                path.unlink() if path.is_symlink() or not path.is_dir() else shutil.rmtree(path)
+
+
+def answer(published: Path, request_id: str, data: Mapping[str, Any]) -> None:
+    """Write what became of a request (schemas/inbox-answer.schema.json), for the front to show to its team."""
+    folder = published / "answers"
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_file(folder / f"{_id(request_id)}.json", mode=0o644, sync=True) as file:
+        file.write(schemas.canonical({"schema_version": 1, "id": request_id, **data}))
+
+
+def answered(published: Path, request_id: str) -> dict[str, Any] | None:
+    """What became of a request; None as long as nothing did."""
+    path = published / "answers" / f"{_id(request_id)}.json"
+    try:
+        found: dict[str, Any] = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _id(text: str) -> str:
+    if not ID.fullmatch(text):
+        raise ValueError("no id of a request")
+    return text
+
+
+def _parsed(raw: bytes) -> Request:
+    """The request that these bytes are. Raises Refused."""
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise Refused("request.json is not JSON") from None
+    if problems := schemas.validate(data, "inbox-request"):
+        raise Refused(f"request.json: {problems[0].where} {problems[0].what}")
+    return Request(**{name: value for name, value in data.items() if name != "schema_version"})
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    """The descriptor of a folder, which is no link. Raises Refused."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise Refused(f"it is no folder: {error.strerror}") from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _opened(folder: int, name: str, most: int) -> Iterator[BinaryIO]:
+    """A regular file of a folder, which has no other name and at most so many bytes. Raises Refused."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not stop us
+    try:
+        descriptor = os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        raise Refused(f"{name} cannot be opened: {error.strerror}") from None
+    with os.fdopen(descriptor, "rb") as file:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+            raise Refused(f"{name} is no file of its own")
+        if facts.st_size > most:
+            raise Refused(f"{name} has more than {most} bytes")
+        yield file
+
+
+def _copied(source: BinaryIO, target: BinaryIO, most: int) -> tuple[str, int]:
+    """Copy a file to its end, at most one byte more than ``most``; digest and size of what was copied, which is on the disk."""
+    digest, size = hashlib.sha256(), 0
+    while size <= most and (part := source.read(min(_CHUNK, most + 1 - size))):
+        digest.update(part)
+        target.write(part)
+        size += len(part)
+    if size > most:
+        raise Refused(f"the payload has more than {most} bytes")
+    target.flush()
+    os.fsync(target.fileno())
+    return digest.hexdigest(), size

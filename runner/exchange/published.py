@@ -1,0 +1,239 @@
+"""``published/``: what each audience may see. Work writes it, the front reads it and nothing else of ours.
+
+::
+
+    published/
+      current.json             the pointer: which database is each audience's, by its digest
+      audiences/<sha256>.sqlite    what one audience may see: its objects by their paths
+      files/<ab>/<sha256>      the objects' data (canonical JSON), pages (HTML) and style sheets, by their content
+      access.json              who may sign in (:mod:`runner.exchange.access`)
+      answers/<id>.json        what became of a request (:mod:`runner.exchange.inbox`)
+      alive.json               when work last said that it is there
+
+**One audience, one database** (``public``, ``team:NAME``, ``organiser``): the front opens that of whoever asks, so an
+object that an audience may not see is not there for it, and cannot be told from one that never was. What the databases
+name was made by :mod:`runner.views` for that audience. No audience is given more than the people behind it may see, the
+organiser's part too: it holds what was published to somebody, since whoever takes over the front has all of it.
+
+**Replaced as a whole.** Databases and files are named by their content, are written beside and renamed, and never changed;
+then ``current.json`` is replaced. A reader takes one pointer (:meth:`Published.view`) and keeps it for one answer. What no
+pointer has named for :data:`KEPT_SECONDS` is removed.
+
+**Only what changed changes.** The digest of an audience is that of its objects, in their order: no time, no counter. What was
+published anew with the same content keeps its name, so neither name nor entity tag (:attr:`Object.etag`) tells when runs
+on hidden data began or ended. The front sends no ``Last-Modified``.
+
+**Objects** (path: kind; data is what ``--json`` of the command prints for the audience):
+
+=============================  ==========  ======================================================
+``tasks``                      tasks       id, title, description and tables of every task
+``tasks/TASK``                 task        ``runner task show``
+``tasks/TASK/TABLE``           board       ``runner leaderboard``; only where its scores are open
+``runs``                       runs        ``runner runs``: of the team; of all teams for the organiser
+``runs/RUN``                   run         ``runner show``
+``standing/TASK``              standing    what the team has left of quota and time
+``styles/SHA256``              style       a style sheet that pages name
+=============================  ==========  ======================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import schemas
+from schemas.files import atomic_file, atomic_path
+
+VERSION = 1
+KEPT_SECONDS = 600.0
+POINTER, ALIVE = "current.json", "alive.json"
+AUDIENCE = re.compile(r"public|organiser|team:[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
+_TABLE = (
+    "CREATE TABLE objects (path TEXT PRIMARY KEY, kind TEXT NOT NULL, title TEXT NOT NULL, "
+    "data TEXT NOT NULL, page TEXT, style TEXT) WITHOUT ROWID"
+)
+_COLUMNS = "path, kind, title, data, page, style"
+
+
+@dataclass(frozen=True)
+class Object:
+    """One thing that an audience may see. ``data``, ``page`` and ``style`` are digests of files; ``page`` is a piece of
+    HTML (what stands between navigation and foot), ``style`` the style sheet for it."""
+
+    path: str
+    kind: str
+    title: str
+    data: str
+    page: str | None = None
+    style: str | None = None
+
+    @property
+    def etag(self) -> str:
+        """An entity tag: it changes with what is shown, and with nothing else."""
+        return schemas.digest([self.data, self.page, self.style])[:32]
+
+
+class View:
+    """What one audience may see, as of one pointer."""
+
+    def __init__(self, root: Path, database: str) -> None:
+        self._root, self._database = root, database
+
+    def get(self, path: str) -> Object | None:
+        """The object at ``path``; None where this audience has none."""
+        found = list(self._rows("WHERE path = ?", path))
+        return found[0] if found else None
+
+    def below(self, prefix: str) -> list[Object]:
+        """The objects whose paths begin with ``prefix``, by path."""
+        return list(self._rows("WHERE substr(path, 1, ?) = ? ORDER BY path", len(prefix), prefix))
+
+    def data(self, of: Object) -> Any:
+        """The data of an object."""
+        return json.loads(self.read(of.data))
+
+    def text(self, of: Object) -> str:
+        """The page of an object; empty where it has none."""
+        return self.read(of.page).decode() if of.page else ""
+
+    def read(self, digest: str) -> bytes:
+        """The file of that content."""
+        return file_of(self._root, digest).read_bytes()
+
+    def _rows(self, where: str, *values: Any) -> Iterator[Object]:
+        if not DIGEST.fullmatch(self._database):
+            return
+        path = self._root / "audiences" / f"{self._database}.sqlite"
+        address = f"file:{path}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            query = f"SELECT {_COLUMNS} FROM objects {where}"  # noqa: S608  (no text of anybody's stands in it)
+            for row in connection.execute(query, values):
+                yield Object(*row)
+
+
+class Published:
+    """The reader's side of ``published/``. Opens nothing for writing."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def view(self, audience: str) -> View:
+        """What an audience may see now; nothing where nothing was published to it."""
+        return View(self.root, str(self.pointer().get(audience, "")))
+
+    def pointer(self) -> Mapping[str, str]:
+        """Which database is each audience's; empty before anything was published."""
+        try:
+            data = json.loads((self.root / POINTER).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(data, dict) or schemas.validate(data, "published"):
+            return {}
+        audiences: dict[str, str] = data["audiences"]
+        return audiences
+
+    def age(self, now: float | None = None) -> float | None:
+        """How many seconds ago work said that it is there; None where it never did."""
+        try:
+            said = (self.root / ALIVE).stat().st_mtime
+        except OSError:
+            return None
+        return max(0.0, (time.time() if now is None else now) - said)
+
+
+class Publisher:
+    """The writer's side. One process at a time; whatever kills it, readers see the generation before or the new one."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for folder in (root, root / "audiences", root / "files", root / "answers"):
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o755)
+
+    def keep(self, content: bytes) -> str:
+        """Put a file there, and return its digest. The same content is written once."""
+        digest = hashlib.sha256(content).hexdigest()
+        target = file_of(self.root, digest)
+        if target.is_file():
+            os.utime(target)  # young again: it is not removed before the pointer names it
+        else:
+            target.parent.mkdir(exist_ok=True)
+            with atomic_file(target, mode=0o644, sync=True) as file:
+                file.write(content)
+        return digest
+
+    def object(
+        self, path: str, kind: str, title: str, data: Any, page: str | None = None, style: str | None = None
+    ) -> Object:
+        """An object whose files are there. ``data`` is JSON data, ``page`` HTML, ``style`` the digest of a kept style sheet."""
+        kept = None if page is None else self.keep(page.encode())
+        return Object(path, kind, title, self.keep(schemas.canonical(data)), kept, style)
+
+    def publish(self, audiences: Mapping[str, Iterable[Object]]) -> bool:
+        """Publish the objects of every audience, in the place of all that was published; whether anything changed.
+
+        Raises ValueError for what is no audience, and for two objects at one path.
+        """
+        pointer: dict[str, str] = {}
+        for audience, objects in sorted(audiences.items()):
+            if not AUDIENCE.fullmatch(audience):
+                raise ValueError(f"no audience: {audience!r}")
+            pointer[audience] = self._database(sorted(objects, key=lambda one: one.path))
+        if pointer == Published(self.root).pointer():
+            return False
+        with atomic_file(self.root / POINTER, mode=0o644, sync=True) as file:
+            file.write(schemas.canonical({"schema_version": VERSION, "audiences": pointer}))
+        self._sweep(pointer)
+        return True
+
+    def alive(self) -> None:
+        """Say that work is there: at an even pace, whatever it does, so that nothing can be told from it."""
+        with atomic_file(self.root / ALIVE, mode=0o644) as file:
+            file.write(b"{}\n")
+
+    def _database(self, objects: list[Object]) -> str:
+        """Write the database of an audience; its digest is that of the objects. Nothing is written where it is there."""
+        rows = [[o.path, o.kind, o.title, o.data, o.page, o.style] for o in objects]
+        if len({o.path for o in objects}) != len(objects):
+            raise ValueError("two objects have one path")
+        digest = schemas.digest([VERSION, rows])
+        target = self.root / "audiences" / f"{digest}.sqlite"
+        if target.is_file():
+            os.utime(target)
+            return digest
+        with atomic_path(target, mode=0o644) as part:
+            with closing(sqlite3.connect(part)) as connection, connection:
+                connection.execute(_TABLE)
+                connection.executemany("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?)", rows)
+            with part.open("rb+") as file:
+                os.fsync(file.fileno())
+        return digest
+
+    def _sweep(self, pointer: Mapping[str, str]) -> None:
+        """Remove databases and files that no pointer has named for a while; readers may still be at them."""
+        old = time.time() - KEPT_SECONDS
+        used: set[str | None] = set()
+        for database in set(pointer.values()):
+            used.update(x for o in View(self.root, database).below("") for x in (o.data, o.page, o.style))
+        for path in (*self.root.glob("audiences/*.sqlite"), *self.root.glob("files/*/*")):
+            with suppress(FileNotFoundError):
+                needed = path.stem in pointer.values() or path.name in used
+                if not needed and path.stat().st_mtime < old:
+                    path.unlink()
+
+
+def file_of(root: Path, digest: str) -> Path:
+    """Where the file of that content is. Raises ValueError for what is no digest."""
+    if not DIGEST.fullmatch(digest):
+        raise ValueError("no digest")
+    return root / "files" / digest[:2] / digest

@@ -1,0 +1,134 @@
+"""What stands before every page: who asks, whether the rule lets them in, and the headers of every answer.
+
+A strict content security policy without ``unsafe-*``: style sheets come from us by address, scripts from nowhere, forms go
+to us. No answer says when something was made. Answers for somebody who signed in are never kept by caches in between.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from runner.exchange.access import Access, Token
+from runner.exchange.published import Published
+from runner.web.pages import page
+from runner.web.rules import Call, Rule, Visitor
+from runner.web.sessions import Sessions
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "interest-cohort=()",
+    "Vary": "Cookie, Authorization",
+}
+FORM = "form-token"  # the name of the field that every form has
+
+
+@dataclass(frozen=True)
+class Door:
+    """What it needs to know: where things are, and ``url``, the address by which people reach the front."""
+
+    published: Published
+    sessions: Sessions
+    url: str
+
+    @property
+    def secure(self) -> bool:
+        """Whether people come by TLS."""
+        return urlsplit(self.url).scheme == "https"
+
+    @property
+    def cookie(self) -> str:
+        """The name of the session's cookie; with TLS no other host can have set it."""
+        return "__Host-session" if self.secure else "session"
+
+    @property
+    def before(self) -> str:
+        """The name of the cookie that a sign-in form goes with."""
+        return "__Host-form" if self.secure else "form"
+
+    def visitor(self, request: Request) -> Visitor:
+        """Who asks. A token in the header goes before a cookie; either opens what is published of it now, or nothing."""
+        access = Access.read(self.published.root)
+        kind, _, text = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and (token := Token.read(text)) is not None:
+            return Visitor(access.grant(token), token.key)
+        session = self.sessions.get(request.cookies.get(self.cookie, ""))
+        grant = access.grants.get(session.token) if session else None
+        return Visitor(grant, session.key, session) if session and grant else Visitor()
+
+    def opened(self, rule: Rule) -> Callable[[Request], Awaitable[Response]]:
+        """The function that answers a route, behind its rule."""
+
+        async def answer(request: Request) -> Response:
+            from starlette.responses import RedirectResponse
+
+            visitor = self.visitor(request)
+            if visitor.role not in rule.may:
+                if visitor.role == "public" and rule.method == "GET":
+                    return RedirectResponse("/sign-in", 303)
+                return self.refused(visitor, 401 if visitor.role == "public" else 403)
+            if visitor.grant is not None and rule.scope not in visitor.grant.scopes:
+                return self.refused(visitor, 403)
+            if rule.method == "POST" and not self._from_here(request):
+                return self.refused(visitor, 403, "The form was not sent from a page of this server.")
+            view = self.published.view(visitor.audience)
+            return await rule.answer(Call(request, visitor, self.published, view))
+
+        return answer
+
+    def refused(self, visitor: Visitor, status: int, why: str = "") -> Response:
+        """A page that says no."""
+        words = {
+            401: "Sign in first",
+            403: "This is not open to you",
+            404: "There is no such page",
+            413: "Too large",
+        }
+        return page(
+            "problem", visitor, self.published, status=status, title=words.get(status, "Refused"), why=why
+        )
+
+    def formed(self, visitor: Visitor, request: Request, given: str) -> bool:
+        """Whether a form came from a page that we gave this visitor. Programs with a token in the header need no form."""
+        if visitor.session is not None:
+            return visitor.session.sent_by(given)
+        if visitor.grant is not None:
+            return True
+        before = request.cookies.get(self.before, "")
+        return len(before) >= 32 and hmac.compare_digest(before.encode(), given.encode())
+
+    def form_before(self) -> str:
+        """A new token for a form of somebody who has no session yet."""
+        return secrets.token_urlsafe(24)
+
+    def keep(self, response: Response, name: str, value: str, seconds: float | None) -> None:
+        """Set a cookie that scripts cannot read and other sites do not send."""
+        age = None if seconds is None else int(seconds)
+        response.set_cookie(
+            name, value, max_age=age, path="/", secure=self.secure, httponly=True, samesite="lax"
+        )
+
+    def _from_here(self, request: Request) -> bool:
+        """Whether a browser says that a POST comes from one of our pages; what is no browser says nothing."""
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+        if (
+            origin is not None
+            and origin != "null"
+            and urlsplit(origin).netloc != request.headers.get("host", "")
+        ):
+            return False
+        return origin != "null" and site in (None, "same-origin", "none")

@@ -1,0 +1,72 @@
+"""Around the whole application: hosts that are ours, bodies that are bounded, and the headers of every answer, errors too."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+_DROPPED = {b"last-modified", b"server"}
+
+
+class Guard:
+    """An ASGI application around ``app``.
+
+    Args:
+        app: What answers.
+        hosts: The host names by which we are called, with or without a port; another gets 400.
+        most: Bytes that a body may have; a longer one gets 413, as soon as that is known.
+        headers: Of every answer, in the place of what it says itself.
+    """
+
+    def __init__(self, app: Application, hosts: Sequence[str], most: int, headers: Mapping[str, str]) -> None:
+        self._app, self._hosts, self._most = app, frozenset(hosts), most
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request; what is no request goes through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = {name.lower(): value for name, value in scope["headers"]}
+        length = given.get(b"content-length", b"0")
+        if given.get(b"host", b"").decode("latin-1").lower() not in self._hosts:
+            await self._plain(send, 400, b"This is not the name of this server.\n")
+        elif not length.isdigit() or int(length) > self._most:
+            await self._plain(send, 413, b"What was sent is too large.\n")
+        else:
+            await self._app(scope, self._bounded(receive), self._with_headers(send))
+
+    def _bounded(self, receive: Receive) -> Receive:
+        read = 0
+
+        async def bounded() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self._most:
+                from starlette.exceptions import HTTPException
+
+                raise HTTPException(413)
+            return message
+
+        return bounded
+
+    def _with_headers(self, send: Send) -> Send:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                ours = {name for name, _ in self._headers} | _DROPPED
+                kept = [(n, v) for n, v in message.get("headers", []) if n.lower() not in ours]
+                message["headers"] = [*kept, *self._headers]
+            await send(message)
+
+        return with_headers
+
+    async def _plain(self, send: Send, status: int, text: bytes) -> None:
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+        outer = self._with_headers(send)
+        await outer({"type": "http.response.start", "status": status, "headers": headers})
+        await outer({"type": "http.response.body", "body": text})

@@ -1,0 +1,79 @@
+"""Pages: templates beside this module, filled with what was published; everything is escaped but the pieces that work made."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from runner.web.rules import Visitor
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from starlette.responses import Response
+
+    from runner.exchange.published import Object, Published, View
+
+LATE = 60.0  # seconds without a sign of work until pages say so
+STYLE = (files("runner.web") / "site.css").read_text("utf-8")
+
+
+@cache
+def environment() -> Environment:
+    """The one Jinja2 environment: escaping, and strict about what is missing."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("runner.web", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"thousands": "{:,}".format}
+    return made
+
+
+def page(
+    name: str, visitor: Visitor, published: Published, *, status: int = 200, title: str, **values: Any
+) -> Response:
+    """An answer with the page of a template.
+
+    Args:
+        name: The template, without its ending.
+        visitor: Who asks: navigation and forms are theirs.
+        published: Says how long ago work was heard of.
+        status: Of the answer.
+        title: Of the page.
+        values: What the template needs.
+    """
+    from starlette.responses import HTMLResponse
+
+    age = published.age()
+    known: dict[str, Any] = {
+        "visitor": visitor,
+        "form": visitor.session.form if visitor.session else "",
+        "late": None
+        if age is not None and age < LATE
+        else "unknown"
+        if age is None
+        else f"{age / 60:.0f} min",
+        "style": None,
+        "title": title,
+    }
+    text = environment().get_template(f"{name}.html").render({**known, **values})
+    return HTMLResponse(text, status, {"Cache-Control": "no-store" if visitor.grant else "no-cache"})
+
+
+def piece(of: Object, visitor: Visitor, published: Published, view: View, etag: str) -> Response:
+    """An answer with the piece of a page that was published as an object; 304 for who has it already."""
+    from starlette.responses import Response
+
+    if visitor.grant is None and etag == f'"{of.etag}"':
+        return Response(status_code=304, headers={"ETag": etag})
+    answer = page(
+        "piece", visitor, published, title=of.title, style=of.style, kind=of.kind, text=view.text(of)
+    )
+    if visitor.grant is None:
+        answer.headers["ETag"] = f'"{of.etag}"'
+    return answer

@@ -1,0 +1,78 @@
+"""Who may call what: roles, and what every route declares beside its path. A route without a rule cannot be written down."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from runner.exchange.access import Grant
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from runner.exchange.published import Published, View
+    from runner.web.sessions import Session
+
+Role = Literal["public", "team", "organiser", "assistant", "assessor"]
+Method = Literal["GET", "POST"]
+EVERYBODY: tuple[Role, ...] = ("public", "team", "organiser", "assistant", "assessor")
+SIGNED_IN: tuple[Role, ...] = ("team", "organiser", "assistant", "assessor")
+TEAM: tuple[Role, ...] = ("team",)
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who asks: with a ``grant`` signed in, by a cookie's ``session`` or by a token in the header. ``key`` signs requests."""
+
+    grant: Grant | None = None
+    key: str = ""
+    session: Session | None = None
+
+    @property
+    def role(self) -> Role:
+        """The role in which rules look at them."""
+        return self.grant.role if self.grant else "public"
+
+    @property
+    def team(self) -> str | None:
+        """The team they act for."""
+        return self.grant.team if self.grant else None
+
+    @property
+    def audience(self) -> str:
+        """The audience whose published things they see."""
+        if self.grant is None or self.role not in ("team", "organiser"):
+            return "public"
+        return f"team:{self.team}" if self.role == "team" else "organiser"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request, by somebody whom the route's rule lets through. ``view`` is what they may see, as of one moment."""
+
+    request: Request
+    visitor: Visitor
+    published: Published
+    view: View
+
+    def at(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[name])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A route: ``path``, ``method``, what answers, and which roles ``may`` call it, with which ``scope`` of their token.
+
+    Others are sent to sign in (nobody signed in), or are answered with 403. What a role may call can still be 404 for
+    somebody: what was not published to an audience is not there. A POST is taken with a session only with its form's
+    token; ``form`` is False for routes that are called by programs with a token in the header alone.
+    """
+
+    method: Method
+    path: str
+    answer: Callable[[Call], Awaitable[Response]]
+    may: tuple[Role, ...]
+    scope: str = "read"

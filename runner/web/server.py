@@ -1,0 +1,77 @@
+"""The front as a program: the application from its parts, and uvicorn around it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from runner.exchange.inbox import Inbox
+from runner.exchange.published import Published
+from runner.web.door import HEADERS, Door
+from runner.web.guard import Guard
+from runner.web.routes import rules
+from runner.web.rules import Visitor
+from runner.web.sessions import Sessions
+
+MOST = 256 * 1024 * 1024  # bytes of one body
+
+
+def application(exchange: Path, state: Path, url: str, *, most: int = MOST) -> Guard:
+    """The front as an ASGI application.
+
+    Args:
+        exchange: The folder with ``published/`` and ``inbox/``.
+        state: The folder of its own database.
+        url: By which address people reach it: decides about hosts and cookies.
+        most: Bytes that a body may have.
+    """
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    door = Door(Published(exchange / "published"), Sessions(state), url)
+
+    async def refused(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        return door.refused(Visitor(), status)
+
+    found = rules(door, Inbox(exchange / "inbox"))
+    routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
+    handlers: dict[Any, Any] = {HTTPException: refused}
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    at = urlsplit(url)
+    hosts = [at.netloc.lower(), str(at.hostname)]
+    return Guard(app, hosts, most, HEADERS)
+
+
+def serve(
+    exchange: Path, state: Path, host: str, port: int, url: str | None, say: Callable[[str], None]
+) -> None:
+    """Serve until SIGTERM or Ctrl-C; says ``ready ADDRESS`` once it listens. Raises OSError for what the system refuses."""
+    import uvicorn
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(1024)
+        name = f"[{host}]" if ":" in host else host
+        here = url or f"http://{name}:{listening.getsockname()[1]}"
+        app = application(exchange, state, here)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            timeout_graceful_shutdown=10,
+        )
+        say(f"ready {here}")
+        uvicorn.Server(config).run(sockets=[listening])

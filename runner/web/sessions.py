@@ -1,0 +1,89 @@
+"""The front's own database: sessions, and which requests it has taken. It may be lost: then people sign in again."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import sqlite3
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LASTS = 12 * 3600.0  # seconds
+_TABLES = """
+CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL, key TEXT NOT NULL, form TEXT NOT NULL,
+                                     ends REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, team TEXT, arrival TEXT NOT NULL, sha256 TEXT, size INTEGER,
+                                     what TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class Session:
+    """Somebody who signed in with the token of that id. ``form`` has to come with everything that they send."""
+
+    token: str
+    key: str
+    form: str
+
+    def sent_by(self, form: str) -> bool:
+        """Whether a form was given out in this session."""
+        return hmac.compare_digest(self.form.encode(), form.encode())
+
+
+class Sessions:
+    """Sessions by a secret that only the cookie holds; the database has its hash."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "front.sqlite"
+        path.touch(0o600)
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(path, check_same_thread=False, timeout=30)
+        self._db.executescript(_TABLES)
+
+    def begin(self, token: str, key: str) -> str:
+        """A new session, always with a new secret: one that was planted before is worth nothing. Returns the secret."""
+        secret = secrets.token_urlsafe(32)
+        row = (_hashed(secret), token, key, secrets.token_urlsafe(24), time.time() + LASTS)
+        with self._lock, self._db:
+            self._db.execute("DELETE FROM sessions WHERE ends < ?", (time.time(),))
+            self._db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
+        return secret
+
+    def get(self, secret: str) -> Session | None:
+        """The session of a cookie; None when there is none, or it is over."""
+        query = "SELECT token, key, form FROM sessions WHERE id = ? AND ends > ?"
+        with self._lock:
+            row = self._db.execute(query, (_hashed(secret), time.time())).fetchone()
+        return Session(*row) if row else None
+
+    def end(self, secret: str) -> None:
+        """End a session."""
+        with self._lock, self._db:
+            self._db.execute("DELETE FROM sessions WHERE id = ?", (_hashed(secret),))
+
+    def note(self, id: str, team: str | None, arrival: str, sha256: str | None, size: int, what: str) -> None:
+        """Remember a request that was taken, to show it until it is answered."""
+        with self._lock, self._db:
+            row = (id, team, arrival, sha256, size, what)
+            self._db.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def noted(self, team: str | None, id: str = "") -> list[dict[str, Any]]:
+        """The requests of a team that were taken, the newest first; or only the one of that id."""
+        query = """SELECT id, arrival, sha256, size, what FROM requests WHERE team IS ? AND (? = '' OR id = ?)
+                   ORDER BY rowid DESC LIMIT 100"""
+        with self._lock:
+            rows = self._db.execute(query, (team, id, id)).fetchall()
+        return [dict(zip(("id", "arrival", "sha256", "size", "what"), row, strict=True)) for row in rows]
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+
+def _hashed(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""The long-running coordinator: accounts, the inbox, evaluating, and what is published."""

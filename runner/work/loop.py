@@ -1,0 +1,163 @@
+"""The work process: one clerk and one coordinator, for as long as nobody ends them.
+
+The **clerk** (a thread) decides what comes into the inbox, publishes what has changed, and says that work is there; what it
+does never waits for an evaluation. The **coordinator** (this thread) does what ``runner evaluate --all`` does, again and
+again: whenever something was handed in, and at least every :data:`ROUND` seconds, so that what is due by a date is done.
+Ended by SIGTERM or Ctrl-C, containers go, what is sealed is committed, and the next start goes on from there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from runner.exchange.published import Publisher
+from runner.execution.coordinator import EvaluationRequest, Listener, coordinating
+from runner.execution.machine import Machine
+from runner.model.clock import Clock, SystemClock
+from runner.model.config import Config
+from runner.model.errors import PlatformError, RunnerError, disk_error
+from runner.model.task import Task
+from runner.records.store.connect import open_store
+from runner.tasks.load import load_tasks
+from runner.work.accounts import open_accounts, publish_access
+from runner.work.publishing import Desk
+from runner.work.requests import Requests
+
+TICK = 0.5  # seconds between two looks into the inbox
+ALIVE = 5.0  # seconds between two signs of life
+REFRESH = 60.0  # seconds until everything is looked at again, for what changes with time alone
+ROUND = 60.0  # seconds between two rounds of the coordinator in which nothing was handed in
+PAUSE = 5.0  # seconds after something of ours failed
+
+
+class Work:
+    """The work process of a data directory.
+
+    Args:
+        config: Whose data directory.
+        listener: Where it is reported what goes on.
+        machine: The engine and images; by default those of ``config``.
+        clock: Gives the time by which dates are due and requests arrive.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        listener: Listener,
+        *,
+        machine: Machine | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.config = replace(config, person=None)  # what teams ask for is commanded by nobody here
+        self.listener, self.machine, self.clock = listener, machine, clock or SystemClock()
+        self.stop = threading.Event()
+        self._wake = threading.Event()
+        self._failure: BaseException | None = None
+
+    def run(self) -> None:
+        """Work until :attr:`stop` is set or KeyboardInterrupt comes, which it raises after everything was put away.
+
+        Raises E306 when another work process is there.
+        """
+        with _only(self.config):
+            clerk = threading.Thread(target=self._clerk, name="clerk")
+            clerk.start()
+            try:
+                while not self.stop.is_set():
+                    self._round()
+                    self._wake.wait(ROUND)
+                    self._wake.clear()
+            finally:
+                self.end()
+                clerk.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def end(self) -> None:
+        """Have :meth:`run` return, once what it is at has come to its end."""
+        self.stop.set()
+        self._wake.set()
+
+    def _round(self) -> None:
+        """Do what ``runner evaluate --all`` does; what fails is said, and tried again in the next round."""
+        request = EvaluationRequest(changed="keep")
+        try:
+            with coordinating(
+                self.config, self.listener, machine=self.machine, clock=self.clock
+            ) as coordinator:
+                todo = coordinator.plan(request)
+                if todo.work and not self.stop.is_set():
+                    coordinator.run(todo, request)
+        except RunnerError as error:
+            self.listener.problem(error)
+
+    def _clerk(self) -> None:
+        while not self.stop.is_set():
+            try:
+                self._at_the_desk()
+            except RunnerError as error:
+                self.listener.problem(error)
+                self.stop.wait(PAUSE)
+            except OSError as error:
+                self.listener.problem(disk_error("the clerk cannot go on", error, self.config.exchange))
+                self.stop.wait(PAUSE)
+            except BaseException as error:  # noqa: BLE001  (a thread's border: run() raises it)
+                self._failure = error
+                self.end()
+
+    def _at_the_desk(self) -> None:
+        """Decide and publish until the end. Raises RunnerError and OSError for what is worth another try."""
+        config, to = self.config, Publisher(self.config.published)
+        config.inbox.mkdir(parents=True, exist_ok=True)
+        with open_store(config) as store, open_accounts(config, clock=self.clock) as accounts:
+            publish_access(config, accounts)
+            requests = Requests(config, store, accounts, self.listener.say, self.clock)
+            tasks: Mapping[str, Task] = {}
+            seen: object = None
+            said = looked = 0.0
+            while not self.stop.is_set():
+                now = time.monotonic()
+                if now - said >= ALIVE or not said:
+                    to.alive()
+                    said = now
+                state = (
+                    store.catch_up().seq,
+                    tuple(store.archive.live()),
+                    self._definitions(),
+                    accounts.teams(),
+                )
+                if state != seen or now - looked >= REFRESH:
+                    tasks = load_tasks(config)[0]
+                    Desk(store, tasks, to).publish(accounts.teams())
+                    seen, looked = state, now
+                if requests.round(tasks):
+                    self._wake.set()
+                self.stop.wait(TICK)
+
+    def _definitions(self) -> tuple[tuple[str, int], ...]:
+        """The tasks that there are, and when each was written last."""
+        paths = sorted(self.config.tasks.glob("*/task.yaml"))
+        return tuple((path.parent.name, path.stat().st_mtime_ns) for path in paths)
+
+
+@contextmanager
+def _only(config: Config) -> Iterator[None]:
+    """Be the only work process of a data directory. Raises E306 when there is another."""
+    from filelock import FileLock, Timeout
+
+    config.locks.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(config.locks / "work.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        why, fix = f"It holds {config.locks / 'work.lock'}.", "end it, or leave the work to it"
+        what = "runner work is running for this data directory"
+        raise PlatformError(what, why=why, fix=fix, code="E306") from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,140 @@
+"""Requests decided: each once, by work's own accounts and the rules that hold at the terminal.
+
+The steps of a decision, in this order: take (copied and hashed), right and proof, do it, **event**, answer, remove. Done
+things are done by functions that change nothing when they are called again with the same (registering is by the bundle's
+hash), and the event ``request-decided`` names the request: killed after any step, work repeats what it has to and charges
+nothing twice. What is not proven leaves no event: who took the front over shall not be able to fill the log. What fails on
+our side (disk, engine, the organiser's files) is not decided: the request waits, and is tried again.
+
+A kind of request is a row of :data:`runner.work.handlers.HANDLERS`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from runner.exchange.inbox import Inbox, Refused, Request, Taken, answer, answered
+from runner.model.clock import Clock, FixedClock, SystemClock, stamp
+from runner.model.config import Config
+from runner.model.errors import FAILED, USAGE, RunnerError
+from runner.model.task import Task
+from runner.records.store.connect import Store
+from runner.work.accounts import Account, Accounts
+from runner.work.handlers import HANDLERS, Wish
+
+OLDEST = timedelta(days=14)  # an arrival further back is not believed
+AGAIN = 60.0  # seconds until a request that could not be decided is tried again
+EVENT = "request-decided"
+
+
+@dataclass
+class Requests:
+    """The inbox of a data directory and what was decided of it. ``say`` takes lines for the log."""
+
+    config: Config
+    store: Store
+    accounts: Accounts
+    say: Any = print
+    clock: Clock = field(default_factory=SystemClock)
+    _decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _later: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.inbox = Inbox(self.config.inbox)
+        self._decided = {str(e.data["request"]): e.data for e in self.store.log if e.type == EVENT}
+
+    def round(self, tasks: Mapping[str, Task]) -> int:
+        """Decide what waits, in order; returns how many requests were accepted."""
+        accepted = 0
+        for name, identity in self.inbox.waiting():
+            if self._later.get(identity, 0.0) > time.monotonic():
+                continue
+            if identity in self._decided:
+                self._answer_again(identity)
+                self.inbox.remove(name)
+                continue
+            try:
+                accepted += self._decide(name, tasks)
+            except Refused as refused:
+                self.say(f"request {identity} is none: {refused}")
+            except (RunnerError, OSError) as error:  # ours: it waits
+                self._later[identity] = time.monotonic() + AGAIN
+                why = f"{error.code} {error.what}" if isinstance(error, RunnerError) else str(error)
+                self.say(f"request {identity} waits: {why}")
+                continue
+            self.inbox.remove(name)
+        return accepted
+
+    def _decide(self, name: str, tasks: Mapping[str, Task]) -> bool:
+        """Decide one request; whether it was accepted. Raises Refused for what is none, RunnerError for what waits."""
+        with tempfile.TemporaryDirectory(prefix="request-") as scratch:
+            taken = self.inbox.take(name, Path(scratch) / "request")
+            request = taken.request
+            handler = HANDLERS[request.kind]
+            arrival = self._arrival(request)
+            try:
+                account, key = self.accounts.right(request.account, request.token, handler.scope)
+            except RunnerError as error:
+                raise Refused(error.what) from None
+            if not request.is_proven(key) or request.team != account.team:
+                raise Refused("nobody with that token made it")
+            try:
+                done = handler.do(self._wish(taken, account, arrival, tasks, Path(scratch)))
+                said: dict[str, Any] = {"accepted": True, **done}
+            except RunnerError as error:
+                if error.exit_code not in (FAILED, USAGE):
+                    raise
+                said = {"accepted": False, **_words(error)}
+            self._note(request, arrival, said)
+        return bool(said["accepted"])
+
+    def _wish(
+        self, taken: Taken, account: Account, arrival: datetime, tasks: Mapping[str, Task], scratch: Path
+    ) -> Wish:
+        clock = FixedClock(arrival)
+        return Wish(
+            self.config, self.store, tasks, account, taken.request.data, taken.payload, clock, scratch
+        )
+
+    def _arrival(self, request: Request) -> datetime:
+        """When a request came, as it counts: what the front says, but never later than now nor long ago."""
+        now = self.clock.now()
+        said = datetime.strptime(request.arrival, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        return said if now - OLDEST <= said <= now else now
+
+    def _note(self, request: Request, arrival: datetime, said: Mapping[str, Any]) -> None:
+        facts = {
+            "request": request.id,
+            **{name: getattr(request, name) for name in ("account", "team", "kind", "sha256")},
+            "arrival": stamp(arrival),
+            **{name: said[name] for name in ("accepted", "submission", "code", "what") if name in said},
+        }
+        self.store.commit(EVENT, facts, actor=request.team or "runner")
+        self._decided[request.id] = facts
+        about = {name: facts[name] for name in ("team", "kind", "arrival", "sha256")}
+        answer(self.config.published, request.id, {**about, **said})
+
+    def _answer_again(self, identity: str) -> None:
+        """Write the answer of a request whose event is there; killed before, work had not."""
+        if answered(self.config.published, identity) is None:
+            facts = self._decided[identity]
+            kept = {name: value for name, value in facts.items() if name not in ("request", "account")}
+            answer(self.config.published, identity, kept)
+
+
+def _words(error: RunnerError) -> dict[str, Any]:
+    """An error for its answer: what, why, fix, and every problem in a line."""
+    problems = [f"{p.where}: {p.what}" + (f" ({p.fix})" if p.fix else "") for p in error.problems]
+    return {
+        "code": error.code,
+        "what": error.what[:500],
+        "why": error.why,
+        "fix": error.fix,
+        "problems": problems,
+    }

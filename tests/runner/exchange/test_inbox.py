@@ -1,0 +1,153 @@
+"""The inbox: complete or not there, and opened as what an enemy wrote."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from runner.exchange.access import Token
+from runner.exchange.inbox import Inbox, Refused, Request, answer, answered
+
+TOKEN = Token.new()
+WHEN = "2026-05-01T12:00:00Z"
+
+
+def ask(root: Path, content: bytes | None = b"1 Q0 d 1 1 x\n") -> Request:
+    request = Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, {"task": "mini"})
+    return Inbox(root).put(request, TOKEN.key, None if content is None else io.BytesIO(content))
+
+
+def only(root: Path) -> str:
+    [(name, _)] = Inbox(root).waiting()
+    return name
+
+
+def test_requests_are_taken_in_their_order_with_what_was_sent(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "inbox")
+    sent = [ask(inbox.root, f"{n}".encode()) for n in range(12)]
+    waiting = inbox.waiting()
+    assert [id for _, id in waiting] == [one.id for one in sent]
+    taken = inbox.take(waiting[3][0], tmp_path / "mine")
+    assert taken.request == sent[3] and taken.payload is not None and taken.payload.read_bytes() == b"3"
+    assert taken.request.sha256 == hashlib.sha256(b"3").hexdigest() and taken.request.is_proven(TOKEN.key)
+    assert not taken.request.is_proven(Token.new().key)
+    inbox.remove(waiting[3][0])
+    assert len(inbox.waiting()) == 11
+
+
+def test_what_breaks_off_is_not_there(tmp_path: Path) -> None:
+    class Cut(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError("cut")
+
+    request = Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, {})
+    with pytest.raises(OSError, match="cut"):
+        Inbox(tmp_path).put(request, TOKEN.key, Cut())
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / f".{request.id}").mkdir()  # killed in the middle
+    (tmp_path / "notes.txt").write_text("x")
+    assert Inbox(tmp_path).waiting() == []
+
+
+def link(folder: Path, secret: Path) -> None:
+    (folder / "payload").unlink()
+    (folder / "payload").symlink_to(secret)
+
+
+def hard_link(folder: Path, secret: Path) -> None:
+    (folder / "payload").unlink()
+    os.link(secret, folder / "payload")
+
+
+def pipe(folder: Path, secret: Path) -> None:
+    (folder / "payload").unlink()
+    os.mkfifo(folder / "payload")
+
+
+def other(folder: Path, secret: Path) -> None:
+    (folder / "payload").write_bytes(b"something else")
+
+
+def longer(folder: Path, secret: Path) -> None:
+    with (folder / "payload").open("ab") as file:
+        file.write(b"more")
+
+
+def gone(folder: Path, secret: Path) -> None:
+    (folder / "payload").unlink()
+
+
+def linked_request(folder: Path, secret: Path) -> None:
+    (folder / "request.json").rename(secret.with_name("elsewhere"))
+    (folder / "request.json").symlink_to(secret.with_name("elsewhere"))
+
+
+def large_request(folder: Path, secret: Path) -> None:
+    with (folder / "request.json").open("ab") as file:
+        file.write(b" " * 70_000)
+
+
+def deep_request(folder: Path, secret: Path) -> None:
+    (folder / "request.json").write_text("[" * 60_000)
+
+
+def another_id(folder: Path, secret: Path) -> None:
+    data = json.loads((folder / "request.json").read_text())
+    (folder / "request.json").write_text(json.dumps({**data, "id": "f" * 32}))
+
+
+def whole_folder(folder: Path, secret: Path) -> None:
+    folder.rename(secret.with_name("moved"))
+    folder.symlink_to(secret.with_name("moved"))
+
+
+BAD = (
+    link,
+    hard_link,
+    pipe,
+    other,
+    longer,
+    gone,
+    linked_request,
+    large_request,
+    deep_request,
+    another_id,
+    whole_folder,
+)
+
+
+@pytest.mark.parametrize("change", BAD, ids=lambda f: f.__name__)
+def test_nothing_but_plain_files_of_the_front_is_opened(tmp_path: Path, change: object) -> None:
+    secret = tmp_path / "truths.txt"
+    secret.write_bytes(b"1 Q0 d 1 1 x\n")
+    inbox = Inbox(tmp_path / "inbox")
+    ask(inbox.root)
+    name = only(inbox.root)
+    change(inbox.root / name, secret)  # type: ignore[operator]
+    with pytest.raises(Refused):
+        inbox.take(name, tmp_path / "mine")
+    assert secret.read_bytes() == b"1 Q0 d 1 1 x\n"
+    inbox.remove(name)
+    assert inbox.waiting() == [] and secret.exists()
+
+
+def test_sizes_are_bounded_before_anything_is_copied(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "inbox")
+    ask(inbox.root, b"x" * 1000)
+    with pytest.raises(Refused, match="larger"):
+        inbox.take(only(inbox.root), tmp_path / "mine", most=999)
+    assert not (tmp_path / "mine").exists()
+
+
+def test_an_answer_is_there_once_it_is_written(tmp_path: Path) -> None:
+    assert answered(tmp_path, "a" * 32) is None
+    answer(tmp_path, "a" * 32, {"team": "alpha", "accepted": True})
+    found = answered(tmp_path, "a" * 32)
+    assert found is not None and found["accepted"] is True
+    with pytest.raises(ValueError, match="id"):
+        answered(tmp_path, "../current")

@@ -1,0 +1,89 @@
+"""``published/``: what a reader sees while it is replaced, and that only what changed changes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from runner.exchange.published import KEPT_SECONDS, Published, Publisher
+
+
+def names(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+def test_each_audience_sees_its_own_objects_and_nothing_of_others(tmp_path: Path) -> None:
+    to = Publisher(tmp_path)
+    assert Published(tmp_path).view("public").get("tasks") is None
+    mine = to.object("runs/a", "run", "a", {"run": "a"}, "<p>a</p>")
+    to.publish({"public": [to.object("tasks", "tasks", "Tasks", [])], "team:a": [mine], "team:b": []})
+    seen = Published(tmp_path)
+    view = seen.view("team:a")
+    found = view.get("runs/a")
+    assert found is not None and view.data(found) == {"run": "a"} and view.text(found) == "<p>a</p>"
+    assert [one.path for one in view.below("runs/")] == ["runs/a"]
+    for other in ("public", "team:b", "team:unknown", "../../x"):
+        assert seen.view(other).get("runs/a") is None
+
+
+def test_what_is_published_again_unchanged_keeps_every_byte(tmp_path: Path) -> None:
+    to = Publisher(tmp_path)
+
+    def publish(score: float) -> bool:
+        return to.publish(
+            {"public": [to.object("tasks/x/main", "board", "x", {"score": score})], "team:a": []}
+        )
+
+    assert publish(0.5)
+    first, pointer = names(tmp_path), Published(tmp_path).pointer()
+    etag = Published(tmp_path).view("public").get("tasks/x/main").etag  # type: ignore[union-attr]
+    assert not publish(0.5) and names(tmp_path) == first
+    assert publish(0.6)
+    assert Published(tmp_path).pointer()["team:a"] == pointer["team:a"], (
+        "only the part that changed is another"
+    )
+    assert Published(tmp_path).view("public").get("tasks/x/main").etag != etag  # type: ignore[union-attr]
+    assert publish(0.5) and Published(tmp_path).pointer() == pointer, "digests depend on nothing but content"
+
+
+def test_a_reader_at_an_old_generation_reads_on_and_old_ones_go_later(tmp_path: Path) -> None:
+    to = Publisher(tmp_path)
+    to.publish({"public": [to.object("tasks", "tasks", "", ["old"])]})
+    view = Published(tmp_path).view("public")
+    to.publish({"public": [to.object("tasks", "tasks", "", ["new"])]})
+    assert view.data(view.get("tasks")) == ["old"]  # type: ignore[arg-type]
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (1, 1))
+    assert KEPT_SECONDS > 60
+    to.publish({"public": [to.object("tasks", "tasks", "", ["newest"])]})
+    assert len(list(tmp_path.glob("audiences/*"))) == 1 and len(list(tmp_path.glob("files/*/*"))) == 1
+
+
+def test_a_writer_that_dies_before_the_pointer_leaves_the_generation_before(tmp_path: Path) -> None:
+    to = Publisher(tmp_path)
+    to.publish({"public": [to.object("tasks", "tasks", "", ["old"])]})
+    with pytest.raises(ValueError, match="no audience"):
+        to.publish({"public": [to.object("tasks", "tasks", "", ["new"])], "x": []})
+    view = Published(tmp_path).view("public")
+    assert view.data(view.get("tasks")) == ["old"]  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="one path"):
+        to.publish({"public": [to.object("tasks", "tasks", "", n) for n in (1, 2)]})
+
+
+def test_the_age_of_work_is_said_and_no_file_can_be_named_from_outside(tmp_path: Path) -> None:
+    to, seen = Publisher(tmp_path), Published(tmp_path)
+    assert seen.age() is None
+    to.alive()
+    said = (tmp_path / "alive.json").stat().st_mtime
+    assert seen.age(said + 90) == pytest.approx(90)
+    with pytest.raises(ValueError, match="digest"):
+        seen.view("public").read("../../../etc/passwd")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"schema_version": 1, "audiences": {"public": "../x"}}'])
+def test_a_pointer_that_is_none_means_that_nothing_is_published(tmp_path: Path, text: str) -> None:
+    Publisher(tmp_path)
+    (tmp_path / "current.json").write_text(text)
+    assert Published(tmp_path).view("public").get("tasks") is None

@@ -1,0 +1,296 @@
+"""Roles and routes: a table that is walked completely; forms, headers, hosts and bodies, over real HTTP."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+
+from runner.exchange.access import Access, Grant, Role, Token, verifier
+from runner.exchange.inbox import Inbox, answer
+from runner.exchange.published import Object, Published, Publisher
+from runner.web.door import HEADERS, Door
+from runner.web.routes import rules
+from runner.web.server import application
+from runner.web.sessions import Sessions
+
+FORM = re.compile(r'name="form-token" value="([^"]+)"')
+ROLES: tuple[Role, ...] = ("team", "organiser", "assistant", "assessor")
+STYLE = b"p { color: red }"
+REQUEST = "d" * 32
+
+# What each role gets: its status. "in": sent to sign in; where a team gets something, another team gets the last column.
+TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
+    # method, path: public, team, organiser, assistant, assessor, another team
+    ("GET", "/"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/tasks/{task}"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/tasks/{task}/hand-in"): ("in", 200, 403, 403, 403, 200),
+    ("POST", "/tasks/{task}/hand-in"): (401, 202, 403, 403, 403, 202),
+    ("GET", "/tasks/{task}/{table:path}"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/runs/{run}"): ("in", 200, 404, 404, 404, 404),
+    ("GET", "/team"): ("in", 200, 403, 403, 403, 200),
+    ("GET", "/requests/{id}"): ("in", 200, 403, 403, 403, 404),
+    ("GET", "/sign-in"): (200, 200, 200, 200, 200, 200),
+    ("POST", "/sign-in"): (403, 403, 403, 403, 403, 403),
+    ("POST", "/sign-out"): (401, 303, 303, 303, 303, 303),
+    ("GET", "/site.css"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/styles/{digest}.css"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/healthz"): (200, 200, 200, 200, 200, 200),
+}
+
+
+@dataclass
+class Front:
+    """A front that serves made-up published things, over a real socket."""
+
+    exchange: Path
+    url: str
+    tokens: dict[str, Token]
+    style: str
+
+    def client(self, role: str | None = None, **headers: str) -> httpx2.Client:
+        """A client; with a role one that sends this role's token in the header."""
+        given = {"authorization": f"Bearer {self.tokens[role]}"} if role else {}
+        return httpx2.Client(base_url=self.url, trust_env=False, timeout=30, headers={**given, **headers})
+
+    @contextmanager
+    def browser(self, role: str = "team") -> Iterator[httpx2.Client]:
+        """A client that signed in with a form."""
+        with self.client() as client:
+            form = form_of(client.get("/sign-in").text)
+            said = client.post("/sign-in", data={"form-token": form, "token": str(self.tokens[role])})
+            assert said.status_code == 303, said.text
+            yield client
+
+
+def form_of(text: str) -> str:
+    found = FORM.search(text)
+    assert found, text
+    return found[1]
+
+
+def task(to: Publisher, style: str) -> list[Object]:
+    data = {
+        "id": "mini",
+        "title": "Mini",
+        "description": "",
+        "tables": [],
+        "boards": [],
+        "takes": ["run files"],
+    }
+    more = {"datasets": [{"id": "dev"}], "scenarios": ["default"], "asks": {"description": "optional"}}
+    return [
+        to.object("tasks", "tasks", "Tasks", [data]),
+        to.object("tasks/mini", "task", "Mini", {**data, **more}, "<pre>Mini</pre>", style),
+        Object(f"styles/{style}", "style", "", to.keep(b"{}"), None, style),
+    ]
+
+
+@pytest.fixture
+def front(tmp_path: Path) -> Iterator[Front]:
+    exchange = tmp_path / "exchange"
+    to = Publisher(exchange / "published")
+    style = to.keep(STYLE)
+    board = to.object("tasks/mini/main", "board", "Mini", {}, "<h1>secret board</h1>", style)
+    run = to.object("runs/alpha.one.x.dev", "run", "run", {}, "<main>secret run</main>", style)
+    runs = to.object("runs", "runs", "Runs", [])
+    everybody = task(to, style)
+    to.publish(
+        {
+            "public": everybody,
+            "team:alpha": [*everybody, board, run, runs],
+            "team:beta": [*everybody, runs],
+            "organiser": everybody,
+        }
+    )
+    to.alive()
+    answer(
+        exchange / "published", REQUEST, {"team": "alpha", "accepted": True, "arrival": "", "sha256": None}
+    )
+    tokens = {role: Token.new() for role in (*ROLES, "other")}
+    Access({t.id: grant(t, name) for name, t in tokens.items()}).write(exchange / "published")
+    yield from served(exchange, tmp_path / "state", tokens, style)
+
+
+def grant(token: Token, name: str) -> Grant:
+    team = {"team": "alpha", "other": "beta"}.get(name)
+    role: Any = "team" if team else name
+    scopes = ("read", "hand-in") if team else ("read",)
+    return Grant(token.id, verifier(token.key), f"a-{token.id}0000", role, team, scopes)
+
+
+def served(exchange: Path, state: Path, tokens: dict[str, Token], style: str) -> Iterator[Front]:
+    import socket
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        app = application(exchange, state, url, most=100_000)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False, lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield Front(exchange, url, tokens, style)
+        server.should_exit = True
+        thread.join()
+
+
+def test_every_route_has_its_line_in_the_table(front: Front, tmp_path: Path) -> None:
+    door = Door(Published(tmp_path), Sessions(tmp_path / "other"), front.url)
+    found = {(rule.method, rule.path) for rule in rules(door, Inbox(tmp_path))}
+    assert found == set(TABLE), "a route and its line go together"
+
+
+@pytest.mark.parametrize(("method", "path"), TABLE, ids=" ".join)
+def test_each_role_gets_what_the_table_says(front: Front, method: str, path: str) -> None:
+    parts = {
+        "task": "mini",
+        "table:path": "main",
+        "run": "alpha.one.x.dev",
+        "id": REQUEST,
+        "digest": front.style,
+    }
+    where = re.sub(r"\{([^}]+)\}", lambda found: parts[found[1]], path)
+    expected = dict(zip(("public", *ROLES, "other"), TABLE[method, path], strict=True))
+    for role, status in expected.items():
+        with front.client(None if role == "public" else role) as client:
+            files = {"file": ("run.txt", b"1 Q0 d 1 1 x\n")} if path.endswith("/hand-in") else None
+            options: dict[str, Any] = (
+                {"data": {"software": "one"}, "files": files} if method == "POST" else {}
+            )
+            said = client.request(method, where, **options)
+            if status == "in":
+                assert (said.status_code, said.headers["location"]) == (303, "/sign-in"), role
+            else:
+                assert said.status_code == status, (role, said.text)
+            if status != 200:
+                assert "secret" not in said.text
+            for name, value in HEADERS.items():
+                assert said.headers[name] == value
+            assert "last-modified" not in said.headers and "server" not in said.headers
+
+
+def test_what_is_not_there_and_what_is_not_theirs_is_one_answer(front: Front) -> None:
+    with front.client("other") as client:
+        texts = {client.get(f"/runs/{name}").text for name in ("alpha.one.x.dev", "nobody.x.y.dev")}
+        texts |= {client.get(f"/requests/{one}").text for one in (REQUEST, "e" * 32, "x")}
+        texts |= {
+            client.get(f"/tasks/{one}").text for one in ("mini/main", "mini/none", "none", "mini/../tasks")
+        }
+    assert len(texts) == 1
+
+
+def test_a_form_counts_only_in_the_session_that_it_was_given_to(front: Front) -> None:
+    with front.browser() as mine, front.browser() as other:
+        theirs = form_of(other.get("/tasks/mini/hand-in").text)
+        own = form_of(mine.get("/tasks/mini/hand-in").text)
+        file = {"file": ("run.txt", b"x")}
+        for form, headers, status in (
+            ("", {}, 403),
+            (theirs, {}, 403),
+            (own, {"origin": "https://evil.example"}, 403),
+            (own, {"origin": "null"}, 403),
+            (own, {"sec-fetch-site": "cross-site"}, 403),
+            (own, {"origin": front.url, "sec-fetch-site": "same-origin"}, 303),
+        ):
+            data = {"form-token": form, "software": "one"}
+            said = mine.post("/tasks/mini/hand-in", data=data, files=file, headers=headers)
+            assert said.status_code == status, (form, headers)
+        assert len(Inbox(front.exchange / "inbox").waiting()) == 1
+        assert mine.post("/sign-out", data={"form-token": theirs}).status_code == 403
+        assert mine.post("/sign-out", data={"form-token": own}).status_code == 303
+        assert mine.get("/team").status_code == 303 and other.get("/team").status_code == 200
+
+
+def test_a_session_is_new_at_every_sign_in_and_ends_with_its_token(front: Front) -> None:
+    with front.client() as planted:
+        planted.cookies.set("session", "planted-by-somebody")
+        form = form_of(planted.get("/sign-in").text)
+        said = planted.post("/sign-in", data={"form-token": form, "token": str(front.tokens["team"])})
+        cookies = said.headers.get_list("set-cookie")
+    session = next(one for one in cookies if one.startswith("session="))
+    assert (
+        "planted" not in session
+        and "HttpOnly" in session
+        and "SameSite=lax" in session
+        and "Secure" not in session
+    )
+    with front.browser() as team:
+        assert team.get("/team").status_code == 200
+        access = Access.read(front.exchange / "published")
+        Access({k: g for k, g in access.grants.items() if k != front.tokens["team"].id}).write(
+            front.exchange / "published"
+        )
+        assert team.get("/team").status_code == 303
+        with front.client("team") as program:
+            assert program.get("/team").status_code == 303
+    wrong = replace(front.tokens["other"], secret="x" * 43)
+    with front.client() as client:
+        form = form_of(client.get("/sign-in").text)
+        assert client.post("/sign-in", data={"form-token": form, "token": str(wrong)}).status_code == 403
+
+
+def test_behind_tls_cookies_are_for_this_host_alone(tmp_path: Path) -> None:
+    door = Door(Published(tmp_path), Sessions(tmp_path), "https://task.example.org")
+    assert door.secure and door.cookie.startswith("__Host-") and door.before.startswith("__Host-")
+
+
+def test_no_other_host_is_believed_and_bodies_have_an_end(front: Front) -> None:
+    with front.client(host="evil.example") as client:
+        assert client.get("/").status_code == 400
+    with front.client("team") as client:
+
+        def long() -> Iterator[bytes]:
+            for _ in range(50):
+                yield b"x" * 10_000
+
+        for content in (b"x" * 100_001, long()):
+            said = client.post(
+                "/tasks/mini/hand-in",
+                content=content,
+                headers={"content-type": "multipart/form-data; boundary=b"},
+            )
+            assert said.status_code in (400, 413), said.text
+    assert Inbox(front.exchange / "inbox").waiting() == []
+
+
+def test_names_and_texts_of_strangers_are_only_words(front: Front) -> None:
+    evil = '"><script>alert(1)</script>'
+    with front.browser() as team:
+        form = form_of(team.get("/tasks/mini/hand-in").text)
+        data = {"form-token": form, "software": evil, "description": evil}
+        said = team.post("/tasks/mini/hand-in", data=data, files={"file": (f"../{evil}.txt", b"x")})
+        pages = [team.get(said.headers["location"]).text, team.get("/team").text]
+        pages += [team.get(f"/tasks/{evil}").text, team.get("/sign-in", params={"next": evil}).text]
+    assert all("<script" not in text for text in pages) and "&lt;script&gt;" in pages[0]
+    [(name, _)] = Inbox(front.exchange / "inbox").waiting()
+    taken = Inbox(front.exchange / "inbox").take(name, front.exchange / "mine")
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", taken.request.data["file"])
+
+
+def test_pages_say_when_nobody_works(front: Front) -> None:
+    with front.client() as client:
+        assert client.get("/healthz").text == "ok\n" and "Nothing" not in client.get("/").text
+        (front.exchange / "published/alive.json").unlink()
+        assert "nobody" in client.get("/healthz").text and "Nothing evaluates runs" in client.get("/").text
+
+
+def test_what_a_browser_has_already_is_not_sent_again(front: Front) -> None:
+    to = Publisher(front.exchange / "published")
+    board = to.object("tasks/mini/open", "board", "Mini", {}, "<h1>open board</h1>", front.style)
+    to.publish({"public": [*task(to, front.style), board]})
+    with front.client() as client:
+        said = client.get("/tasks/mini/open")
+        again = client.get("/tasks/mini/open", headers={"if-none-match": said.headers["etag"]})
+        assert (said.status_code, again.status_code, again.content) == (200, 304, b"")
+        assert client.get(f"/styles/{front.style}.css").content == STYLE

@@ -1,0 +1,126 @@
+"""What is published: by the audience rules, and nothing to the front that nobody may see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.exchange.published import Published, Publisher, View
+from runner.work.publishing import Desk
+from tests.runner.execution.test_pool import World
+from tests.worlds.mini import Project, call
+
+CANARY = "canary-5521"
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    made = World(project)
+    yield made
+    made.close()
+
+
+def talkative(mounts: Any, out: Path) -> None:
+    """A software that writes what it read of hidden inputs into its log."""
+    from tests.runner.execution.test_pool import good
+
+    mounts.say(f"the hidden topic is {CANARY}")
+    good(mounts, out)
+
+
+def publish(world: World) -> Published:
+    root = world.project.config.published
+    Desk(world.store, world.tasks, Publisher(root)).publish(["alpha", "beta"])
+    return Published(root)
+
+
+def paths(view: View, prefix: str = "") -> set[str]:
+    return {one.path for one in view.below(prefix)}
+
+
+def everything(root: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file())
+
+
+def test_each_team_gets_its_own_runs_and_the_public_none(world: World) -> None:
+    mine, theirs = world.hand_in("alpha", script=talkative), world.hand_in("beta")
+    world.work()
+    seen = publish(world)
+    assert paths(seen.view("team:alpha"), "runs/") == {f"runs/{mine}"}
+    assert f"runs/{theirs}" not in paths(seen.view("team:alpha")) and f"runs/{theirs}" in paths(
+        seen.view("team:beta")
+    )
+    assert paths(seen.view("public"), "runs") == set() and paths(seen.view("public"), "standing") == set()
+    organiser = seen.view("organiser")
+    assert {f"runs/{mine}", f"runs/{theirs}"} <= paths(organiser)
+    found = seen.view("team:alpha").get(f"runs/{mine}")
+    assert found is not None and organiser.get(f"runs/{mine}") == found, (
+        "the organiser's part holds what teams have"
+    )
+    assert seen.view("team:alpha").data(found)["run"] == mine
+
+
+def test_nothing_of_a_blinded_run_that_its_team_may_not_see_reaches_the_front(world: World) -> None:
+    world.hand_in("alpha", script=talkative, description="mine")
+    world.work()
+    publish(world)
+    assert CANARY.encode() in everything(world.project.home / "archive"), "the log is kept"
+    published = everything(world.project.config.published)
+    assert CANARY.encode() not in published
+    hidden = (world.project.private / "mini/test/inputs/queries.jsonl").read_bytes().splitlines()[0]
+    assert hidden not in published
+
+
+def test_a_board_is_published_once_its_scores_are_and_only_then(world: World) -> None:
+    world.hand_in("alpha")
+    world.work()
+    seen = publish(world)
+    pointer = seen.pointer()
+    assert "tasks/mini/main" not in paths(seen.view("public")) | paths(seen.view("team:alpha"))
+    publish(world)
+    assert seen.pointer() == pointer, "nothing happened, nothing is another"
+    world.store.commit("dataset-published", {"task": "mini", "dataset": "test"}, actor="organiser")
+    publish(world)
+    board = seen.view("public").get("tasks/mini/main")
+    assert board is not None and seen.view("public").data(board)["rows"][0]["team"] == "alpha"
+    assert "alpha" in seen.view("public").text(board) and "<html" not in seen.view("public").text(board)
+    world.store.commit(
+        "dataset-unpublished", {"task": "mini", "dataset": "test", "reason": ""}, actor="organiser"
+    )
+    publish(world)
+    assert seen.view("public").get("tasks/mini/main") is None
+
+
+def test_what_a_team_has_left_is_for_the_team(world: World) -> None:
+    world.hand_in("alpha")
+    seen = publish(world)
+    view = seen.view("team:alpha")
+    found = view.get("standing/mini")
+    assert found is not None and view.data(found)["team"]["team"] == "alpha"
+    assert (
+        view.data(found)["team"]["left"]
+        < seen.view("team:beta").data(
+            seen.view("team:beta").get("standing/mini")  # type: ignore[arg-type]
+        )["team"]["left"]
+    )
+
+
+def test_tokens_are_shown_once_and_kept_as_keys(project: Project) -> None:
+    token = call(project, "team", "add", "alpha").out.strip()
+    listed = call(project, "team", "list", "--json").json
+    assert [one["team"] for one in listed] == ["alpha"] and len(listed[0]["tokens"]) == 1
+    secret = token.rpartition("_")[2]
+    for path in project.home.rglob("*"):
+        assert not path.is_file() or secret.encode() not in path.read_bytes(), path
+    assert (project.home / "accounts.sqlite").stat().st_mode & 0o077 == 0
+    assert "E101" in call(project, "team", "add", "alpha", expect=2).err
+    assert "E215" in call(project, "team", "add", "Alpha", expect=None).err
+    assert "E208" in call(project, "team", "add", "baselines", expect=None).err
+    assert "E102" in call(project, "team", "rotate", "beta", expect=2).err
+    assert call(project, "team", "rotate", "alpha").out.strip() != token
+    call(project, "team", "close", "alpha")
+    assert b'"grants":[]' in (project.config.published / "access.json").read_bytes()
+    assert call(project, "team", "rotate", "alpha", expect=2).err.count("closed")

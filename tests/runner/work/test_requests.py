@@ -1,0 +1,181 @@
+"""Requests decided: each once, by work's own accounts; what an enemy in the front can and cannot do."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from runner.exchange.access import Token
+from runner.exchange.inbox import Inbox, Request, answered
+from runner.model.clock import FixedClock, stamp
+from runner.records.store.connect import open_store
+from runner.records.store.queries import quota, submissions
+from runner.tasks.load import load_tasks
+from runner.work.accounts import Account, Accounts, open_accounts
+from runner.work.requests import OLDEST, Requests
+from tests.e2e.test_uploads_scored import run_text
+from tests.worlds.mini import Project
+
+NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
+
+
+class Desk:
+    """Work's side of the inbox, and a team ``alpha`` with an account."""
+
+    def __init__(
+        self, project: Project, requests: Requests, accounts: Accounts, account: Account, token: Token
+    ) -> None:
+        self.project, self.requests, self.accounts = project, requests, accounts
+        self.account, self.token = account, token
+        self.tasks = load_tasks(project.config)[0]
+        self.inbox = Inbox(project.config.inbox)
+
+    def ask(self, content: str = run_text("dev", "x"), *, key: str | None = None, **changes: Any) -> Request:
+        data = {"task": "mini", "software": "one", "dataset": "dev", "file": "run.txt"} | changes.pop(
+            "data", {}
+        )
+        request = Request.new("run-file", self.account.id, self.token.id, "alpha", stamp(NOW), data)
+        return self.inbox.put(
+            replace(request, **changes), key or self.token.key, io.BytesIO(content.encode())
+        )
+
+    def answer(self, request: Request) -> dict[str, Any] | None:
+        return answered(self.project.config.published, request.id)
+
+    def decided(self, request: Request) -> dict[str, Any]:
+        self.requests.round(self.tasks)
+        found = self.answer(request)
+        assert found is not None and self.inbox.waiting() == []
+        return found
+
+    def used(self) -> int:
+        use = quota(self.requests.store, self.tasks["mini"], "alpha")
+        return use.used + use.open
+
+    def events(self) -> list[str]:
+        return [event.type for event in self.requests.store.log]
+
+
+@contextmanager
+def at_the_desk(project: Project, clock: FixedClock) -> Iterator[tuple[Requests, Accounts, list[str]]]:
+    said: list[str] = []
+    with open_store(project.config) as store, open_accounts(project.config, clock=clock) as accounts:
+        yield Requests(project.config, store, accounts, said.append, clock), accounts, said
+
+
+@pytest.fixture
+def desk(project: Project) -> Iterator[Desk]:
+    project.write_task(uploads=True)
+    with at_the_desk(project, FixedClock(NOW)) as (requests, accounts, _):
+        yield Desk(project, requests, accounts, *accounts.add("team", "alpha"))
+
+
+def test_a_run_file_is_registered_as_of_its_arrival(desk: Desk) -> None:
+    request = desk.ask(arrival=stamp(NOW - timedelta(hours=1)))
+    found = desk.decided(request)
+    assert found["accepted"] is True and found["new"] is True and found["sha256"] == request.sha256
+    [entry] = submissions(desk.requests.store)
+    assert (entry.team, entry.software, entry.id) == ("alpha", "one", found["submission"])
+    assert entry.registered == "2031-05-01T11:00:00Z" and found["runs"] == [f"{entry.id}.dev"]
+    decided = list(desk.requests.store.log)[-1]
+    assert decided.type == "request-decided" and decided.actor == "alpha" and decided.person is None
+    assert decided.data["account"] == desk.account.id and desk.used() == 1
+
+
+@pytest.mark.parametrize("lost", ["nothing", "answer", "event"])
+def test_a_request_is_done_once_whatever_comes_again(desk: Desk, lost: str) -> None:
+    """As after a kill between any two steps: the same folder is there again, with or without event and answer."""
+    request = desk.ask()
+    name = desk.inbox.waiting()[0][0]
+    before = {path.name: path.read_bytes() for path in (desk.inbox.root / name).iterdir()}
+    first = desk.decided(request)
+    (desk.inbox.root / name).mkdir()
+    for file, content in before.items():
+        (desk.inbox.root / name / file).write_bytes(content)
+    if lost != "nothing":
+        (desk.project.config.published / "answers" / f"{request.id}.json").unlink()
+    log = desk.project.config.events
+    if lost == "event":
+        desk.requests.store.close()
+        log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+        for path in desk.project.home.glob("store.sqlite*"):
+            path.unlink()
+    with at_the_desk(desk.project, FixedClock(NOW)) as (requests, _, _):
+        requests.round(desk.tasks)
+        assert [e.type for e in requests.store.log].count("request-decided") == 1
+        assert [e.type for e in requests.store.log].count("submission-registered") == 1
+        assert len(submissions(requests.store)) == 1
+    again = desk.answer(request)
+    assert again is not None and again["submission"] == first["submission"] and desk.inbox.waiting() == []
+
+
+def test_what_was_not_signed_in_for_is_dropped_and_leaves_no_trace(desk: Desk) -> None:
+    """A front in the attacker's hands knows ids and verifiers, and can write what it likes."""
+    other, theirs = desk.accounts.add("team", "beta")
+    verifier = desk.accounts.access().grants[desk.token.id].verifier
+    asked = [
+        desk.ask(key=verifier),
+        desk.ask(key=theirs.key),
+        desk.ask(token=theirs.id, key=theirs.key),
+        desk.ask(account=other.id, token=theirs.id, key=theirs.key),  # right, but for another team
+        desk.ask(token="0" * 12),
+    ]
+    desk.requests.round(desk.tasks)
+    assert [desk.answer(one) for one in asked] == [None] * 5 and desk.inbox.waiting() == []
+    assert desk.events() == [] and desk.used() == 0
+
+
+def test_a_token_that_was_taken_away_asks_for_nothing(desk: Desk) -> None:
+    request = desk.ask()
+    desk.accounts.rotate(desk.account)
+    desk.requests.round(desk.tasks)
+    assert desk.answer(request) is None and desk.used() == 0
+
+
+def test_what_does_not_fit_is_refused_in_words_and_costs_nothing(desk: Desk) -> None:
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"task": "other"}, "E207"),
+        ({"software": "../../x"}, "E208"),
+        ({"dataset": "nowhere"}, "E207"),
+        ({"dataset": "test", "scenario": "none"}, "E207"),
+        ({"file": "../../etc/passwd"}, "E201"),
+        ({"software": 7}, "E201"),
+        ({"method": "magic"}, "E201"),
+    ]
+    for data, code in bad:
+        found = desk.decided(desk.ask(data=data))
+        assert (found["accepted"], found["code"]) == (False, code), data
+        assert found["what"] and desk.project.root.as_posix() not in str(found)
+    assert desk.used() == 0 and set(desk.events()) == {"request-decided"}
+
+
+def test_the_arrival_is_believed_within_bounds(desk: Desk) -> None:
+    desk.project.write_task(uploads=True, closes="2031-05-01 11:30 UTC")
+    desk.tasks = load_tasks(desk.project.config)[0]
+    for number, (arrival, good) in enumerate(
+        (
+            (NOW - timedelta(hours=1), True),
+            (NOW - timedelta(minutes=10), False),
+            (NOW + timedelta(days=300), False),
+            (NOW - OLDEST - timedelta(seconds=1), False),
+        )
+    ):
+        found = desk.decided(desk.ask(data={"software": f"s{number}"}, arrival=stamp(arrival)))
+        assert found["accepted"] is good, arrival
+        assert good or found["code"] == "E210"
+
+
+def test_what_fails_on_our_side_waits(desk: Desk) -> None:
+    request = desk.ask()
+    desk.project.config.registered.write_text("where bundles should go")
+    desk.requests.round(desk.tasks)
+    assert desk.answer(request) is None and len(desk.inbox.waiting()) == 1 and desk.used() == 0
+    desk.project.config.registered.unlink()
+    with at_the_desk(desk.project, FixedClock(NOW)) as (requests, _, _):
+        assert requests.round(desk.tasks) == 1

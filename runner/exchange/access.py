@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 import secrets
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import schemas
+from runner.exchange.replaced import read_replaced
 from schemas.files import atomic_file
 
 Role = Literal["organiser", "assistant", "team", "assessor"]
@@ -104,11 +104,8 @@ class Access:
     @classmethod
     def read(cls, published: Path) -> Access:
         """What is published; nobody has access where nothing (or nothing that can be read) is."""
-        try:
-            data = json.loads((published / FILE).read_bytes())
-        except (OSError, ValueError):
-            return cls({})
-        if schemas.validate(data, "access"):
+        data = read_replaced(published / FILE, "access")
+        if data is None:
             return cls({})
         found = [Grant(**{**row, "scopes": tuple(row["scopes"])}) for row in data["grants"]]
         return cls({grant.token: grant for grant in found})

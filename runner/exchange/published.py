@@ -51,6 +51,7 @@ from pathlib import Path
 from typing import Any
 
 import schemas
+from runner.exchange.replaced import read_replaced
 from schemas.files import atomic_file, atomic_path
 
 VERSION = 1
@@ -133,13 +134,8 @@ class Published:
 
     def pointer(self) -> Mapping[str, str]:
         """Which database is each audience's; empty before anything was published."""
-        try:
-            data = json.loads((self.root / POINTER).read_bytes())
-        except (OSError, ValueError):
-            return {}
-        if not isinstance(data, dict) or schemas.validate(data, "published"):
-            return {}
-        audiences: dict[str, str] = data["audiences"]
+        data = read_replaced(self.root / POINTER, "published")
+        audiences: dict[str, str] = {} if data is None else data["audiences"]
         return audiences
 
     def age(self, now: float | None = None) -> float | None:

@@ -29,6 +29,7 @@ from runner.work.requests import Requests
 
 TICK = 0.5  # seconds between two looks into the inbox
 ALIVE = 5.0  # seconds between two signs of life
+REST = 4.0  # publishing takes at most one part in so many plus one of the clerk's time, however many runs end
 REFRESH = 60.0  # seconds until everything is looked at again, for what changes with time alone
 ROUND = 60.0  # seconds between two rounds of the coordinator in which nothing was handed in
 PAUSE = 5.0  # seconds after something of ours failed
@@ -118,7 +119,7 @@ class Work:
             requests = Requests(config, store, accounts, self.listener.say, self.clock)
             tasks: Mapping[str, Task] = {}
             seen: object = None
-            said = looked = 0.0
+            said = looked = due = 0.0
             while not self.stop.is_set():
                 now = time.monotonic()
                 if now - said >= ALIVE or not said:
@@ -130,10 +131,11 @@ class Work:
                     self._definitions(),
                     accounts.teams(),
                 )
-                if state != seen or now - looked >= REFRESH:
+                if (state != seen and now >= due) or now - looked >= REFRESH:
                     tasks = load_tasks(config)[0]
-                    Desk(store, tasks, to).publish(accounts.teams())
+                    Desk(store, tasks, to, self.listener.problem).publish(accounts.teams())
                     seen, looked = state, now
+                    due = time.monotonic() + REST * (time.monotonic() - now)
                 if requests.round(tasks):
                     self._wake.set()
                 self.stop.wait(TICK)

@@ -7,10 +7,12 @@ given what the organiser alone may see.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import schemas
 from runner.exchange.published import Object, Publisher
 from runner.model.errors import RunnerError
 from runner.views.audience import PUBLIC, Audience
@@ -33,16 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Desk:
-    """What publishing looks at: the store, the tasks by id, and where it goes."""
+    """What publishing looks at: the store, the tasks by id, and where it goes. ``problem`` is told what could not be made."""
 
     store: Store
     tasks: Mapping[str, Task]
     to: Publisher
+    problem: Callable[[RunnerError], None]
+    _overviews: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
 
     def publish(self, teams: Sequence[str]) -> bool:
         """Publish to everybody, each of ``teams`` and the organiser what they may see now; whether anything changed.
 
-        What cannot be made because a task's files or an archive are damaged is left out, and stays for others.
+        What cannot be made of a task or a run, because files of it are damaged, is left out: it stops nothing else.
         """
         everybody = list(self._styles())
         found = {"public": [*everybody, *self._boards(PUBLIC)]}
@@ -72,28 +76,34 @@ class Desk:
         """The tasks, and their leaderboards as far as they are open."""
         listed = []
         for name, task in sorted(self.tasks.items()):
-            boards = []
-            for table in task.tables.values():
-                if (board := self._board(task, table.id, audience)) is not None:
-                    boards.append(
-                        {"id": table.id, "title": table.title or table.id, "part_of": table.part_of}
-                    )
-                    yield board
+            with self._apart():
+                boards = [board for table in task.tables if (board := self._board(task, table, audience))]
+                open_ = {board.path.removeprefix(f"tasks/{name}/") for board in boards}
+                heads = [
+                    {"id": table.id, "title": table.title or table.id, "part_of": table.part_of}
+                    for table in task.tables.values()
+                    if table.id in open_
+                ]
+                facts, text = self._overview(task)
+                page = Object(f"tasks/{name}", "task", task.title, "", text, self._style(run_page.STYLE))
+                listed.append({key: facts[key] for key in ("id", "title", "description")} | {"tables": heads})
+                yield from boards
+                yield replace(page, data=self.to.keep(schemas.canonical({**facts, "boards": heads})))
+        yield self.to.object("tasks", "tasks", "Tasks", listed)
+
+    def _overview(self, task: Task) -> tuple[dict[str, Any], str]:
+        """A task's overview as data, and the digest of its piece of a page: the same for everybody."""
+        if task.id not in self._overviews:
             of = overview(task)
             text = render("runner.views.overview/overview.html", lines=list(lines(of)))
-            takes = of.as_dict()["takes"]
-            facts = {"id": name, "title": task.title, "description": task.description, "tables": boards}
-            listed.append(facts)
-            style = self._style(run_page.STYLE)
-            data = {**of.as_dict(), "boards": boards, "takes": takes}
-            yield self.to.object(f"tasks/{name}", "task", task.title, data, text, style)
-        yield self.to.object("tasks", "tasks", "Tasks", listed)
+            self._overviews[task.id] = of.as_dict(), self.to.keep(text.encode())
+        return self._overviews[task.id]
 
     def _board(self, task: Task, table: str, audience: Audience) -> Object | None:
         try:
             made = build(self.store, task, table, audience, running=list(self.store.archive.live()))
         except RunnerError as error:
-            if error.code in ("E103", "E307"):  # not open to them, or damaged: there is none
+            if error.code == "E103":  # not open to them
                 return None
             raise
         text = board_page.to_html(made, piece=True)
@@ -106,12 +116,17 @@ class Desk:
         objects: list[Object] = []
         for listed in listed_runs(self.store, self.tasks, audience):
             rows.append(dict(listed.view))
-            try:
+            with self._apart():
                 objects.append(self._run(listed.run.id, audience))
-            except RunnerError as error:
-                if error.code != "E307":
-                    raise
         return rows, objects
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """What cannot be made in the block is told, and stops nothing else."""
+        try:
+            yield
+        except RunnerError as error:
+            self.problem(error)
 
     def _run(self, name: str, audience: Audience) -> Object:
         from runner.views.hints import hint
@@ -126,6 +141,7 @@ class Desk:
 
     def _standings(self, audience: Audience) -> Iterator[Object]:
         for name, task in self.tasks.items():
-            of = overview(task, standing(self.store, task, str(audience.team)))
-            left = {"task": name, "title": task.title, "team": of.as_dict()["team"]}
-            yield self.to.object(f"standing/{name}", "standing", task.title, left)
+            with self._apart():
+                of = overview(task, standing(self.store, task, str(audience.team)))
+                left = {"task": name, "title": task.title, "team": of.as_dict()["team"]}
+                yield self.to.object(f"standing/{name}", "standing", task.title, left)

@@ -129,8 +129,8 @@ class Requests:
 
 
 def _words(error: RunnerError) -> dict[str, Any]:
-    """An error for its answer: what, why, fix, and every problem in a line."""
-    problems = [f"{p.where}: {p.what}" + (f" ({p.fix})" if p.fix else "") for p in error.problems]
+    """An error for its answer: what, why, fix, and every problem in a line, without places in files that only we have written."""
+    problems = [p.what + (f" ({p.fix})" if p.fix else "") for p in error.problems]
     return {
         "code": error.code,
         "what": error.what[:500],

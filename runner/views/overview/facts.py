@@ -10,9 +10,6 @@ import schemas
 from runner.model.calendar import Calendar, calendar
 from runner.model.kinds import OutputFile, kind_spec
 from runner.model.task import Stated
-from runner.records.deadlines import closing, granted
-from runner.records.store.charges import quotas
-from runner.records.store.queries import pauses, team_limits
 from runner.views.overview.inputs import InputFile, first_id, input_files
 from schemas.measures import meaning
 
@@ -141,6 +138,10 @@ def overview(task: Task, standing: Standing | None = None) -> Overview:
 
 def standing(store: Store, task: Task, team: str) -> Standing:
     """What a team has left of quota and time."""
+    from runner.records.deadlines import closing, granted
+    from runner.records.store.charges import quotas
+    from runner.records.store.queries import pauses, team_limits
+
     own = {name: closing(task, name, team, store) for name in task.datasets}
     return Standing(
         team,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from runner.exchange.published import Published, Publisher, View
+from runner.model.errors import RunnerError
 from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import World
 from tests.worlds.mini import Project, call
@@ -31,9 +32,11 @@ def talkative(mounts: Any, out: Path) -> None:
     good(mounts, out)
 
 
-def publish(world: World) -> Published:
+def publish(world: World, *expected: str) -> Published:
     root = world.project.config.published
-    Desk(world.store, world.tasks, Publisher(root)).publish(["alpha", "beta"])
+    problems: list[RunnerError] = []
+    Desk(world.store, world.tasks, Publisher(root), problems.append).publish(["alpha", "beta"])
+    assert [error.code for error in problems] == list(expected)
     return Published(root)
 
 
@@ -92,6 +95,17 @@ def test_a_board_is_published_once_its_scores_are_and_only_then(world: World) ->
     )
     publish(world)
     assert seen.view("public").get("tasks/mini/main") is None
+
+
+def test_what_is_damaged_of_one_run_stops_nothing_else(world: World) -> None:
+    bad, good = world.hand_in("alpha", "bad"), world.hand_in("alpha", "good")
+    world.work()
+    record = world.project.home / "archive/mini" / bad / "attempts/1/run.json"
+    record.chmod(0o644)
+    record.write_text("{")
+    seen = publish(world, "E307")
+    assert paths(seen.view("team:alpha"), "runs/") == {f"runs/{good}"}
+    assert seen.view("public").get("tasks/mini") is not None
 
 
 def test_what_a_team_has_left_is_for_the_team(world: World) -> None:

@@ -14,8 +14,9 @@ import pytest
 from runner.exchange.access import Token
 from runner.exchange.inbox import Inbox, Request, answered
 from runner.model.clock import FixedClock, stamp
+from runner.records.store.charges import quota
 from runner.records.store.connect import open_store
-from runner.records.store.queries import quota, submissions
+from runner.records.store.queries import submissions
 from runner.tasks.load import load_tasks
 from runner.work.accounts import Account, Accounts, open_accounts
 from runner.work.requests import OLDEST, Requests

@@ -1,0 +1,82 @@
+"""Accounts: the third record, apart from archive and events."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from runner.exchange.access import Access
+from runner.model.errors import RunnerError
+from runner.records.backup import backup, restore
+from runner.work.accounts import VERSION, open_accounts, publish_access
+from tests.worlds.mini import Project, call
+
+
+def refused(code: str) -> pytest.RaisesExc[RunnerError]:
+    return pytest.raises(RunnerError, check=lambda error: error.code == code)
+
+
+def test_what_a_token_may_is_what_its_account_is(project: Project) -> None:
+    with open_accounts(project.config) as accounts:
+        team, token = accounts.add("team", "alpha")
+        organiser, theirs = accounts.add("organiser")
+        assert accounts.right(team.id, token.id, "hand-in") == (team, token.key)
+        for account, which, scope in (
+            (organiser.id, theirs.id, "hand-in"),
+            (organiser.id, token.id, "read"),
+            (team.id, token.id, "manage"),
+            (team.id, "0" * 12, "read"),
+        ):
+            with refused("E103"):
+                accounts.right(account, which, scope)
+        assert accounts.close(team) and not accounts.close(team)
+        with refused("E103"):
+            accounts.right(team.id, token.id, "read")
+        assert [one.closed is None for one in accounts.all()] == [False, True] and accounts.teams() == []
+
+
+def test_revoking_counts_at_the_front_at_once_without_work(project: Project) -> None:
+    published = project.config.published
+    with open_accounts(project.config) as accounts:
+        account, old = accounts.add("team", "alpha")
+        publish_access(project.config, accounts)
+        assert Access.read(published).grant(old) is not None
+        new = accounts.rotate(account)
+        publish_access(project.config, accounts)
+    assert Access.read(published).grant(old) is None and Access.read(published).grant(new) is not None
+
+
+def test_names_that_cannot_be_told_apart_are_refused(project: Project) -> None:
+    with open_accounts(project.config) as accounts:
+        accounts.add("team", "alpha")
+        for name, teams, code in (("ALPHA", [], "E215"), ("bOb", ["b0b"], "E215"), ("organiser", [], "E208")):
+            with refused(code):
+                accounts.add("team", name, teams=teams)
+        accounts.add("team", "gamma", teams=["gamma-two"])
+
+
+def test_a_backup_brings_the_accounts_back_and_they_are_the_owners_alone(
+    project: Project, tmp_path: Path
+) -> None:
+    call(project, "team", "add", "alpha")
+    (project.home / "events.jsonl").touch()
+    backup(project.home, tmp_path / "backup")
+    back = Project(project.root, tmp_path / "back", project.truths)
+    restore(tmp_path / "backup", back.home)
+    with open_accounts(project.config) as old, open_accounts(back.config) as new:
+        assert new.all() == old.all() != []
+    assert (back.home / "accounts.sqlite").stat().st_mode & 0o077 == 0
+
+
+def test_accounts_of_a_newer_program_are_left_alone(project: Project) -> None:
+    with open_accounts(project.config):
+        pass
+    with sqlite3.connect(project.home / "accounts.sqlite") as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with refused("E306"), open_accounts(project.config):
+        pass
+    (project.home / "accounts.sqlite").write_bytes(b"no database at all, for sure" * 50)
+    with refused("E306"), open_accounts(project.config):
+        pass

@@ -1,0 +1,123 @@
+"""The work process on a scripted engine: what comes in is decided, run and published, and one is enough."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from runner.exchange.access import Access, Token
+from runner.exchange.inbox import Inbox, Request, answered
+from runner.exchange.published import Published
+from runner.execution.machine import Machine
+from runner.model.clock import SystemClock, stamp
+from runner.model.errors import RunnerError
+from runner.work.accounts import open_accounts, publish_access
+from runner.work.loop import Work
+from tests.e2e.test_uploads_scored import run_text
+from tests.runner.execution.test_coordinator import Notes
+from tests.runner.execution.test_pool import EVALUATOR, World
+from tests.worlds.mini import Project
+
+
+def until(what: Callable[[], Any]) -> Any:
+    last = time.monotonic() + 60
+    while not (found := what()):
+        assert time.monotonic() < last, "it never came"
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    project.write_task(uploads=True)
+    made = World(project)
+    yield made
+    made.close()
+
+
+def work_of(world: World) -> tuple[Work, Notes]:
+    config, notes = world.project.config, Notes()
+    machine = Machine(config, engine=world.engine, images={"evaluator": EVALUATOR})
+    return Work(config, notes, machine=machine), notes
+
+
+@contextmanager
+def at_work(world: World) -> Iterator[Notes]:
+    work, notes = work_of(world)
+    thread = threading.Thread(target=work.run)
+    thread.start()
+    try:
+        yield notes
+    finally:
+        work.end()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def ask(world: World, token: Token) -> Request:
+    grant = Access.read(world.project.config.published).grant(token)
+    assert grant is not None
+    data = {"task": "mini", "software": "one", "dataset": "dev", "file": "run.txt"}
+    request = Request.new("run-file", grant.account, token.id, grant.team, stamp(SystemClock().now()), data)
+    return Inbox(world.project.config.inbox).put(
+        request, token.key, io.BytesIO(run_text("dev", "x").encode())
+    )
+
+
+def team(world: World) -> Token:
+    with open_accounts(world.project.config) as accounts:
+        token = accounts.add("team", "alpha")[1]
+        publish_access(world.project.config, accounts)
+    return token
+
+
+def outcomes(world: World) -> list[str]:
+    view = Published(world.project.config.published).view("team:alpha")
+    found = view.get("runs")
+    return [row["outcome"]["name"] for row in view.data(found)] if found else []
+
+
+def test_what_is_handed_in_is_run_and_its_team_sees_it(world: World) -> None:
+    token = team(world)
+    with at_work(world) as notes:
+        until(lambda: Published(world.project.config.published).age() is not None)
+        request = ask(world, token)
+        found = until(lambda: answered(world.project.config.published, request.id))
+        assert found["accepted"] is True
+        until(lambda: outcomes(world) == ["scored"])
+    assert notes.problems == []
+
+
+def test_what_came_while_nobody_worked_is_done_at_the_next_start(world: World) -> None:
+    token = team(world)
+    request = ask(world, token)
+    assert answered(world.project.config.published, request.id) is None
+    with at_work(world):
+        until(lambda: outcomes(world) == ["scored"])
+    with at_work(world):
+        until(lambda: Inbox(world.project.config.inbox).waiting() == [])
+    types = [event.type for event in world.store.log]
+    assert [
+        types.count(one) for one in ("submission-registered", "request-decided", "attempt-committed")
+    ] == [1] * 3
+
+
+def test_there_is_one_work_process_for_a_data_directory(world: World) -> None:
+    with at_work(world):
+        until(lambda: Published(world.project.config.published).age() is not None)
+        with pytest.raises(RunnerError) as error:
+            work_of(world)[0].run()
+    assert error.value.code == "E306" and "runner work" in error.value.what
+
+
+def test_a_team_that_comes_later_is_published_to(world: World) -> None:
+    with at_work(world):
+        until(lambda: "public" in Published(world.project.config.published).pointer())
+        team(world)
+        until(lambda: "team:alpha" in Published(world.project.config.published).pointer())

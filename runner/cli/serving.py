@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from runner.cli import output
 from runner.model.errors import PlatformError, RunnerError
 
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (nothing is bound here)
 PAUSE, LONGEST = 1.0, 60.0  # seconds before a process is started again: doubled each time
 STEADY = 60.0  # seconds after which a process counts as running well
 GRACE = 60.0  # seconds that processes have to end
@@ -40,6 +41,18 @@ def address(bind: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def check_address(bind: str, url: str | None) -> tuple[str, int]:
+    """Host and port to listen on. Raises E101 for what is no address, and where nobody can know how people reach it."""
+    host, port = address(bind)
+    if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+        raise RunnerError("E101", f"{url!r} is no address", fix="such as --url https://task.example.org")
+    if url is None and host in EVERYWHERE:
+        why = f"{host} stands for every address of this machine, and another host's name is not answered."
+        what = "by which address do people reach the front?"
+        raise RunnerError("E101", what, why=why, fix="say it: --url https://task.example.org")
+    return host, port
+
+
 def serve_front(exchange: Path, state: Path, bind: str, url: str | None) -> None:
     """Serve until SIGTERM or Ctrl-C. ``ready URL`` is printed once it listens. Raises E101 and E306."""
     check_installed()
@@ -49,9 +62,7 @@ def serve_front(exchange: Path, state: Path, bind: str, url: str | None) -> None
         output.data(text)
         sys.stdout.flush()  # who started us waits for it
 
-    host, port = address(bind)
-    if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
-        raise RunnerError("E101", f"{url!r} is no address", fix="such as --url https://task.example.org")
+    host, port = check_address(bind, url)
     try:
         serve(exchange, state, host, port, url, say)
     except KeyboardInterrupt:  # uvicorn passes the signal on once it has ended in order

@@ -138,6 +138,12 @@ class Inbox:
         found = [int(m[1]) for path in self.root.iterdir() if (m := _NAME.fullmatch(path.name))]
         return max(found, default=0) + 1
 
+    def sweep(self) -> None:
+        """Take away what a front that was killed had only begun to write. For the front, before it takes anything."""
+        for path in self.root.glob(".*"):
+            if ID.fullmatch(path.name[1:]):
+                shutil.rmtree(path, ignore_errors=True)
+
     def waiting(self) -> list[tuple[str, str]]:
         """The names of the requests that are there, in their order, each with its id. Other names are passed over."""
         try:

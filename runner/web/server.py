@@ -16,6 +16,7 @@ from runner.web.routes import rules
 from runner.web.rules import Visitor
 from runner.web.sessions import Sessions
 
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MOST = 256 * 1024 * 1024  # bytes of one body
 
 
@@ -44,9 +45,16 @@ def application(exchange: Path, state: Path, url: str, *, most: int = MOST) -> G
     routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
     handlers: dict[Any, Any] = {HTTPException: refused}
     app = Starlette(routes=routes, exception_handlers=handlers)
+    return Guard(app, hosts_of(url), most, HEADERS)
+
+
+def hosts_of(url: str) -> list[str]:
+    """The names by which requests may call the front that people reach by ``url``, as they stand in the header ``Host``."""
     at = urlsplit(url)
-    hosts = [at.netloc.lower(), str(at.hostname)]
-    return Guard(app, hosts, most, HEADERS)
+    names = [at.netloc.lower(), str(at.hostname)]
+    if at.hostname in LOOPBACK:
+        names += [f"{name}:{at.port}" if at.port else name for name in ("localhost", "127.0.0.1", "[::1]")]
+    return names
 
 
 def serve(
@@ -73,5 +81,6 @@ def serve(
             lifespan="off",
             timeout_graceful_shutdown=10,
         )
+        Inbox(exchange / "inbox").sweep()
         say(f"ready {here}")
         uvicorn.Server(config).run(sockets=[listening])

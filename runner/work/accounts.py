@@ -123,17 +123,25 @@ class Accounts:
             query = "UPDATE accounts SET closed = ? WHERE id = ? AND closed IS NULL"
             return self._db.execute(query, (self._now(), account.id)).rowcount == 1
 
-    def right(self, account: str, token: str, scope: str) -> tuple[Account, str]:
-        """The account that a request names and the key of its token, if both may do what ``scope`` says. Raises E103."""
-        query = """SELECT t.key, t.scopes FROM tokens t JOIN accounts a ON a.id = t.account
-                   WHERE t.id = ? AND a.id = ? AND t.revoked IS NULL AND a.closed IS NULL"""
+    def known(self, account: str, token: str) -> tuple[Account, str] | None:
+        """The account that a request names and the key of its token, also of one that was revoked; None where there is none."""
+        query = "SELECT key FROM tokens WHERE id = ? AND account = ?"
         row = self._db.execute(query, (token, account)).fetchone()
-        if row is None or scope not in row[1].split():
-            why = "The account is closed, or the token was revoked or is not for this."
-            raise RunnerError(
-                "E103", "the request's account may not do this", why=why, fix="sign in with a new token"
+        return None if row is None else (self._account(account), row[0])
+
+    def check(self, account: Account, token: str, scope: str) -> None:
+        """Raise E103 unless an account may do with this token what ``scope`` says, now."""
+        query = """SELECT t.scopes FROM tokens t JOIN accounts a ON a.id = t.account
+                   WHERE t.id = ? AND a.id = ? AND t.revoked IS NULL AND a.closed IS NULL"""
+        row = self._db.execute(query, (token, account.id)).fetchone()
+        if row is None or scope not in row[0].split():
+            what = (
+                "the token opens nothing any more" if row is None else f"the token is not for this ({scope})"
             )
-        return self._account(account), row[0]
+            why = "It was replaced or revoked, or the account was closed." if row is None else ""
+            raise RunnerError(
+                "E103", what, why=why, fix="sign in with the token that holds now, and send it again"
+            )
 
     def access(self) -> Access:
         """What the tokens open that are not revoked."""

@@ -78,13 +78,12 @@ class Requests:
             request = taken.request
             handler = HANDLERS[request.kind]
             arrival = self._arrival(request)
-            try:
-                account, key = self.accounts.right(request.account, request.token, handler.scope)
-            except RunnerError as error:
-                raise Refused(error.what) from None
-            if not request.is_proven(key) or request.team != account.team:
+            known = self.accounts.known(request.account, request.token)
+            if known is None or not request.is_proven(known[1]) or request.team != known[0].team:
                 raise Refused("nobody with that token made it")
+            account = known[0]
             try:
+                self.accounts.check(account, request.token, handler.scope)
                 done = handler.do(self._wish(taken, account, arrival, tasks, Path(scratch)))
                 said: dict[str, Any] = {"accepted": True, **done}
             except RunnerError as error:

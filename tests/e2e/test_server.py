@@ -5,6 +5,7 @@ The front is held to what it may have: it runs without the rights of root, and t
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -19,8 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
+from runner.exchange.access import Access, Token
+from runner.exchange.inbox import Inbox, Request, answered
+from runner.model.clock import SystemClock, stamp
+from runner.records.store.connect import open_store
+from runner.records.store.queries import submissions
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import Project, call
 
@@ -137,8 +142,56 @@ def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> 
         )
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM])
-def test_one_command_serves_and_ends_in_order(project: Project, end: signal.Signals) -> None:
+def test_hand_ins_survive_work_that_is_killed_again_and_again(project: Project) -> None:
+    """Killed right behind each thing that it writes down: every hand-in is registered and answered once, and costs once."""
+    project.write_task(uploads=True)
+    exchange = project.config.exchange
+    tokens = [Token.read(call(project, "team", "add", team).out) for team in ("alpha", "beta", "gamma")]
+    asked = []
+    for token in tokens * 2:
+        assert token is not None
+        grant = Access.read(exchange / "published").grant(token)
+        assert grant is not None
+        data = {"task": "mini", "software": f"s{len(asked)}", "dataset": "dev", "file": "run.txt"}
+        now = stamp(SystemClock().now())
+        request = Request.new("run-file", grant.account, token.id, grant.team, now, data)
+        content = io.BytesIO(run_text("dev", data["software"]).encode())
+        asked.append(Inbox(exchange / "inbox").put(request, token.key, content))
+    events, kills = project.home / "events.jsonl", 0
+    while Inbox(exchange / "inbox").waiting():
+        before = events.stat().st_size if events.exists() else 0
+        work = subprocess.Popen(
+            [sys.executable, "-m", "runner", "work"],
+            env=project.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            until(
+                lambda: (
+                    (events.exists() and events.stat().st_size != before)
+                    or not Inbox(exchange / "inbox").waiting()
+                )
+            )
+        finally:
+            work.kill()
+            work.wait()
+        kills += 1
+    with project.start("work") as work, open_store(project.config) as store:
+        until(lambda: all(answered(exchange / "published", one.id) for one in asked))
+        work.terminate()
+        found = [answered(exchange / "published", one.id) for one in asked]
+        log = [(event.type, event.data) for event in store.log]
+        entries = submissions(store)
+    assert kills > 1, "it was killed while it still had work"
+    assert sorted(one.software for one in entries) == sorted(str(one.data["software"]) for one in asked)
+    decided = [str(data["request"]) for name, data in log if name == "request-decided"]
+    assert sorted(decided) == sorted(one.id for one in asked)
+    assert [one["accepted"] for one in found if one] == [True] * 6
+    assert {one["submission"] for one in found if one} == {entry.id for entry in entries}
+
+
+def test_one_command_serves_and_ends_in_order(project: Project) -> None:
     """Work has no engine here: what is handed in waits, and pages are there all the same."""
     process = project.start("serve", "--bind", "127.0.0.1:0")
     try:
@@ -148,6 +201,6 @@ def test_one_command_serves_and_ends_in_order(project: Project, end: signal.Sign
             until(lambda: "Mini" in client.get("/").text, 60)
             until(lambda: client.get("/healthz").text == "ok\n", 60)
     finally:
-        process.send_signal(end)
+        process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     assert "CAUTION" in err and "Traceback" not in out + err, out + err

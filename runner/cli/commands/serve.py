@@ -73,9 +73,10 @@ def serve(bind: BindOption = "127.0.0.1:8080", url: UrlOption = None) -> None:
 
     Both run as the same user then, which is for trying and for one laptop: the front could read what work can.
     """
-    from runner.cli.serving import check_installed, supervise
+    from runner.cli.serving import check_address, check_installed, supervise
 
     check_installed()
+    check_address(bind, url)
     where = context.config()
     output.say("CAUTION: front and work are one user here; on a server start runner front as another one")
     given = ["--bind", bind, *(["--url", url] if url else []), "--exchange", str(where.exchange)]

@@ -52,6 +52,8 @@ def test_what_breaks_off_is_not_there(tmp_path: Path) -> None:
     (tmp_path / f".{request.id}").mkdir()  # killed in the middle
     (tmp_path / "notes.txt").write_text("x")
     assert Inbox(tmp_path).waiting() == []
+    Inbox(tmp_path).sweep()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def link(folder: Path, secret: Path) -> None:

@@ -20,7 +20,7 @@ from runner.exchange.inbox import Inbox, answer
 from runner.exchange.published import Object, Published, Publisher
 from runner.web.door import HEADERS, Door
 from runner.web.routes import rules
-from runner.web.server import application
+from runner.web.server import application, hosts_of
 from runner.web.sessions import Sessions
 
 FORM = re.compile(r'name="form-token" value="([^"]+)"')
@@ -248,6 +248,9 @@ def test_behind_tls_cookies_are_for_this_host_alone(tmp_path: Path) -> None:
 def test_no_other_host_is_believed_and_bodies_have_an_end(front: Front) -> None:
     with front.client(host="evil.example") as client:
         assert client.get("/").status_code == 400
+    with front.client(host=f"localhost:{front.url.rpartition(':')[2]}") as client:
+        assert client.get("/").status_code == 200
+    assert hosts_of("https://task.example.org") == ["task.example.org"] * 2
     with front.client("team") as client:
 
         def long() -> Iterator[bytes]:

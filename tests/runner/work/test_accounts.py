@@ -22,18 +22,19 @@ def test_what_a_token_may_is_what_its_account_is(project: Project) -> None:
     with open_accounts(project.config) as accounts:
         team, token = accounts.add("team", "alpha")
         organiser, theirs = accounts.add("organiser")
-        assert accounts.right(team.id, token.id, "hand-in") == (team, token.key)
+        assert accounts.known(team.id, token.id) == (team, token.key)
+        assert accounts.known(organiser.id, token.id) is None and accounts.known(team.id, "0" * 12) is None
+        accounts.check(team, token.id, "hand-in")
         for account, which, scope in (
-            (organiser.id, theirs.id, "hand-in"),
-            (organiser.id, token.id, "read"),
-            (team.id, token.id, "manage"),
-            (team.id, "0" * 12, "read"),
+            (organiser, theirs.id, "hand-in"),
+            (organiser, token.id, "read"),
+            (team, token.id, "manage"),
         ):
             with refused("E103"):
-                accounts.right(account, which, scope)
+                accounts.check(account, which, scope)
         assert accounts.close(team) and not accounts.close(team)
         with refused("E103"):
-            accounts.right(team.id, token.id, "read")
+            accounts.check(team, token.id, "read")
         assert [one.closed is None for one in accounts.all()] == [False, True] and accounts.teams() == []
 
 

@@ -132,11 +132,13 @@ def test_what_was_not_signed_in_for_is_dropped_and_leaves_no_trace(desk: Desk) -
     assert desk.events() == [] and desk.used() == 0
 
 
-def test_a_token_that_was_taken_away_asks_for_nothing(desk: Desk) -> None:
+def test_a_token_that_was_taken_away_meanwhile_asks_for_nothing_and_its_owner_is_told(desk: Desk) -> None:
     request = desk.ask()
     desk.accounts.rotate(desk.account)
-    desk.requests.round(desk.tasks)
-    assert desk.answer(request) is None and desk.used() == 0
+    found = desk.decided(request)
+    assert (found["accepted"], found["code"]) == (False, "E103") and desk.used() == 0
+    desk.accounts.close(desk.account)
+    assert desk.decided(desk.ask())["code"] == "E103" and desk.events() == ["request-decided"] * 2
 
 
 def test_what_does_not_fit_is_refused_in_words_and_costs_nothing(desk: Desk) -> None:

@@ -72,7 +72,7 @@ def piece(of: Object, visitor: Visitor, published: Published, view: View, etag: 
     if visitor.grant is None and etag == f'"{of.etag}"':
         return Response(status_code=304, headers={"ETag": etag})
     answer = page(
-        "piece", visitor, published, title=of.title, style=of.style, kind=of.kind, text=view.text(of)
+        "piece", visitor, published, title=of.title, style=of.style, kind=of.kind, piece=view.text(of)
     )
     if visitor.grant is None:
         answer.headers["ETag"] = f'"{of.etag}"'

@@ -63,7 +63,7 @@ class Routes:
         data = call.view.data(found)
         text = call.view.text(found)
         return page(
-            "task", call.visitor, call.published, title=found.title, task=data, text=text, style=found.style
+            "task", call.visitor, call.published, title=found.title, task=data, piece=text, style=found.style
         )
 
     async def board(self, call: Call) -> Response:

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 import schemas
 from runner.exchange.published import Object, Publisher
 from runner.model.errors import RunnerError
-from runner.views.audience import PUBLIC, Audience
+from runner.records.store.run_detail import detail
+from runner.views.audience import ORGANISER, PUBLIC, Audience
+from runner.views.hints import hint
 from runner.views.leaderboard.export import as_dict
 from runner.views.leaderboard.formats import page as board_page
 from runner.views.leaderboard.table import build
-from runner.views.listing import listed_runs, looked_up
-from runner.views.overview.facts import overview, standing
+from runner.views.listing import ListedRun, listed_runs
+from runner.views.overview.facts import Overview, overview, standing
 from runner.views.overview.screen import lines
 from runner.views.pages import asset, render
-from runner.views.redact import redact_run
+from runner.views.redact import redact_row, redact_run
 from runner.views.show import page as run_page
 from runner.views.show.contents import inside
 from runner.views.show.topics import medians_for, topics_of
@@ -41,7 +43,7 @@ class Desk:
     tasks: Mapping[str, Task]
     to: Publisher
     problem: Callable[[RunnerError], None]
-    _overviews: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
+    _overviews: dict[str, tuple[Overview, str]] = field(default_factory=dict)
 
     def publish(self, teams: Sequence[str]) -> bool:
         """Publish to everybody, each of ``teams`` and the organiser what they may see now; whether anything changed.
@@ -52,9 +54,12 @@ class Desk:
         found = {"public": [*everybody, *self._boards(PUBLIC)]}
         together: list[Object] = []
         rows: list[Any] = []
+        of_team: dict[str, list[ListedRun]] = {}
+        for one in listed_runs(self.store, self.tasks, ORGANISER):
+            of_team.setdefault(one.run.submission.team, []).append(one)
         for team in teams:
             audience = Audience("team", team)
-            own, objects = self._runs(audience)
+            own, objects = self._runs(audience, of_team.get(team, ()))
             rows += own
             together += objects
             runs = self.to.object("runs", "runs", "Runs", own)
@@ -84,19 +89,20 @@ class Desk:
                     for table in task.tables.values()
                     if table.id in open_
                 ]
-                facts, text = self._overview(task)
+                of, text = self._overview(task)
+                facts = of.as_dict()
                 page = Object(f"tasks/{name}", "task", task.title, "", text, self._style(run_page.STYLE))
                 listed.append({key: facts[key] for key in ("id", "title", "description")} | {"tables": heads})
                 yield from boards
                 yield replace(page, data=self.to.keep(schemas.canonical({**facts, "boards": heads})))
         yield self.to.object("tasks", "tasks", "Tasks", listed)
 
-    def _overview(self, task: Task) -> tuple[dict[str, Any], str]:
-        """A task's overview as data, and the digest of its piece of a page: the same for everybody."""
+    def _overview(self, task: Task) -> tuple[Overview, str]:
+        """A task's overview, and the digest of its piece of a page: the same for everybody."""
         if task.id not in self._overviews:
             of = overview(task)
             text = render("runner.views.overview/overview.html", lines=list(lines(of)))
-            self._overviews[task.id] = of.as_dict(), self.to.keep(text.encode())
+            self._overviews[task.id] = of, self.to.keep(text.encode())
         return self._overviews[task.id]
 
     def _board(self, task: Task, table: str, audience: Audience) -> Object | None:
@@ -110,14 +116,16 @@ class Desk:
         path, style = f"tasks/{task.id}/{table}", self._style(board_page.STYLE)
         return self.to.object(path, "board", f"{task.title}: {table}", as_dict(made), text, style)
 
-    def _runs(self, audience: Audience) -> tuple[list[Any], list[Object]]:
+    def _runs(self, audience: Audience, runs: Sequence[ListedRun]) -> tuple[list[Any], list[Object]]:
         """The runs of a team: as rows, and each with all that the team may see of it."""
         rows: list[Any] = []
         objects: list[Object] = []
-        for listed in listed_runs(self.store, self.tasks, audience):
-            rows.append(dict(listed.view))
-            with self._apart():
-                objects.append(self._run(listed.run.id, audience))
+        for one in runs:
+            row = redact_row(one.run, audience, one.dataset, one.published)
+            if row is not None:
+                rows.append(dict(row))
+                with self._apart():
+                    objects.append(self._run(one, audience))
         return rows, objects
 
     @contextmanager
@@ -128,10 +136,10 @@ class Desk:
         except RunnerError as error:
             self.problem(error)
 
-    def _run(self, name: str, audience: Audience) -> Object:
-        from runner.views.hints import hint
-
-        found, dataset, task = looked_up(self.store, self.tasks, audience, name)
+    def _run(self, listed: ListedRun, audience: Audience) -> Object:
+        name, dataset, task = listed.run.id, listed.dataset, self.tasks.get(listed.run.submission.task)
+        live = self.store.archive.live()
+        found = detail(self.store, name, [] if task is None else [task], running=live)
         view = redact_run(found, audience, dataset)
         within, helps = inside(found, task, audience, dataset), hint(view, task)
         topics = topics_of(view, task, medians_for(self.store, task, view, dataset))
@@ -142,6 +150,6 @@ class Desk:
     def _standings(self, audience: Audience) -> Iterator[Object]:
         for name, task in self.tasks.items():
             with self._apart():
-                of = overview(task, standing(self.store, task, str(audience.team)))
+                of = replace(self._overview(task)[0], standing=standing(self.store, task, str(audience.team)))
                 left = {"task": name, "title": task.title, "team": of.as_dict()["team"]}
                 yield self.to.object(f"standing/{name}", "standing", task.title, left)

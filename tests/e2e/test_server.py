@@ -200,6 +200,8 @@ def test_one_command_serves_and_ends_in_order(project: Project) -> None:
         with httpx2.Client(base_url=url, trust_env=False) as client:
             until(lambda: "Mini" in client.get("/").text, 60)
             until(lambda: client.get("/healthz").text == "ok\n", 60)
+            took = [client.get("/healthz").elapsed.total_seconds() for _ in range(20)]
+            assert min(took) < 0.03, "no answer waits for an acknowledgement (40 ms)"
     finally:
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)

@@ -116,7 +116,18 @@ def test_doctor_says_where_each_value_comes_from_and_no_secret(
     assert found["setting root"] == f"{project.root} (RUNNER_ROOT)"
     assert set(found) == {
         f"setting {n}"
-        for n in ("root", "home", "private", "truths", "engine", "database", "base", "engine_for", "bases")
+        for n in (
+            "root",
+            "home",
+            "private",
+            "web",
+            "truths",
+            "engine",
+            "database",
+            "base",
+            "engine_for",
+            "bases",
+        )
     }
     assert "secret" not in said.all
     (project.root / "proctor.yaml").write_text("hoem: x\n")

@@ -26,7 +26,8 @@ from runner.model.errors import FAILED, USAGE, RunnerError
 from runner.model.task import Task
 from runner.records.store.connect import Store
 from runner.work.accounts import Account, Accounts
-from runner.work.handlers import HANDLERS, Wish
+from runner.work.handlers import HANDLERS
+from runner.work.handlers.wish import Wish
 
 OLDEST = timedelta(days=14)  # an arrival further back is not believed
 AGAIN = 60.0  # seconds until a request that could not be decided is tried again

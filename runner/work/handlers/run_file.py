@@ -1,50 +1,17 @@
-"""What can be asked for through the front: for each kind of request the scope that it needs and the function that does it.
-
-A new kind is a row of :data:`HANDLERS`, a word of ``kind`` in schemas/inbox-request.schema.json and
-:data:`runner.exchange.inbox.KINDS`, and a schema ``inbox-<kind>`` of its ``data``.
-"""
+"""A run file that was handed in."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import schemas
-from runner.model.clock import Clock
-from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.names import check_name
 from runner.model.run import run_id
-from runner.model.task import Task
-from runner.records.store.connect import Store
-from runner.work.accounts import Account
-
-
-@dataclass(frozen=True)
-class Wish:
-    """A request as its handler gets it: rights and proof were checked, nothing else was. ``clock`` stands at its arrival;
-    ``scratch`` is an empty folder that goes when the handler returns, ``payload`` a private copy of what was sent."""
-
-    config: Config
-    store: Store
-    tasks: Mapping[str, Task]
-    account: Account
-    data: Mapping[str, Any]
-    payload: Path | None
-    clock: Clock
-    scratch: Path
-
-
-@dataclass(frozen=True)
-class Handler:
-    """``do`` returns fields of schemas/inbox-answer.schema.json; called again with the same wish it changes nothing more.
-    It raises RunnerError: of the team's doing (exit codes 1 and 2) the request is refused, of ours it waits."""
-
-    scope: str
-    do: Callable[[Wish], dict[str, Any]]
+from runner.work.handlers.wish import Wish
 
 
 def hand_in_run_file(wish: Wish) -> dict[str, Any]:
@@ -81,6 +48,3 @@ def hand_in_run_file(wish: Wish) -> dict[str, Any]:
 
 def _named(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: data[name] for name in names if data.get(name)}
-
-
-HANDLERS: Mapping[str, Handler] = {"run-file": Handler("hand-in", hand_in_run_file)}

@@ -1,0 +1,18 @@
+"""Every route with its rule: what answers, and who may call it. ``tests/runner/web/test_routes.py`` walks all of them.
+
+A module holds the routes of one idea, as a class with ``rules``; a new one is a line of :func:`rules`.
+"""
+
+from runner.exchange.inbox import Inbox
+from runner.web.door import Door
+from runner.web.routes.handing_in import HandingIn
+from runner.web.routes.reading import Reading
+from runner.web.routes.signing_in import SigningIn
+from runner.web.routes.team import Team
+from runner.web.rules import Rule
+
+
+def rules(door: Door, inbox: Inbox) -> tuple[Rule, ...]:
+    """The routes of the front, in the order in which they are tried."""
+    groups = (HandingIn(door, inbox), Team(door), SigningIn(door), Reading(door))
+    return tuple(rule for group in groups for rule in group.rules())

@@ -1,0 +1,56 @@
+"""What the routes of all pages share: the door, and how something published is looked up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runner.exchange.inbox import answered
+from runner.exchange.published import Object
+from runner.web.door import Door
+from runner.web.pages import piece
+from runner.web.rules import Call, Rule
+
+if TYPE_CHECKING:
+    from starlette.datastructures import FormData
+    from starlette.responses import Response
+
+
+class Routes:
+    """Routes that belong together. Everything shown is looked up in what was published to the visitor's audience; what is
+    not there is 404."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+
+    def rules(self) -> tuple[Rule, ...]:
+        """The routes of this class, each with its rule."""
+        raise NotImplementedError
+
+    def object(self, call: Call, path: str, kind: str) -> Object | None:
+        """What was published to the visitor under ``path``, if it is a ``kind``."""
+        found = call.view.get(path)
+        return found if found is not None and found.kind == kind else None
+
+    def piece(self, call: Call, path: str, kind: str) -> Response:
+        """The page around a published piece; 404 where the visitor has none there."""
+        found = self.object(call, path, kind)
+        if found is None:
+            return self.nothing(call)
+        return piece(
+            found, call.visitor, call.published, call.view, call.request.headers.get("if-none-match", "")
+        )
+
+    def answer(self, call: Call, id: str) -> dict[str, Any] | None:
+        """What became of a request, if it is one of the visitor's team."""
+        found = answered(call.published.root, id)
+        return found if found is not None and found.get("team") == call.visitor.team else None
+
+    def nothing(self, call: Call) -> Response:
+        """404, the same for what is not there and what is not the visitor's."""
+        return self.door.refused(call.visitor, 404)
+
+
+def text(form: FormData, name: str) -> str:
+    """A field of a form; empty for one that is not there, or is a file."""
+    found = form.get(name)
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,87 @@
+"""Handing in: a run file by a form, or by a program with a token."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from runner.exchange.inbox import Inbox, Refused, Request
+from runner.web.door import FORM, Door
+from runner.web.pages import page
+from runner.web.routes.base import Routes, text
+from runner.web.rules import TEAM, Call, Rule
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+FIELDS = ("software", "dataset", "scenario", "description", "method", "paper", "affiliation")
+_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class HandingIn(Routes):
+    """What is handed in, and kept before it is answered."""
+
+    def __init__(self, door: Door, inbox: Inbox) -> None:
+        super().__init__(door)
+        self.inbox = inbox
+
+    def rules(self) -> tuple[Rule, ...]:
+        """The routes of this class, each with its rule."""
+        return (
+            Rule("GET", "/tasks/{task}/hand-in", self.hand_in_form, TEAM, "hand-in"),
+            Rule("POST", "/tasks/{task}/hand-in", self.hand_in, TEAM, "hand-in"),
+        )
+
+    async def hand_in_form(self, call: Call) -> Response:
+        """The form by which a run file is handed in."""
+        found = self.object(call, f"tasks/{call.at('task')}", "task")
+        if found is None:
+            return self.nothing(call)
+        return page(
+            "hand_in",
+            call.visitor,
+            call.published,
+            title=f"Hand in: {found.title}",
+            task=call.view.data(found),
+            field=FORM,
+        )
+
+    async def hand_in(self, call: Call) -> Response:
+        """Take a run file: it is in the inbox, on the disk, before this answers."""
+        from starlette.concurrency import run_in_threadpool
+        from starlette.datastructures import UploadFile
+        from starlette.responses import JSONResponse, RedirectResponse
+
+        async with call.request.form(max_files=1, max_fields=20, max_part_size=65536) as form:
+            if not self.door.formed(call.visitor, call.request, text(form, FORM)):
+                return self.door.refused(
+                    call.visitor, 403, "The form is not one of this session: load the page again."
+                )
+            sent, grant = form.get("file"), call.visitor.grant
+            if not isinstance(sent, UploadFile) or grant is None or not sent.filename:
+                return self.door.refused(call.visitor, 400, "No file was sent: choose a run file.")
+            name = _PLAIN.sub("-", sent.filename)[-100:].lstrip("._-") or "run.txt"
+            said = {field: value for field in FIELDS if (value := text(form, field).strip())}
+            data = {"task": call.at("task"), "file": name, **said}
+            arrival = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            asked = Request.new("run-file", grant.account, grant.token, grant.team, arrival, data)
+            try:
+                done = await run_in_threadpool(self.inbox.put, asked, call.visitor.key, sent.file)
+            except (Refused, OSError):
+                return self.door.refused(
+                    call.visitor, 507, "It could not be kept, and was not taken. Try again later."
+                )
+        what = f"{data.get('software', '')} for {call.at('task')}: {name}"
+        self.door.sessions.note(done.id, grant.team, arrival, done.sha256, done.size, what)
+        where = f"/requests/{done.id}"
+        if call.visitor.session is None:
+            facts = {
+                "request": done.id,
+                "arrival": arrival,
+                "sha256": done.sha256,
+                "size": done.size,
+                "at": where,
+            }
+            return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
+        return RedirectResponse(where, 303)

@@ -1,0 +1,56 @@
+"""A team's own pages: its runs, what is left of its quota, and what it asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runner.exchange.inbox import ID
+from runner.web.pages import page
+from runner.web.routes.base import Routes
+from runner.web.rules import TEAM, Call, Rule
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+
+class Team(Routes):
+    """What a team sees of itself."""
+
+    def rules(self) -> tuple[Rule, ...]:
+        """The routes of this class, each with its rule."""
+        return (
+            Rule("GET", "/team", self.team, TEAM),
+            Rule("GET", "/requests/{id}", self.request, TEAM),
+        )
+
+    async def team(self, call: Call) -> Response:
+        """The team's runs and quota, and what it handed in here."""
+        found = call.view.get("runs")
+        runs = call.view.data(found) if found else []
+        standing = [call.view.data(one) for one in call.view.below("standing/")]
+        asked = [
+            one | {"answer": self.answer(call, one["id"])}
+            for one in self.door.sessions.noted(call.visitor.team)
+        ]
+        title = f"Team {call.visitor.team}"
+        return page(
+            "team", call.visitor, call.published, title=title, runs=runs[::-1], standing=standing, asked=asked
+        )
+
+    async def request(self, call: Call) -> Response:
+        """What became of a request of the visitor's team."""
+        id = call.at("id")
+        known = self.door.sessions.noted(call.visitor.team, id) if ID.fullmatch(id) else []
+        answer = self.answer(call, id) if ID.fullmatch(id) else None
+        if not known and answer is None:
+            return self.nothing(call)
+        asked = known[0] if known else None
+        return page(
+            "request",
+            call.visitor,
+            call.published,
+            title="What you handed in",
+            asked=asked,
+            answer=answer,
+            id=id,
+        )

@@ -1,0 +1,12 @@
+"""What can be asked for through the front: for each kind of request the scope that it needs and the function that does it.
+
+A new kind is a row of :data:`HANDLERS` and a module that does it, a word of ``kind`` in schemas/inbox-request.schema.json
+and :data:`runner.exchange.inbox.KINDS`, and a schema ``inbox-<kind>`` of its ``data``.
+"""
+
+from collections.abc import Mapping
+
+from runner.work.handlers.run_file import hand_in_run_file
+from runner.work.handlers.wish import Handler
+
+HANDLERS: Mapping[str, Handler] = {"run-file": Handler("hand-in", hand_in_run_file)}

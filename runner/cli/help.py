@@ -36,7 +36,10 @@ READERS = {
             "review",
             "events",
         ),
-        *("work", "front", "serve", "team", "team add", "team list", "team rotate", "team close"),
+        *("work", "front", "serve"),
+        *("team", "team add", "team list", "team people", "team rotate", "team close"),
+        *("account", "account add", "account list", "account people"),
+        *("account rotate", "account close", "account erase"),
         *("round", "round freeze", "labels", "labels export", "labels import", "labels agreement"),
         *(
             "task new",

@@ -152,6 +152,23 @@ OnlyTaskArgument = Annotated[str | None, typer.Argument(help="Only this task.", 
 TeamArgument = Annotated[str, typer.Argument(help="A team.", autocompletion=_teams)]
 OnlyDatasetArgument = Annotated[str | None, typer.Argument(help="Only this dataset.")]
 DatasetArgument = Annotated[str, typer.Argument(help="A dataset of the task.")]
+AccountArgument = Annotated[str, typer.Argument(help="The id of an account, or the name of a team.")]
+RoleArgument = Annotated[str, typer.Argument(help="organiser, assistant or assessor.")]
+MemberOption = Annotated[
+    list[str] | None,
+    typer.Option("--member", help="The name of a person behind it; may be given several times."),
+]
+MemberIdOption = Annotated[
+    str | None,
+    typer.Option("--member", help="Only this person: an id that runner account list --people shows."),
+]
+ContactOption = Annotated[
+    str | None, typer.Option("--contact", help="How they are reached, such as a mail address.")
+]
+AffiliationOption = Annotated[str | None, typer.Option("--affiliation", help="Where they work.")]
+PeopleOption = Annotated[
+    bool, typer.Option("--people", help="Also who is behind each: contact, affiliation, members.")
+]
 SubmissionArgument = Annotated[str, typer.Argument(help="A submission id.", autocompletion=_submissions)]
 SampleOption = Annotated[
     int | None,

@@ -10,7 +10,7 @@
       answers/<id>.json        what became of a request (:mod:`runner.exchange.inbox`)
       alive.json               when work last said that it is there
 
-**One audience, one database** (``public``, ``team:NAME``, ``organiser``): the front opens that of whoever asks, so an
+**One audience, one database** (``public``, ``team:NAME``, ``organiser``, ``assistant``): the front opens that of whoever asks, so an
 object that an audience may not see is not there for it, and cannot be told from one that never was. What the databases
 name was made by :mod:`runner.views` for that audience. No audience is given more than the people behind it may see, the
 organiser's part too: it holds what was published to somebody, since whoever takes over the front has all of it.
@@ -29,7 +29,7 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 ``tasks``                      tasks       id, title, description and tables of every task
 ``tasks/TASK``                 task        ``runner task show``
 ``tasks/TASK/TABLE``           board       ``runner leaderboard``; only where its scores are open
-``runs``                       runs        ``runner runs``: of the team; of all teams for the organiser
+``runs``                       runs        ``runner runs``: of the team; of all teams for organiser and assistant
 ``runs/RUN``                   run         ``runner show``
 ``standing/TASK``              standing    what the team has left of quota and time
 ``styles/SHA256``              style       a style sheet that pages name
@@ -57,7 +57,7 @@ from schemas.files import atomic_file, atomic_path
 VERSION = 1
 KEPT_SECONDS = 600.0
 POINTER, ALIVE = "current.json", "alive.json"
-AUDIENCE = re.compile(r"public|organiser|team:[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+AUDIENCE = re.compile(r"public|organiser|assistant|team:[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 _TABLE = (
     "CREATE TABLE objects (path TEXT PRIMARY KEY, kind TEXT NOT NULL, title TEXT NOT NULL, "

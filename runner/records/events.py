@@ -55,6 +55,10 @@ TYPES: Mapping[str, str] = {
     "policy-changed": "the rules of a task were noted: for the first time, or because they are others than those noted last",
     "results-exported": "results were written out for an audience: a leaderboard, run, page or comparison, and its SHA-256",
     "request-decided": "a request that came through the front was done or refused, once; with the opaque id of the account that asked",
+    "account-added": "somebody may sign in from now on; accounts have opaque ids, and who is behind them stands in no event",
+    "token-replaced": "an account was given a new token; the ones before open nothing any more",
+    "account-closed": "an account opens nothing any more",
+    "account-erased": "what was known of the people behind an account was erased, or of one member",
     "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",
 }
 MAX_LINE = 256 * 1024

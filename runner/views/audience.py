@@ -115,6 +115,12 @@ def scores_open(dataset: Dataset, published: bool) -> bool:
     return dataset.visibility == "public" or dataset.scores == "public" or published
 
 
+def assistant_may_open(dataset: Dataset, published: bool, released: bool) -> bool:
+    """Whether an assistant may see a run as its team does: not what was opened to the team alone. That it exists, and how
+    it ended, assistants see of all runs."""
+    return scores_open(dataset, published) and (dataset.visibility == "public" or not released)
+
+
 def on_boards(run: Run, task: Task, *, organiser: bool) -> bool:
     """Whether a run that ranks stands on boards: for the organiser always, for everybody else, where the task requires a review,
     once it is approved. Whatever does not stand there is for them as if it had not been handed in."""

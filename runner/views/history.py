@@ -65,6 +65,10 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
         ": it is {submission}",
         ": refused, {code}: {what}",
     ),
+    "account-added": ("the account {account} was made", ", as {role}"),
+    "token-replaced": ("the account {account} was given a new token, {token}",),
+    "account-closed": ("the account {account} was closed",),
+    "account-erased": ("what was known of {account} was erased", ": of its member {member}"),
     "loss-accepted": ("{count} lost parts of this log were given up",),
 }
 _SHA256 = re.compile(r"[0-9a-f]{64}")

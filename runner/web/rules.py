@@ -20,6 +20,9 @@ Method = Literal["GET", "POST"]
 EVERYBODY: tuple[Role, ...] = ("public", "team", "organiser", "assistant", "assessor")
 SIGNED_IN: tuple[Role, ...] = ("team", "organiser", "assistant", "assessor")
 TEAM: tuple[Role, ...] = ("team",)
+# The console: both look after a task. What discloses or gives power (publish, unblind, release, a role) only the organiser proposes.
+CONSOLE: tuple[Role, ...] = ("organiser", "assistant")
+ORGANISER: tuple[Role, ...] = ("organiser",)
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,8 @@ class Visitor:
     @property
     def audience(self) -> str:
         """The audience whose published things they see."""
-        if self.grant is None or self.role not in ("team", "organiser"):
-            return "public"
-        return f"team:{self.team}" if self.role == "team" else "organiser"
+        own = {"team": f"team:{self.team}", "organiser": "organiser", "assistant": "assistant"}
+        return own.get(self.role, "public")
 
 
 @dataclass(frozen=True)

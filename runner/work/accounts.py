@@ -6,8 +6,8 @@ that what is known of a person can be erased: events, archive and published thin
 (:mod:`runner.exchange.access`); whoever changes anything here publishes what tokens open anew (:func:`publish_access`),
 so that revoking works at once, also while work is down.
 
-Further facts of people (contact, accepted terms, one-time links) are tables of their own, named by ``account``, with a
-higher :data:`VERSION`.
+What people said of themselves (:mod:`runner.work.people`) are tables of their own, named by ``account``. A change of tables is one
+more row of :data:`_TABLES`: databases of before get the rows that they lack.
 """
 
 from __future__ import annotations
@@ -24,20 +24,25 @@ from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error, no_such
 from runner.model.names import BASELINES, check_apart, check_name
+from runner.work.people import TABLES as PEOPLE
+from runner.work.people import People
 
-VERSION = 1
 SCOPES: dict[Role, tuple[str, ...]] = {
     "organiser": ("read", "manage"),
     "assistant": ("read",),
     "team": ("read", "hand-in"),
     "assessor": ("read",),
 }
-_TABLES = """
+_TABLES = (
+    """
 CREATE TABLE accounts (id TEXT PRIMARY KEY, role TEXT NOT NULL, team TEXT, created TEXT NOT NULL, closed TEXT);
 CREATE TABLE tokens (id TEXT PRIMARY KEY, account TEXT NOT NULL REFERENCES accounts (id), key TEXT NOT NULL,
                      scopes TEXT NOT NULL, created TEXT NOT NULL, revoked TEXT);
 CREATE INDEX tokens_of ON tokens (account);
-"""
+""",
+    PEOPLE,
+)
+VERSION = len(_TABLES)
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class Accounts:
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._db, self._clock = connection, clock
+        self.people = People(connection)
 
     def all(self) -> list[Account]:
         """Every account, in the order in which they were made."""
@@ -78,6 +84,14 @@ class Accounts:
                 "team", team, known, why="Nobody has an account for it.", fix=f"runner team add {team}"
             )
         return known[team]
+
+    def named(self, text: str) -> Account:
+        """The account of that id, or of the team of that name. Raises E102."""
+        found = next((one for one in self.all() if text in (one.id, one.team)), None)
+        if found is None:
+            known = [one.id for one in self.all()]
+            raise no_such("account", text, known, fix="runner account list names them")
+        return found
 
     def add(self, role: Role, team: str | None = None, *, teams: Sequence[str] = ()) -> tuple[Account, Token]:
         """Make an account and its first token, which is shown now or never.
@@ -122,6 +136,15 @@ class Accounts:
             self._revoke(account)
             query = "UPDATE accounts SET closed = ? WHERE id = ? AND closed IS NULL"
             return self._db.execute(query, (self._now(), account.id)).rowcount == 1
+
+    def erase(self, account: Account, *, keep_name: bool) -> None:
+        """Close an account and erase all that is known of the people behind it; ``keep_name`` keeps the name of its team."""
+        self.close(account)
+        with self._db:
+            self._db.execute("DELETE FROM tokens WHERE account = ?", (account.id,))
+            if not keep_name:
+                self._db.execute("UPDATE accounts SET team = NULL WHERE id = ?", (account.id,))
+        self.people.erase(account.id)
 
     def known(self, account: str, token: str) -> tuple[Account, str] | None:
         """The account that a request names and the key of its token, also of one that was revoked; None where there is none."""
@@ -184,13 +207,14 @@ def open_accounts(config: Config, *, clock: Clock | None = None) -> Iterator[Acc
         _make(path)
         with closing(sqlite3.connect(path, timeout=30)) as connection:
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA secure_delete = ON")  # what is erased is overwritten
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
-                if version == 0:
-                    for statement in filter(str.strip, _TABLES.split(";")):
+                for tables in _TABLES[version:]:
+                    for statement in filter(str.strip, tables.split(";")):
                         connection.execute(statement)
-                    connection.execute(f"PRAGMA user_version = {VERSION}")
+                connection.execute(f"PRAGMA user_version = {max(version, VERSION)}")
             if version > VERSION:
                 why = f"{path} was written by a newer version of this program."
                 raise PlatformError(

@@ -2,7 +2,7 @@
 
 Nothing is decided here: every object is what the command of the same name prints for that audience, and every piece of a
 page what that command writes. The organiser's part is what teams see of their own runs, put together: the front is never
-given what the organiser alone may see.
+given what the organiser alone may see. Assistants get less: no run on hidden data before its scores are everybody's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import schemas
 from runner.exchange.published import Object, Publisher
 from runner.model.errors import RunnerError
 from runner.records.store.run_detail import detail
-from runner.views.audience import ORGANISER, PUBLIC, Audience
+from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open
 from runner.views.hints import hint
 from runner.views.leaderboard.export import as_dict
 from runner.views.leaderboard.formats import page as board_page
@@ -46,7 +46,7 @@ class Desk:
     _overviews: dict[str, tuple[Overview, str]] = field(default_factory=dict)
 
     def publish(self, teams: Sequence[str]) -> bool:
-        """Publish to everybody, each of ``teams`` and the organiser what they may see now; whether anything changed.
+        """Publish to everybody, each of ``teams``, the organiser and assistants what they may see now; whether anything changed.
 
         What cannot be made of a task or a run, because files of it are damaged, is left out: it stops nothing else.
         """
@@ -54,9 +54,12 @@ class Desk:
         found = {"public": [*everybody, *self._boards(PUBLIC)]}
         together: list[Object] = []
         rows: list[Any] = []
+        closed: set[str] = set()  # to assistants
         of_team: dict[str, list[ListedRun]] = {}
         for one in listed_runs(self.store, self.tasks, ORGANISER):
             of_team.setdefault(one.run.submission.team, []).append(one)
+            if not assistant_may_open(one.dataset, one.published, one.run.released):
+                closed.add(f"runs/{one.run.id}")
         for team in teams:
             audience = Audience("team", team)
             own, objects = self._runs(audience, of_team.get(team, ()))
@@ -67,7 +70,22 @@ class Desk:
             found[str(audience)] = [*everybody, *self._boards(audience), runs, *objects, *left]
         runs = self.to.object("runs", "runs", "Runs", rows)
         found["organiser"] = [*found["public"], runs, *together]
+        rows = self._rows_for_assistants(of_team, teams)
+        runs = self.to.object("runs", "runs", "Runs", rows)
+        found["assistant"] = [*found["public"], runs, *(one for one in together if one.path not in closed)]
         return self.to.publish(found)
+
+    def _rows_for_assistants(
+        self, of_team: Mapping[str, Sequence[ListedRun]], teams: Sequence[str]
+    ) -> list[Any]:
+        """The runs of all teams in rows, without what was opened to a team alone."""
+        rows = []
+        for team in teams:
+            for one in of_team.get(team, ()):
+                run = replace(one.run, released=False)
+                row = redact_row(run, Audience("team", team), one.dataset, one.published)
+                rows += [] if row is None else [dict(row)]
+        return rows
 
     def _styles(self) -> Iterator[Object]:
         for name in (board_page.STYLE, run_page.STYLE):

@@ -1,80 +1,250 @@
-"""Teams that may sign in: add, list, close, and a new token."""
+"""Who may sign in: teams by their names, all accounts by their ids; one implementation behind both groups of commands."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runner.cli import context, options, output
 from runner.cli.app import group
+from runner.model.errors import no_such
 
 if TYPE_CHECKING:
-    from runner.exchange.access import Token
+    from collections.abc import Callable, Sequence
+
+    from runner.exchange.access import Role, Token
+    from runner.work.accounts import Account, Accounts
+    from runner.work.people import Known
 
 teams = group("team", "Teams that may sign in at the server, and their tokens.")
+accounts = group(
+    "account", "Everybody who may sign in at the server: organisers, assistants, assessors, teams."
+)
 
 
-@teams.command(epilog="Examples:  runner team add alpha  |  runner team add alpha --json")
-def add(team: options.TeamArgument, as_json: options.JsonOption = False) -> None:
+@teams.command(
+    "add",
+    epilog='Examples:  runner team add alpha  |  runner team add alpha --member "Ada Lovelace" --contact ada@example.org',
+)
+def add_team(
+    team: options.TeamArgument,
+    member: options.MemberOption = None,
+    contact: options.ContactOption = None,
+    affiliation: options.AffiliationOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
     """Make an account for a team, and print its token, which is shown this once. Softwares handed in before stay the team's."""
-    from runner.records.store.queries import submissions
-    from runner.work.accounts import open_accounts, publish_access
-
-    where = context.config()
-    with context.store(where) as store, open_accounts(where) as accounts:
-        known = [entry.team for entry in submissions(store) if entry.team != team]
-        account, token = accounts.add("team", team, teams=known)
-        publish_access(where, accounts)
-    _shown(team, account.id, token, as_json)
+    _added("team", team, member, contact, affiliation, as_json)
 
 
-@teams.command("list", epilog="Examples:  runner team list  |  runner team list --json")
-def list_(as_json: options.JsonOption = False) -> None:
+@accounts.command(
+    "add",
+    epilog='Examples:  runner account add organiser --member "Ada Lovelace"  |  runner account add assistant --contact bob@example.org',
+)
+def add_account(
+    role: options.RoleArgument,
+    member: options.MemberOption = None,
+    contact: options.ContactOption = None,
+    affiliation: options.AffiliationOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Make an account for an organiser, assistant or assessor, and print its token, which is shown this once.
+
+    An assistant looks after runs, and neither sees nor opens what the organiser has not published.
+    """
+    from runner.exchange.access import ROLES
+
+    known = {one: one for one in ROLES if one != "team"}
+    if role not in known:
+        fix = f"use one of {', '.join(known)}; runner team add NAME makes that of a team"
+        raise no_such("role", role, known, fix=fix, code="E101")
+    _added(known[role], None, member, contact, affiliation, as_json)
+
+
+@teams.command("list", epilog="Examples:  runner team list  |  runner team list --people --json")
+def list_teams(people: options.PeopleOption = False, as_json: options.JsonOption = False) -> None:
     """List the teams that have an account, with the ids of their tokens."""
+    _listed(lambda one: one.team is not None, people, as_json, "no teams; runner team add NAME makes one")
+
+
+@accounts.command("list", epilog="Examples:  runner account list  |  runner account list --people")
+def list_accounts(people: options.PeopleOption = False, as_json: options.JsonOption = False) -> None:
+    """List all accounts, with the ids of their tokens."""
+    _listed(lambda _: True, people, as_json, "no accounts; runner account add ROLE makes one")
+
+
+@teams.command("people", epilog='Examples:  runner team people alpha --member "Ada Lovelace" --member "Bob"')
+def people_of_team(
+    team: options.TeamArgument,
+    member: options.MemberOption = None,
+    contact: options.ContactOption = None,
+    affiliation: options.AffiliationOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Show who is behind a team, or note it anew: what is named replaces what was known. It stands in no event."""
+    _people(lambda known: known.of_team(team), member, contact, affiliation, as_json)
+
+
+@accounts.command(
+    "people", epilog="Examples:  runner account people a-0123456789abcdef --contact ada@example.org"
+)
+def people_of_account(
+    account: options.AccountArgument,
+    member: options.MemberOption = None,
+    contact: options.ContactOption = None,
+    affiliation: options.AffiliationOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Show who is behind an account, or note it anew: what is named replaces what was known. It stands in no event."""
+    _people(lambda known: known.named(account), member, contact, affiliation, as_json)
+
+
+@teams.command("rotate", epilog="Examples:  runner team rotate alpha")
+def rotate_team(team: options.TeamArgument, as_json: options.JsonOption = False) -> None:
+    """Give a team a new token; the ones before open nothing from this moment, and who is signed in with one is not any more."""
+    _rotated(lambda known: known.of_team(team), as_json)
+
+
+@accounts.command("rotate", epilog="Examples:  runner account rotate a-0123456789abcdef")
+def rotate_account(account: options.AccountArgument, as_json: options.JsonOption = False) -> None:
+    """Give an account a new token; the ones before open nothing from this moment."""
+    _rotated(lambda known: known.named(account), as_json)
+
+
+@teams.command("close", epilog="Examples:  runner team close alpha")
+def close_team(team: options.TeamArgument) -> None:
+    """Close a team's account: nobody signs in for it any more. What it handed in stays."""
+    _closed(lambda known: known.of_team(team))
+
+
+@accounts.command("close", epilog="Examples:  runner account close a-0123456789abcdef")
+def close_account(account: options.AccountArgument) -> None:
+    """Close an account: it opens nothing any more. What was handed in with it stays."""
+    _closed(lambda known: known.named(account))
+
+
+@accounts.command(
+    "erase",
+    epilog="Examples:  runner account erase a-0123456789abcdef  |  runner account erase alpha --member m-0123456789abcdef",
+)
+def erase(account: options.AccountArgument, member: options.MemberIdOption = None) -> None:
+    """Erase what is known of the people behind an account, and close it; or erase only one member. Boards and events stay as they are.
+
+    Backups that were made before still have it.
+    """
+    from runner.work.managing import managing
+
+    with managing(context.config()) as office:
+        found = office.accounts.named(account)
+        office.erase(found, member)
+    output.say(f"erased: {member or 'everybody'} of {found.id}; the log, boards and runs are as they were")
+
+
+def _added(
+    role: Role,
+    team: str | None,
+    member: Sequence[str] | None,
+    contact: str | None,
+    affiliation: str | None,
+    as_json: bool,
+) -> None:
+    from runner.work.managing import managing
+    from runner.work.people import check_said
+
+    check_said(contact, affiliation, member)
+    with managing(context.config()) as office:
+        account, token = office.add(role, team)
+        office.accounts.people.put(account.id, contact=contact, affiliation=affiliation, members=member)
+    _shown(account, token, as_json)
+
+
+def _listed(wanted: Callable[[Account], bool], people: bool, as_json: bool, nobody: str) -> None:
     from runner.work.accounts import open_accounts
 
-    with open_accounts(context.config()) as accounts:
-        found = [one for one in accounts.all() if one.team is not None]
+    with open_accounts(context.config()) as known:
+        found = [(one, known.people.of(one.id)) for one in known.all() if wanted(one)]
     if as_json:
-        output.as_json([vars(one) | {"tokens": list(one.tokens)} for one in found])
+        output.as_json([_facts(one) | (_said(of) if people else {}) for one, of in found])
     elif not found:
-        output.say("no teams; runner team add NAME makes an account for one")
+        output.say(nobody)
+    elif people:
+        for one, of in found:
+            output.facts({"account": one.id, "is": _name(one, of), **_lines(of)})
+            output.data("")
     else:
         rows = [
-            (one.team or "", one.id, one.created[:10], (one.closed or "")[:10], " ".join(one.tokens))
-            for one in found
+            (_name(one, of), one.id, one.created[:10], (one.closed or "")[:10], " ".join(one.tokens))
+            for one, of in found
         ]
-        output.table(("team", "account", "since", "closed", "tokens"), rows)
+        output.table(("who", "account", "since", "closed", "tokens"), rows)
 
 
-@teams.command(epilog="Examples:  runner team rotate alpha")
-def rotate(team: options.TeamArgument, as_json: options.JsonOption = False) -> None:
-    """Give a team a new token; the ones before open nothing from this moment, and who is signed in with one is not any more."""
-    from runner.work.accounts import open_accounts, publish_access
+def _people(
+    choose: Callable[[Accounts], Account],
+    member: Sequence[str] | None,
+    contact: str | None,
+    affiliation: str | None,
+    as_json: bool,
+) -> None:
+    from runner.work.accounts import open_accounts
 
-    where = context.config()
-    with open_accounts(where) as accounts:
-        account = accounts.of_team(team)
-        token = accounts.rotate(account)
-        publish_access(where, accounts)
-    _shown(team, account.id, token, as_json)
-
-
-@teams.command(epilog="Examples:  runner team close alpha")
-def close(team: options.TeamArgument) -> None:
-    """Close a team's account: nobody signs in for it any more. What it handed in stays."""
-    from runner.work.accounts import open_accounts, publish_access
-
-    where = context.config()
-    with open_accounts(where) as accounts:
-        done = accounts.close(accounts.of_team(team))
-        publish_access(where, accounts)
-    output.say(f"the account of {team} {'is closed' if done else 'was closed already'}")
+    with open_accounts(context.config()) as known:
+        account = choose(known)
+        if (member, contact, affiliation) != (None, None, None):
+            known.people.put(account.id, contact=contact, affiliation=affiliation, members=member)
+        of = known.people.of(account.id)
+    if as_json:
+        output.as_json(_facts(account) | _said(of))
+    else:
+        output.facts({"account": account.id, "is": _name(account, of), **_lines(of)})
 
 
-def _shown(team: str, account: str, token: Token, as_json: bool) -> None:
+def _rotated(choose: Callable[[Accounts], Account], as_json: bool) -> None:
+    from runner.work.managing import managing
+
+    with managing(context.config()) as office:
+        account = choose(office.accounts)
+        token = office.rotate(account)
+    _shown(account, token, as_json)
+
+
+def _closed(choose: Callable[[Accounts], Account]) -> None:
+    from runner.work.managing import managing
+
+    with managing(context.config()) as office:
+        account = choose(office.accounts)
+        done = office.close(account)
+    output.say(f"the account of {account.team or account.id} {'is closed' if done else 'was closed already'}")
+
+
+def _shown(account: Account, token: Token, as_json: bool) -> None:
     """Print a token, once."""
     if as_json:
-        output.as_json({"team": team, "account": account, "token": str(token)})
+        output.as_json(
+            {"team": account.team, "role": account.role, "account": account.id, "token": str(token)}
+        )
         return
-    output.say(f"the token of {team}; it is not shown again, and whoever has it is {team}:")
+    who = account.team or f"{account.role} {account.id}"
+    output.say(f"the token of {who}; it is not shown again, and whoever has it is {who}:")
     output.data(str(token))
+
+
+def _facts(account: Account) -> dict[str, Any]:
+    return vars(account) | {"tokens": list(account.tokens)}
+
+
+def _said(of: Known) -> dict[str, Any]:
+    members = [vars(one) for one in of.members]
+    return {"contact": of.contact, "affiliation": of.affiliation, "members": members}
+
+
+def _lines(of: Known) -> dict[str, str]:
+    named = {one.id: one.name for one in of.members}
+    return {"contact": of.contact, "affiliation": of.affiliation, **named}
+
+
+def _name(account: Account, of: Known) -> str:
+    """An account for people: its team, or its role and who it is."""
+    if account.team is not None:
+        return account.team
+    names = ", ".join(one.name for one in of.members)
+    return f"{account.role} {names}".strip() if account.role != "team" else "(erased)"

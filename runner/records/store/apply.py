@@ -35,6 +35,10 @@ run-commented            task, run, text, to (organiser or team)
 policy-changed           task, policy (its rules), changes (in words; none: noted for the first time), more (how many were too many)
 results-exported         task, what, name (of a table, run or dataset), format, audience, sha256
 request-decided          request, account, team, kind, arrival, sha256 (of what was sent), accepted, and submission or code and what: no row
+account-added            account (opaque id), role: no row, as of the other events of accounts
+token-replaced           account, token (id)
+account-closed           account
+account-erased           account, member (opaque id) where only one person's data went
 loss-accepted            lost (where it was remembered, seq and hash of the event), count
 =======================  ================================================================================
 """
@@ -383,5 +387,6 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "policy-changed": _policy,
     "results-exported": _exported,
     "request-decided": lambda *_: None,  # work asks the log for it, once
+    **dict.fromkeys(("account-added", "token-replaced", "account-closed", "account-erased"), lambda *_: None),
     "loss-accepted": _loss,
 }

@@ -110,6 +110,7 @@ def front(tmp_path: Path) -> Iterator[Front]:
             "team:alpha": [*everybody, board, run, runs],
             "team:beta": [*everybody, runs],
             "organiser": everybody,
+            "assistant": everybody,
         }
     )
     to.alive()

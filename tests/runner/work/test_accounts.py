@@ -81,3 +81,17 @@ def test_accounts_of_a_newer_program_are_left_alone(project: Project) -> None:
     (project.home / "accounts.sqlite").write_bytes(b"no database at all, for sure" * 50)
     with refused("E306"), open_accounts(project.config):
         pass
+
+
+def test_databases_of_before_get_the_tables_that_they_lack(project: Project) -> None:
+    with open_accounts(project.config) as accounts:
+        account, _ = accounts.add("team", "alpha")
+    with sqlite3.connect(project.home / "accounts.sqlite") as connection:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (name,) in names:
+            if name not in ("accounts", "tokens"):
+                connection.execute(f"DROP TABLE {name}")
+        connection.execute("PRAGMA user_version = 1")
+    with open_accounts(project.config) as accounts:
+        accounts.people.put(account.id, contact="ada@example.org")
+        assert accounts.all() == [account] and accounts.people.of(account.id).contact == "ada@example.org"

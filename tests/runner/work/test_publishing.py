@@ -77,6 +77,29 @@ def test_nothing_of_a_blinded_run_that_its_team_may_not_see_reaches_the_front(wo
     assert hidden not in published
 
 
+def test_an_assistant_sees_no_more_of_hidden_data_than_everybody(world: World) -> None:
+    """Outcomes of all runs; neither what was opened to a team alone, nor scores before they are everybody's."""
+    run = world.hand_in("alpha", script=talkative)
+    world.work()
+    released = {"task": "mini", "run": run, "attempt": 1, "reason": ""}
+    world.store.commit("run-released", released, actor="organiser")
+    seen = publish(world)
+    assistant, organiser = seen.view("assistant"), seen.view("organiser")
+    assert paths(assistant, "runs") == {"runs"} and f"runs/{run}" in paths(organiser)
+    assert paths(assistant, "standing") == set() and paths(assistant, "tasks") == paths(
+        seen.view("public"), "tasks"
+    )
+    found = assistant.get("runs")
+    assert found is not None
+    [row] = assistant.data(found)
+    assert row["run"] == run and row["resources"]["wall_seconds"] is None and CANARY not in str(row)
+    opened = {"task": "mini", "dataset": "test"}
+    world.store.commit("dataset-published", opened, actor="organiser")
+    world.store.commit("run-closed", {"task": "mini", "run": run, "attempt": 1}, actor="organiser")
+    publish(world)
+    assert f"runs/{run}" in paths(seen.view("assistant"))
+
+
 def test_a_board_is_published_once_its_scores_are_and_only_then(world: World) -> None:
     world.hand_in("alpha")
     world.work()

@@ -1,0 +1,72 @@
+"""What organisers do with accounts: each change counts in the accounts, is published at once, and is an event.
+
+The one implementation behind `runner team`, `runner account` and what is approved of registrations. Events name accounts by their
+opaque ids and nobody else: what is erased later was never in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from runner.exchange.access import Role, Token
+from runner.model.clock import Clock
+from runner.model.config import Config
+from runner.records.store.connect import Store, open_store
+from runner.records.store.queries import submissions
+from runner.work.accounts import Account, Accounts, open_accounts, publish_access
+
+ACTOR = "organiser"
+
+
+@dataclass(frozen=True)
+class Managing:
+    """Accounts and store of a data directory, both open."""
+
+    config: Config
+    store: Store
+    accounts: Accounts
+
+    def add(self, role: Role, team: str | None = None) -> tuple[Account, Token]:
+        """Make an account and its first token, which is shown now or never. Raises E101, E208 and E215 for a team's name."""
+        known = [entry.team for entry in submissions(self.store) if entry.team != team]
+        account, token = self.accounts.add(role, team, teams=known)
+        self._done("account-added", account, role=role)
+        return account, token
+
+    def rotate(self, account: Account) -> Token:
+        """A new token in the place of all others. Raises E101 for an account that is closed."""
+        token = self.accounts.rotate(account)
+        self._done("token-replaced", account, token=token.id)
+        return token
+
+    def close(self, account: Account) -> bool:
+        """Close an account; False when it was closed already."""
+        done = self.accounts.close(account)
+        if done:
+            self._done("account-closed", account)
+        return done
+
+    def erase(self, account: Account, member: str | None = None) -> None:
+        """Erase what is known of the people of an account and close it; or erase only one ``member``. Raises E102.
+
+        The name of a team that handed something in stays, since boards and archive have it: nobody else gets it.
+        """
+        if member is None:
+            handed_in = any(entry.team == account.team for entry in submissions(self.store))
+            self.accounts.erase(account, keep_name=handed_in)
+        else:
+            self.accounts.people.erase_member(account.id, member)
+        self._done("account-erased", account, **({} if member is None else {"member": member}))
+
+    def _done(self, event: str, account: Account, **facts: str) -> None:
+        publish_access(self.config, self.accounts)
+        self.store.commit(event, {"account": account.id, **facts}, actor=ACTOR)
+
+
+@contextmanager
+def managing(config: Config, *, clock: Clock | None = None) -> Iterator[Managing]:
+    """The accounts of a data directory for one change or several. Raises E306 and E307."""
+    with open_store(config) as store, open_accounts(config, clock=clock) as accounts:
+        yield Managing(config, store, accounts)

@@ -26,7 +26,7 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 **Objects** (path: kind; data is what ``--json`` of the command prints for the audience):
 
 =============================  ==========  ======================================================
-``tasks``                      tasks       id, title, description and tables of every task
+``tasks``                      tasks       title, description, dates and tables of every task
 ``tasks/TASK``                 task        ``runner task show``
 ``tasks/TASK/TABLE``           board       ``runner leaderboard``; only where its scores are open
 ``runs``                       runs        ``runner runs``: of the team; of all teams for organiser and assistant

@@ -95,7 +95,7 @@ class Door:
         words = {
             401: "Sign in first",
             403: "This is not open to you",
-            404: "There is no such page",
+            404: "There is no such page here",
             413: "Too large",
         }
         return page(

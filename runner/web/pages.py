@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from runner.model.clock import SystemClock, stamp
 from runner.web.rules import Visitor
 
 if TYPE_CHECKING:
@@ -30,12 +33,36 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"thousands": "{:,}".format}
+    made.filters |= {"thousands": "{:,}".format, "date": date, "ahead": ahead}
     return made
 
 
+def date(at: str) -> str:
+    """A time of ours (UTC) as people write it, with its zone."""
+    moment = datetime.fromisoformat(at)
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
+
+
+def ahead(at: str, now: str) -> str:
+    """How far a time is from another: ``in 3 days``, ``in 1 hour``, ``5 minutes ago``; whole units, the rest is left out."""
+    seconds = (datetime.fromisoformat(at) - datetime.fromisoformat(now)).total_seconds()
+    units = (("day", 86400), ("hour", 3600), ("minute", 60))
+    # Two of a unit before it is used: a deadline 30 hours ahead is not "in 1 day".
+    unit, size = next(((u, s) for u, s in units[:2] if abs(seconds) >= 2 * s), units[2])
+    count = int(abs(seconds) // size)
+    words = f"{count} {unit}{'' if count == 1 else 's'}" if count else "less than a minute"
+    return f"in {words}" if seconds >= 0 else f"{words} ago"
+
+
 def page(
-    name: str, visitor: Visitor, published: Published, *, status: int = 200, title: str, **values: Any
+    name: str,
+    visitor: Visitor,
+    published: Published,
+    *,
+    status: int = 200,
+    title: str,
+    up: Sequence[tuple[str, str]] = (),
+    **values: Any,
 ) -> Response:
     """An answer with the page of a template.
 
@@ -45,6 +72,7 @@ def page(
         published: Says how long ago work was heard of.
         status: Of the answer.
         title: Of the page.
+        up: What it belongs to: title and address of the pages above it.
         values: What the template needs.
     """
     from starlette.responses import HTMLResponse
@@ -60,19 +88,36 @@ def page(
         else f"{age / 60:.0f} min",
         "style": None,
         "title": title,
+        "status": status,
+        "up": up,
+        "now": stamp(SystemClock().now()),
     }
     text = environment().get_template(f"{name}.html").render({**known, **values})
     return HTMLResponse(text, status, {"Cache-Control": "no-store" if visitor.grant else "no-cache"})
 
 
-def piece(of: Object, visitor: Visitor, published: Published, view: View, etag: str) -> Response:
+def piece(
+    of: Object,
+    visitor: Visitor,
+    published: Published,
+    view: View,
+    etag: str,
+    up: Sequence[tuple[str, str]] = (),
+) -> Response:
     """An answer with the piece of a page that was published as an object; 304 for who has it already."""
     from starlette.responses import Response
 
     if visitor.grant is None and etag == f'"{of.etag}"':
         return Response(status_code=304, headers={"ETag": etag})
     answer = page(
-        "piece", visitor, published, title=of.title, style=of.style, kind=of.kind, piece=view.text(of)
+        "piece",
+        visitor,
+        published,
+        title=of.title,
+        up=up,
+        style=of.style,
+        kind=of.kind,
+        piece=view.text(of),
     )
     if visitor.grant is None:
         answer.headers["ETag"] = f'"{of.etag}"'

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from runner.model.task import Task
     from runner.records.store.connect import Store
 
+_LISTED = ("id", "title", "description", "takes", "dates")  # what the list of tasks says of each
+
 
 @dataclass(frozen=True)
 class Desk:
@@ -110,7 +112,7 @@ class Desk:
                 of, text = self._overview(task)
                 facts = of.as_dict()
                 page = Object(f"tasks/{name}", "task", task.title, "", text, self._style(run_page.STYLE))
-                listed.append({key: facts[key] for key in ("id", "title", "description")} | {"tables": heads})
+                listed.append({key: facts[key] for key in _LISTED} | {"tables": heads})
                 yield from boards
                 yield replace(page, data=self.to.keep(schemas.canonical({**facts, "boards": heads})))
         yield self.to.object("tasks", "tasks", "Tasks", listed)

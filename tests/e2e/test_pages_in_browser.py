@@ -1,31 +1,22 @@
-"""Pages of runs in a real Chromium: planted scripts stay words, nothing is fetched, they fit a phone.
-
-``TEST_BROWSER`` names another browser of that family. Where there is none, root on Debian gets the package ``chromium``, as
-`make setup` brings the engine; elsewhere these tests fail and say what to install.
-"""
+"""Pages of runs in a real Chromium: planted scripts stay words, nothing is fetched, they fit a phone."""
 
 from __future__ import annotations
 
 import html
 import http.server
-import os
 import re
-import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from runner.kinds.debate import presenter as debating
 from runner.kinds.records import presenter as recording
 from runner.kinds.report import presenter as reporting
 from runner.model.task import Cell, Measure, Ranking, Table
-from runner.provision.engine import can_install, install
 from runner.records.store import run_detail
 from runner.views.audience import ORGANISER
 from runner.views.leaderboard.export import export
@@ -35,6 +26,7 @@ from runner.views.redact import redact_run
 from runner.views.show.page import STYLE, page
 from runner.views.show.topics import Medians, topics_of
 from tests.worlds import records
+from tests.worlds.browser import executable
 from tests.worlds.records import World
 from tests.worlds.shown import (
     HOSTILE,
@@ -49,27 +41,11 @@ from tests.worlds.shown import (
 )
 
 pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
 
 @pytest.fixture(scope="module")
 def browser() -> str:
-    named = os.environ.get("TEST_BROWSER") or found()
-    if named is None and can_install():
-        with FileLock(Path(tempfile.gettempdir()) / "install-browser-for-tests.lock", timeout=1000):
-            if found() is None:
-                install("chromium", "fonts-dejavu-core")
-        named = found()
-    if named is None:
-        pytest.fail(
-            "there is no browser. Fix: apt-get install chromium (or name one of that family in TEST_BROWSER)",
-            pytrace=False,
-        )
-    return named
-
-
-def found() -> str | None:
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
+    return executable()
 
 
 def chromium(browser: str, profile: Path, *options: str) -> str:

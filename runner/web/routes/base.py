@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.inbox import answered
@@ -31,14 +32,13 @@ class Routes:
         found = call.view.get(path)
         return found if found is not None and found.kind == kind else None
 
-    def piece(self, call: Call, path: str, kind: str) -> Response:
-        """The page around a published piece; 404 where the visitor has none there."""
+    def piece(self, call: Call, path: str, kind: str, up: Sequence[tuple[str, str]] = ()) -> Response:
+        """The page around a published piece, below the pages ``up``; 404 where the visitor has none there."""
         found = self.object(call, path, kind)
         if found is None:
             return self.nothing(call)
-        return piece(
-            found, call.visitor, call.published, call.view, call.request.headers.get("if-none-match", "")
-        )
+        etag = call.request.headers.get("if-none-match", "")
+        return piece(found, call.visitor, call.published, call.view, etag, up)
 
     def answer(self, call: Call, id: str) -> dict[str, Any] | None:
         """What became of a request, if it is one of the visitor's team."""

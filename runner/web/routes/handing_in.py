@@ -38,12 +38,15 @@ class HandingIn(Routes):
         found = self.object(call, f"tasks/{call.at('task')}", "task")
         if found is None:
             return self.nothing(call)
+        left = self.object(call, f"standing/{call.at('task')}", "standing")
         return page(
             "hand_in",
             call.visitor,
             call.published,
-            title=f"Hand in: {found.title}",
+            title="Hand in a run file",
+            up=[(found.title, f"/tasks/{call.at('task')}")],
             task=call.view.data(found),
+            team=call.view.data(left)["team"] if left else None,
             field=FORM,
         )
 

@@ -24,6 +24,7 @@ class Reading(Routes):
             Rule("GET", "/tasks/{task}/{table:path}", self.board, EVERYBODY),
             Rule("GET", "/runs/{run}", self.run, SIGNED_IN),
             Rule("GET", "/site.css", self.site_style, EVERYBODY),
+            Rule("GET", "/favicon.ico", self.icon, EVERYBODY),
             Rule("GET", "/styles/{digest}.css", self.style, EVERYBODY),
             Rule("GET", "/healthz", self.health, EVERYBODY),
         )
@@ -47,15 +48,25 @@ class Reading(Routes):
 
     async def board(self, call: Call) -> Response:
         """A leaderboard."""
-        return self.piece(call, f"tasks/{call.at('task')}/{call.at('table')}", "board")
+        path = f"tasks/{call.at('task')}"
+        task = self.object(call, path, "task")
+        up = [(task.title, f"/{path}")] if task else []
+        return self.piece(call, f"{path}/{call.at('table')}", "board", up)
 
     async def run(self, call: Call) -> Response:
         """A run, as its team may see it."""
-        return self.piece(call, f"runs/{call.at('run')}", "run")
+        up = [(f"Team {call.visitor.team}", "/team")] if call.visitor.team else []
+        return self.piece(call, f"runs/{call.at('run')}", "run", up)
 
     async def site_style(self, call: Call) -> Response:
         """The style sheet of all pages."""
         return _style(STYLE.encode(), "no-cache")
+
+    async def icon(self, call: Call) -> Response:
+        """No icon: browsers ask for one by themselves."""
+        from starlette.responses import Response
+
+        return Response(status_code=204, headers={"Cache-Control": "public, max-age=86400"})
 
     async def style(self, call: Call) -> Response:
         """A style sheet that was published beside pages."""

@@ -27,7 +27,10 @@ class Team(Routes):
         """The team's runs and quota, and what it handed in here."""
         found = call.view.get("runs")
         runs = call.view.data(found) if found else []
-        standing = [call.view.data(one) for one in call.view.below("standing/")]
+        standing = [
+            call.view.data(one) | {"takes": self._takes(call, one.path.removeprefix("standing/"))}
+            for one in call.view.below("standing/")
+        ]
         asked = [
             one | {"answer": self.answer(call, one["id"])}
             for one in self.door.sessions.noted(call.visitor.team)
@@ -36,6 +39,10 @@ class Team(Routes):
         return page(
             "team", call.visitor, call.published, title=title, runs=runs[::-1], standing=standing, asked=asked
         )
+
+    def _takes(self, call: Call, task: str) -> list[str]:
+        found = self.object(call, f"tasks/{task}", "task")
+        return list(call.view.data(found)["takes"]) if found else []
 
     async def request(self, call: Call) -> Response:
         """What became of a request of the visitor's team."""
@@ -50,6 +57,7 @@ class Team(Routes):
             call.visitor,
             call.published,
             title="What you handed in",
+            up=[(f"Team {call.visitor.team}", "/team")],
             asked=asked,
             answer=answer,
             id=id,

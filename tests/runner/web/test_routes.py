@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,15 +11,16 @@ from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 
 from runner.exchange.access import Access, Grant, Role, Token, verifier
 from runner.exchange.inbox import Inbox, answer
 from runner.exchange.published import Object, Published, Publisher
 from runner.web.door import HEADERS, Door
+from runner.web.pages import ahead, date
 from runner.web.routes import rules
-from runner.web.server import application, hosts_of
+from runner.web.server import hosts_of
 from runner.web.sessions import Sessions
+from tests.worlds.site import serving
 
 FORM = re.compile(r'name="form-token" value="([^"]+)"')
 ROLES: tuple[Role, ...] = ("team", "organiser", "assistant", "assessor")
@@ -42,6 +41,7 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/sign-in"): (200, 200, 200, 200, 200, 200),
     ("POST", "/sign-in"): (403, 403, 403, 403, 403, 403),
     ("POST", "/sign-out"): (401, 303, 303, 303, 303, 303),
+    ("GET", "/favicon.ico"): (204, 204, 204, 204, 204, 204),
     ("GET", "/site.css"): (200, 200, 200, 200, 200, 200),
     ("GET", "/styles/{digest}.css"): (200, 200, 200, 200, 200, 200),
     ("GET", "/healthz"): (200, 200, 200, 200, 200, 200),
@@ -86,8 +86,14 @@ def task(to: Publisher, style: str) -> list[Object]:
         "tables": [],
         "boards": [],
         "takes": ["run files"],
+        "dates": {"opens": None, "closes": "2031-05-01T12:00:00Z"},
     }
-    more = {"datasets": [{"id": "dev"}], "scenarios": ["default"], "asks": {"description": "optional"}}
+    more = {
+        "datasets": [{"id": "dev"}],
+        "scenarios": ["default"],
+        "asks": {"description": "optional"},
+        "output": {"says": "a line a document", "example": ""},
+    }
     return [
         to.object("tasks", "tasks", "Tasks", [data]),
         to.object("tasks/mini", "task", "Mini", {**data, **more}, "<pre>Mini</pre>", style),
@@ -130,20 +136,8 @@ def grant(token: Token, name: str) -> Grant:
 
 
 def served(exchange: Path, state: Path, tokens: dict[str, Token], style: str) -> Iterator[Front]:
-    import socket
-
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        app = application(exchange, state, url, most=100_000)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False, lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
+    with serving(exchange, state) as url:
         yield Front(exchange, url, tokens, style)
-        server.should_exit = True
-        thread.join()
 
 
 def test_every_route_has_its_line_in_the_table(front: Front, tmp_path: Path) -> None:
@@ -298,3 +292,18 @@ def test_what_a_browser_has_already_is_not_sent_again(front: Front) -> None:
         again = client.get("/tasks/mini/open", headers={"if-none-match": said.headers["etag"]})
         assert (said.status_code, again.status_code, again.content) == (200, 304, b"")
         assert client.get(f"/styles/{front.style}.css").content == STYLE
+
+
+def test_times_are_said_with_their_zone_and_how_far_they_are() -> None:
+    now = "2031-05-01T12:00:00Z"
+    assert date("2031-05-03T09:05:00Z") == "3 May 2031, 09:05 UTC"
+    for at, words in (
+        ("2031-05-04T11:00:00Z", "in 2 days"),
+        ("2031-05-03T11:59:59Z", "in 47 hours"),
+        ("2031-05-01T13:59:00Z", "in 119 minutes"),
+        ("2031-05-01T12:01:59Z", "in 1 minute"),
+        ("2031-05-01T12:00:59Z", "in less than a minute"),
+        ("2031-05-01T11:59:01Z", "less than a minute ago"),
+        ("2031-04-29T12:00:00Z", "2 days ago"),
+    ):
+        assert ahead(at, now) == words

@@ -1,0 +1,128 @@
+"""The front's pages in a real Chromium, for each role: they fit, a keyboard reaches everything, nothing is asked of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from runner.exchange.access import Token
+from runner.exchange.published import Published, Publisher
+from runner.work.accounts import open_accounts, publish_access
+from runner.work.publishing import Desk
+from tests.runner.execution.test_pool import World
+from tests.worlds.browser import Watched, launched, watched
+from tests.worlds.mini import Project
+from tests.worlds.site import serving
+
+pytestmark = pytest.mark.timeout(1200)  # a package may have to be fetched
+LONG = "a-name-that-is-as-long-as-names-may-be-so"[:40]
+
+
+def nothing(mounts: object, out: Path) -> None:
+    """A software that leaves no run file."""
+
+
+@dataclass
+class Site:
+    """A front over what work published of a project with runs."""
+
+    world: World
+    url: str
+    tokens: dict[str, Token]
+
+    def publish(self) -> None:
+        config = self.world.project.config
+        to = Publisher(config.published)
+        Desk(self.world.store, self.world.tasks, to, self.world_problem).publish(["alpha", "beta", "gamma"])
+        to.alive()
+
+    def world_problem(self, error: Exception) -> None:
+        raise error
+
+    def runs(self) -> list[str]:
+        view = Published(self.world.project.config.published).view("team:alpha")
+        return [f"/{one.path}" for one in view.below("runs/")]
+
+    def sign_in(self, at: Watched, who: str) -> None:
+        at.go("/sign-in")
+        at.page.fill("#token", str(self.tokens[who]))
+        at.page.click("main button")
+
+    def pages(self, who: str) -> list[str]:
+        """Every page that somebody can look at."""
+        everybody = ["/", "/tasks/mini", "/tasks/mini/main", "/sign-in"]
+        return [*everybody, "/team", "/tasks/mini/hand-in", *self.runs()] if who == "alpha" else everybody
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture
+def site(project: Project) -> Iterator[Site]:
+    project.write_task(uploads=True, description="Rank documents. " * 9, closes="2041-12-31 23:59 UTC")
+    world = World(project)
+    world.hand_in("alpha", LONG)
+    world.hand_in("alpha", "nothing", script=nothing)
+    world.hand_in("beta")
+    world.work()
+    world.store.commit("dataset-published", {"task": "mini", "dataset": "test"}, actor="organiser")
+    world.hand_in("alpha", "later")
+    with open_accounts(project.config) as accounts:
+        tokens = {team: accounts.add("team", team)[1] for team in ("alpha", "beta", "gamma")}
+        publish_access(project.config, accounts)
+    with serving(project.config.exchange, project.home / "front") as url:
+        made = Site(world, url, tokens)
+        made.publish()
+        yield made
+    world.close()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("who", ["public", "alpha", "gamma"])
+def test_every_page_fits_and_a_keyboard_reaches_everything(
+    browser: Browser, site: Site, who: str, width: int
+) -> None:
+    with watched(browser, site.url, viewport={"width": width, "height": 800}) as at:
+        if who != "public":
+            site.sign_in(at, who)
+        for path in site.pages(who):
+            assert at.go(path) == 200, path
+            assert at.fits(), path
+            assert at.unreached() == [], path
+        assert at.said == [] and at.elsewhere == []
+
+
+def test_a_team_gets_everywhere_by_links(browser: Browser, site: Site) -> None:
+    with watched(browser, site.url, java_script_enabled=False) as at:
+        site.sign_in(at, "alpha")
+        page = at.page
+        page.click("nav >> text=Team alpha")
+        assert "31 December 2041, 23:59 UTC (in " in page.inner_text("main")
+        page.click("main table a >> nth=0")
+        assert "/runs/" in page.url
+        page.click("nav >> text=Team alpha")
+        page.click("text=Hand in a run file")
+        page.click("nav >> text=Mini")
+        page.click("main >> text=main")
+        assert page.url.endswith("/tasks/mini/main") and f"alpha/{LONG}" in page.inner_text("main")
+        page.click("nav >> text=Mini")
+        assert page.url.endswith("/tasks/mini")
+
+
+def test_who_is_new_is_told_what_to_do(browser: Browser, site: Site) -> None:
+    with watched(browser, site.url) as at:
+        at.go("/team")
+        assert at.page.url.endswith("/sign-in") and "proctor_" in at.page.inner_text("main")
+        site.sign_in(at, "gamma")
+        at.go("/team")
+        said = at.page.inner_text("main")
+        assert "50 of 50" in said and "None yet" in said and "Hand in a run file" in said
+        at.go("/runs/alpha.x.y.z")
+        assert "not open to you" in at.page.inner_text("main")

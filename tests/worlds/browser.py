@@ -1,0 +1,118 @@
+"""A real Chromium for tests: found, brought or asked for, and driven by Playwright.
+
+``TEST_BROWSER`` names another browser of that family. Where there is none, root on Debian gets the package ``chromium``, as
+`make setup` brings the engine; elsewhere these tests fail and say what to install.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+from filelock import FileLock
+
+from runner.provision.engine import can_install, install
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+# What a keyboard has to reach on a page, as long as it is shown and not inside something closed.
+CONTROLS = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
+_REACHED = """selector => {
+  const shown = one => one.checkVisibility() && !one.disabled;
+  return [...document.querySelectorAll(selector)].filter(shown).map((one, at) => (one.dataset.at ??= String(at)));
+}"""
+
+
+def executable() -> str:
+    """The browser's program; a test that needs it fails where there is none and none can be had."""
+    named = os.environ.get("TEST_BROWSER") or _found()
+    if named is None and can_install():
+        with FileLock(Path(tempfile.gettempdir()) / "install-browser-for-tests.lock", timeout=1000):
+            if _found() is None:
+                install("chromium", "fonts-dejavu-core")
+        named = _found()
+    if named is None:
+        pytest.fail(
+            "there is no browser. Fix: apt-get install chromium (or name one of that family in TEST_BROWSER)",
+            pytrace=False,
+        )
+    return named
+
+
+def _found() -> str | None:
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """The browser, driven from here."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=executable(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Watched:
+    """A page on which everything is noted that nobody should see: ``said`` by the console, ``elsewhere`` what it asked of others."""
+
+    page: Page
+    url: str
+    said: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+
+    def go(self, path: str) -> int:
+        """Open a page of the site; its status."""
+        answer = self.page.goto(self.url + path)
+        assert answer is not None
+        return answer.status
+
+    def fits(self) -> bool:
+        """Whether nothing of the page lies beyond its width."""
+        return bool(self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+    def unreached(self) -> list[str]:
+        """Controls that no number of tabs reaches, as HTML."""
+        wanted = set(self.page.evaluate(_REACHED, CONTROLS))
+        self.page.evaluate("document.activeElement.blur()")
+        for _ in range(3 * len(wanted) + 10):
+            self.page.keyboard.press("Tab")
+            wanted.discard(self.page.evaluate("document.activeElement.dataset.at"))
+            if not wanted:
+                break
+        return [
+            str(self.page.evaluate(f"document.querySelector('[data-at=\"{at}\"]').outerHTML"))
+            for at in wanted
+        ]
+
+
+@contextmanager
+def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
+    """A page in a context of its own, with Playwright's ``options`` for it."""
+    context = browser.new_context(**options)
+    page = context.new_page()
+    made = Watched(page, url)
+    here = urlsplit(url).netloc
+    page.on("console", lambda message: made.said.append(message.text))
+    page.on("pageerror", lambda error: made.said.append(str(error)))
+    page.on(
+        "request", lambda one: made.elsewhere.append(one.url) if urlsplit(one.url).netloc != here else None
+    )
+    try:
+        yield made
+    finally:
+        context.close()

@@ -321,13 +321,14 @@ class Engine(Probe, Images, Protocol):
         attempt_id: str,
         *,
         labels: Mapping[str, str] | None = None,
-        visibility: Visibility = "public",
+        visibility: Visibility | None = "public",
         cancelled: Callable[[], bool] | None = None,
         stays: bool = False,
     ) -> AbstractContextManager[Session]:
         """The containers of one attempt, on data of that ``visibility``; see :mod:`runner.engines.turns`.
 
-        It waits until no session of the other visibility is live on the engine.
+        It waits until no session of the other visibility is live on the engine. With None it waits for nothing: for
+        programs of ours alone, on data that everybody may have.
 
         Args:
             attempt_id: letters, digits, ``.``, ``_`` and ``-``; its own at any time.

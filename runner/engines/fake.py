@@ -23,7 +23,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -254,13 +254,16 @@ class FakeEngine:
         attempt_id: str,
         *,
         labels: Mapping[str, str] | None = None,
-        visibility: Visibility = "public",
+        visibility: Visibility | None = "public",
         cancelled: Callable[[], bool] | None = None,
         stays: bool = False,
     ) -> Iterator[FakeSession]:
         """The scripted containers of one attempt; at the end they are stopped and their volumes removed."""
         self._call("session")
-        with self.turns.take(visibility, attempt_id, cancelled, stays=stays):
+        turns = (
+            self.turns.take(visibility, attempt_id, cancelled, stays=stays) if visibility else nullcontext()
+        )
+        with turns:
             session = FakeSession(self, attempt_id)
             self._running.setdefault(attempt_id, [])
             try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from runner.exchange.published import Publisher
@@ -24,6 +24,7 @@ from runner.model.task import Task
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.work.accounts import open_accounts, publish_access
+from runner.work.checks import Checks
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 
@@ -114,9 +115,13 @@ class Work:
         """Decide and publish until the end. Raises RunnerError and OSError for what is worth another try."""
         config, to = self.config, Publisher(self.config.published)
         config.inbox.mkdir(parents=True, exist_ok=True)
-        with open_store(config) as store, open_accounts(config, clock=self.clock) as accounts:
+        with (
+            open_store(config) as store,
+            open_accounts(config, clock=self.clock) as accounts,
+            closing(Checks.on(self.machine or Machine(config, self.listener.say))) as checks,
+        ):
             publish_access(config, accounts)
-            requests = Requests(config, store, accounts, self.listener.say, self.clock)
+            requests = Requests(config, store, accounts, self.listener.say, self.clock, checks)
             tasks: Mapping[str, Task] = {}
             seen: object = None
             said = looked = due = 0.0

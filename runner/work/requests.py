@@ -26,8 +26,9 @@ from runner.model.errors import FAILED, USAGE, RunnerError
 from runner.model.task import Task
 from runner.records.store.connect import Store
 from runner.work.accounts import Account, Accounts
+from runner.work.checks import Checks, Later
 from runner.work.handlers import HANDLERS
-from runner.work.handlers.wish import Wish
+from runner.work.handlers.wish import NotGood, Wish
 
 OLDEST = timedelta(days=14)  # an arrival further back is not believed
 AGAIN = 60.0  # seconds until a request that could not be decided is tried again
@@ -43,8 +44,10 @@ class Requests:
     accounts: Accounts
     say: Any = print
     clock: Clock = field(default_factory=SystemClock)
+    checks: Checks | None = None
     _decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _later: dict[str, float] = field(default_factory=dict)
+    _parked: dict[str, str] = field(default_factory=dict)  # by id whose they are: they wait for a check
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(self.config.inbox)
@@ -53,7 +56,7 @@ class Requests:
     def round(self, tasks: Mapping[str, Task]) -> int:
         """Decide what waits, in order; returns how many requests were accepted."""
         accepted = 0
-        for name, identity in self.inbox.waiting():
+        for name, identity in self._in_turn():
             if self._later.get(identity, 0.0) > time.monotonic():
                 continue
             if identity in self._decided:
@@ -62,6 +65,8 @@ class Requests:
                 continue
             try:
                 accepted += self._decide(name, tasks)
+            except Later:
+                continue
             except Refused as refused:
                 self.say(f"request {identity} is none: {refused}")
             except (RunnerError, OSError) as error:  # ours: it waits
@@ -70,7 +75,17 @@ class Requests:
                 self.say(f"request {identity} waits: {why}")
                 continue
             self.inbox.remove(name)
+            self._parked.pop(identity, None)
         return accepted
+
+    def _in_turn(self) -> list[tuple[str, str]]:
+        """What waits, in order; of files that wait for a check the teams take turns, and none is copied while one is looked at."""
+        waiting, checks = self.inbox.waiting(), self.checks
+        if checks is None:
+            return waiting
+        if checks.busy:
+            return [one for one in waiting if one[1] not in self._parked]
+        return sorted(waiting, key=lambda one: checks.served[self._parked.get(one[1], "")])
 
     def _decide(self, name: str, tasks: Mapping[str, Task]) -> bool:
         """Decide one request; whether it was accepted. Raises Refused for what is none, RunnerError for what waits."""
@@ -87,6 +102,9 @@ class Requests:
                 self.accounts.check(account, request.token, handler.scope)
                 done = handler.do(self._wish(taken, account, arrival, tasks, Path(scratch)))
                 said: dict[str, Any] = {"accepted": True, **done}
+            except Later:
+                self._parked[request.id] = account.team or ""
+                raise
             except RunnerError as error:
                 if error.exit_code not in (FAILED, USAGE):
                     raise
@@ -99,7 +117,16 @@ class Requests:
     ) -> Wish:
         clock = FixedClock(arrival)
         return Wish(
-            self.config, self.store, tasks, account, taken.request.data, taken.payload, clock, scratch
+            self.config,
+            self.store,
+            tasks,
+            account,
+            taken.request.data,
+            taken.payload,
+            clock,
+            scratch,
+            taken.request.sha256,
+            self.checks,
         )
 
     def _arrival(self, request: Request) -> datetime:
@@ -137,4 +164,5 @@ def _words(error: RunnerError) -> dict[str, Any]:
         "why": error.why,
         "fix": error.fix,
         "problems": problems,
+        **(error.more if isinstance(error, NotGood) else {}),
     }

@@ -100,6 +100,18 @@ def test_the_other_kind_waits(guarded: Any, attempt: str, first: Any, second: An
     assert order == ["first ends", "second begins"]
 
 
+@pytest.mark.parametrize("visibility", ["public", "blinded"])
+def test_a_program_of_ours_without_hidden_data_waits_for_nobody(
+    guarded: Any, attempt: str, visibility: Any
+) -> None:
+    with (
+        guarded.session(f"{attempt}a", visibility=visibility),
+        guarded.session(f"{attempt}b", visibility=None),
+    ):
+        present = board(guarded).present("public") + board(guarded).present("blinded")
+        assert f"{attempt}a" in present and f"{attempt}b" not in present
+
+
 def test_who_waits_can_be_called_off(guarded: Any, attempt: str) -> None:
     caught: list[BaseException] = []
     stop = threading.Event()

@@ -6,6 +6,7 @@ The front is held to what it may have: it runs without the rights of root, and t
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shutil
@@ -27,9 +28,22 @@ from runner.model.clock import SystemClock, stamp
 from runner.records.store.connect import open_store
 from runner.records.store.queries import submissions
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import TASK, Project, call
 
 NOBODY = 65534
+SOON = 30.0  # seconds, on a machine that does other things too; alone it takes about 3
+# Work on a scripted engine: what is killed in it is work, not containers.
+SCRIPTED_WORK = """
+from runner.execution.coordinator import Silent
+from runner.execution.machine import Machine
+from runner.model.config import load
+from runner.work.loop import Work
+from tests.runner.execution.test_pool import EVALUATOR, evaluator
+from runner.engines.fake import FakeEngine
+config = load()
+engine = FakeEngine({EVALUATOR: evaluator})
+Work(config, Silent(), machine=Machine(config, engine=engine, images={"evaluator": EVALUATOR})).run()
+"""
 FIELD = re.compile(r'name="form-token" value="([^"]+)"')
 
 
@@ -142,6 +156,52 @@ def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> 
         )
 
 
+def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -> None:
+    """By curl alone: a broken file is refused with every line within ten seconds, and costs nothing; a good one is taken."""
+    live.write_task(uploads=True, limits={**TASK["limits"], "wall_clock": "200s"})
+    live.write_task("other", limits={**TASK["limits"], "wall_clock": "200s"})
+    sleeper = "import time; print('asleep', flush=True); time.sleep(150)"
+    live.software("long", sleeper, task="other", team="beta")
+    call(live, "submit", "--team", "beta", "--no-check")
+    folder = live.home.parent / "sent"
+    folder.mkdir()
+    (folder / "broken.txt").write_text("dev-1 Q0 doc-01 1 nan x\n\ndev-1 Q0 doc-02 2 1 x\nno line at all\n")
+    (folder / "good.txt").write_text(run_text("dev", "one"))
+    token = call(live, "team", "add", "alpha").out.strip()
+    with serving(live) as server:
+        until(lambda: [r["outcome"]["name"] for r in call(live, "runs", "--json").json] == ["running"])
+
+        def curl(*arguments: str) -> Any:
+            command = ["curl", "-sS", "--noproxy", "*", "-H", f"Authorization: Bearer {token}", *arguments]
+            said = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=60)
+            assert said.returncode == 0, said.stderr
+            return json.loads(said.stdout)
+
+        def hand_in(file: str) -> tuple[Any, float]:
+            began = time.monotonic()
+            fields = ["-F", f"file=@{file}", "-F", "software=one", "-F", "dataset=dev"]
+            taken = curl(*fields, f"{server.url}/tasks/mini/hand-in")
+            answer = until(lambda: curl(f"{server.url}{taken['at']}")["answer"], 60)
+            return answer, time.monotonic() - began
+
+        def used() -> int:
+            return len([r for r in call(live, "runs", "--json").json if r["team"] == "alpha"])
+
+        answer, took = hand_in("broken.txt")
+        print(f"findings after {took:.1f} s")
+        assert (answer["accepted"], answer["code"], used()) == (False, "E219", 0)
+        assert {(one["file"], one["line"]) for one in answer["findings"]} >= {
+            ("broken.txt", 1),
+            ("broken.txt", 4),
+        }
+        assert took < SOON, f"it took {took:.1f} s"
+        good, took = hand_in("good.txt")
+        assert good["accepted"] is True and good["checked"] == "inputs" and good["findings"] == []
+        assert took < SOON and [
+            r["outcome"]["name"] for r in call(live, "runs", "--json").json if r["team"] == "beta"
+        ] == ["running"], "the long run is still going on"
+
+
 def test_hand_ins_survive_work_that_is_killed_again_and_again(project: Project) -> None:
     """Killed right behind each thing that it writes down: every hand-in is registered and answered once, and costs once."""
     project.write_task(uploads=True)
@@ -161,8 +221,8 @@ def test_hand_ins_survive_work_that_is_killed_again_and_again(project: Project) 
     while Inbox(exchange / "inbox").waiting():
         before = events.stat().st_size if events.exists() else 0
         work = subprocess.Popen(
-            [sys.executable, "-m", "runner", "work"],
-            env=project.environment(),
+            [sys.executable, "-c", SCRIPTED_WORK],
+            env=project.environment(PYTHONPATH=str(Path(__file__).parents[2])),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -177,9 +237,8 @@ def test_hand_ins_survive_work_that_is_killed_again_and_again(project: Project) 
             work.kill()
             work.wait()
         kills += 1
-    with project.start("work") as work, open_store(project.config) as store:
+    with open_store(project.config) as store:
         until(lambda: all(answered(exchange / "published", one.id) for one in asked))
-        work.terminate()
         found = [answered(exchange / "published", one.id) for one in asked]
         log = [(event.type, event.data) for event in store.log]
         entries = submissions(store)

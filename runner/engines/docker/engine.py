@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from runner.engines import moving
@@ -90,18 +90,21 @@ class DockerEngine(DockerVolumes):
         attempt_id: str,
         *,
         labels: Mapping[str, str] | None = None,
-        visibility: Visibility = "public",
+        visibility: Visibility | None = "public",
         cancelled: Callable[[], bool] | None = None,
         stays: bool = False,
     ) -> Iterator[DockerSession]:
         """The containers of one attempt; everything is removed at the end, also after Ctrl-C."""
         if not ATTEMPT_ID.fullmatch(attempt_id):
             raise ValueError(f"not an attempt's id: {attempt_id!r}")
-        with self.turns.take(visibility, attempt_id, cancelled, stays=stays):
+        turns = (
+            self.turns.take(visibility, attempt_id, cancelled, stays=stays) if visibility else nullcontext()
+        )
+        with turns:
             session = DockerSession(
                 self,
                 attempt_id,
-                dict(labels or {}) | self.turns.labels(visibility),
+                dict(labels or {}) | (self.turns.labels(visibility) if visibility else {}),
                 self._refusals,
                 cancelled,
             )

@@ -45,14 +45,19 @@ class Team(Routes):
         return list(call.view.data(found)["takes"]) if found else []
 
     async def request(self, call: Call) -> Response:
-        """What became of a request of the visitor's team."""
+        """What became of a request of the visitor's team: a page, or JSON for programs with a token."""
         id = call.at("id")
         known = self.door.sessions.noted(call.visitor.team, id) if ID.fullmatch(id) else []
         answer = self.answer(call, id) if ID.fullmatch(id) else None
         if not known and answer is None:
             return self.nothing(call)
         asked = known[0] if known else None
-        return page(
+        if call.visitor.session is None:
+            from starlette.responses import JSONResponse
+
+            facts = {"request": id, "asked": asked, "answer": answer}
+            return JSONResponse(facts, headers={"Cache-Control": "no-store"})
+        shown = page(
             "request",
             call.visitor,
             call.published,
@@ -62,3 +67,6 @@ class Team(Routes):
             answer=answer,
             id=id,
         )
+        if answer is None:  # without scripts a page can still look again
+            shown.headers["Refresh"] = "2"
+        return shown

@@ -9,15 +9,18 @@ from typing import Any
 
 from runner.model.clock import Clock
 from runner.model.config import Config
+from runner.model.errors import RunnerError
 from runner.model.task import Task
 from runner.records.store.connect import Store
 from runner.work.accounts import Account
+from runner.work.checks import Checks
 
 
 @dataclass(frozen=True)
 class Wish:
     """A request as its handler gets it: rights and proof were checked, nothing else was. ``clock`` stands at its arrival;
-    ``scratch`` is an empty folder that goes when the handler returns, ``payload`` a private copy of what was sent."""
+    ``scratch`` is an empty folder that goes when the handler returns, ``payload`` a private copy of what was sent, ``sha256`` its
+    digest. ``checks`` looks at run files (None: they are taken as they are)."""
 
     config: Config
     store: Store
@@ -27,12 +30,23 @@ class Wish:
     payload: Path | None
     clock: Clock
     scratch: Path
+    sha256: str | None = None
+    checks: Checks | None = None
+
+
+class NotGood(RunnerError):
+    """A refusal with ``more`` fields for its answer."""
+
+    def __init__(self, error: RunnerError, more: Mapping[str, Any]) -> None:
+        super().__init__(error.code, error.what, why=error.why, fix=error.fix)
+        self.more = dict(more)
 
 
 @dataclass(frozen=True)
 class Handler:
     """``do`` returns fields of schemas/inbox-answer.schema.json; called again with the same wish it changes nothing more.
-    It raises RunnerError: of the team's doing (exit codes 1 and 2) the request is refused, of ours it waits."""
+    It raises RunnerError: of the team's doing (exit codes 1 and 2) the request is refused, of ours it waits; and ``Later``
+    for what has to be looked at first. A :class:`NotGood` tells more than an error does."""
 
     scope: str
     do: Callable[[Wish], dict[str, Any]]

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import io
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+import schemas
 from runner.exchange.access import Token
 from runner.exchange.inbox import Inbox, Request, answered
+from runner.execution.trials.handed_in import Form
 from runner.model.clock import FixedClock, stamp
+from runner.model.errors import PlatformError
 from runner.records.store.charges import quota
 from runner.records.store.connect import open_store
 from runner.records.store.queries import submissions
 from runner.tasks.load import load_tasks
 from runner.work.accounts import Account, Accounts, open_accounts
+from runner.work.checks import Checks, Upload
 from runner.work.requests import OLDEST, Requests
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import Project
@@ -36,6 +42,7 @@ class Desk:
         self.account, self.token = account, token
         self.tasks = load_tasks(project.config)[0]
         self.inbox = Inbox(project.config.inbox)
+        self.said: list[str] = []
 
     def ask(self, content: str = run_text("dev", "x"), *, key: str | None = None, **changes: Any) -> Request:
         data = {"task": "mini", "software": "one", "dataset": "dev", "file": "run.txt"} | changes.pop(
@@ -73,8 +80,10 @@ def at_the_desk(project: Project, clock: FixedClock) -> Iterator[tuple[Requests,
 @pytest.fixture
 def desk(project: Project) -> Iterator[Desk]:
     project.write_task(uploads=True)
-    with at_the_desk(project, FixedClock(NOW)) as (requests, accounts, _):
-        yield Desk(project, requests, accounts, *accounts.add("team", "alpha"))
+    with at_the_desk(project, FixedClock(NOW)) as (requests, accounts, said):
+        found = Desk(project, requests, accounts, *accounts.add("team", "alpha"))
+        found.said = said
+        yield found
 
 
 def test_a_run_file_is_registered_as_of_its_arrival(desk: Desk) -> None:
@@ -172,6 +181,89 @@ def test_the_arrival_is_believed_within_bounds(desk: Desk) -> None:
         found = desk.decided(desk.ask(data={"software": f"s{number}"}, arrival=stamp(arrival)))
         assert found["accepted"] is good, arrival
         assert good or found["code"] == "E210"
+
+
+BAD = ({"line": 3, "code": "F011", "severity": "error", "file": "run.txt", "message": "m", "fix": "f"},)
+
+
+@contextmanager
+def checking(desk: Desk, check: Any) -> Iterator[Checks]:
+    with closing(Checks(check)) as checks:
+        desk.requests.checks = checks
+        yield checks
+    desk.requests.checks = None
+
+
+def settled(desk: Desk, *requests: Request) -> list[dict[str, Any]]:
+    last = time.monotonic() + 60
+    while any(desk.answer(one) is None for one in requests):
+        assert time.monotonic() < last
+        desk.requests.round(desk.tasks)
+        time.sleep(0.01)
+    return [found for one in requests if (found := desk.answer(one)) is not None]
+
+
+def test_a_file_that_is_not_valid_is_refused_with_all_findings_and_costs_nothing(desk: Desk) -> None:
+    seen: list[tuple[str, bytes]] = []
+
+    def check(one: Upload, stop: Any) -> Form:
+        seen.append((one.file.name, one.file.read_bytes()))
+        return Form("inputs", one.team != "alpha" or b"bad" not in one.file.read_bytes(), BAD)
+
+    with checking(desk, check):
+        bad, good = settled(desk, desk.ask("bad", data={"file": "my.txt"}), desk.ask())
+        assert (bad["accepted"], bad["code"], bad["checked"]) == (False, "E219", "inputs")
+        assert bad["findings"] == list(BAD) and seen[0] == ("my.txt", b"bad")
+        assert good["accepted"] is True and good["findings"] == list(BAD) and desk.used() == 1
+        (again,) = settled(desk, desk.ask())
+        assert again["new"] is False and len(seen) == 2, "what is registered already is not looked at again"
+    for one in (bad, good, again):
+        assert not schemas.validate(one, "inbox-answer")
+
+
+def test_the_clerk_does_not_wait_for_a_check_and_teams_take_turns(desk: Desk) -> None:
+    order: list[str] = []
+    free = threading.Event()
+
+    def check(one: Upload, stop: Any) -> Form:
+        order.append(one.team)
+        assert free.wait(60)
+        return Form("inputs")
+
+    theirs, token = desk.accounts.add("team", "beta")
+    with checking(desk, check):
+        asked = [desk.ask(f"{n}") for n in range(4)]
+        asked.append(desk.ask(account=theirs.id, token=token.id, team="beta", key=token.key))
+        asked.append(desk.ask(data={"task": "other"}))
+        desk.requests.round(desk.tasks)
+        found = desk.answer(asked[-1])
+        assert found is not None and found["code"] == "E207", "what needs no check is decided meanwhile"
+        assert [desk.answer(one) for one in asked[:-1]] == [None] * 5 and desk.used() == 0
+        free.set()
+        assert {one["accepted"] for one in settled(desk, *asked[:-1])} == {True}
+    assert order[:2] == ["alpha", "beta"] and order[2:] == ["alpha"] * 3
+
+
+def test_who_may_not_hand_in_gets_no_check_and_our_failure_waits(desk: Desk) -> None:
+    calls: list[str] = []
+
+    def check(one: Upload, stop: Any) -> Form:
+        calls.append(one.team)
+        raise PlatformError("the engine is gone")
+
+    with checking(desk, check):
+        desk.project.write_task(uploads=True, closes="2031-04-01 12:00 UTC")
+        desk.tasks = load_tasks(desk.project.config)[0]
+        assert desk.decided(desk.ask())["code"] == "E210" and calls == []
+        desk.project.write_task(uploads=True)
+        desk.tasks = load_tasks(desk.project.config)[0]
+        request = desk.ask()
+        last = time.monotonic() + 60
+        while not desk.said:
+            assert time.monotonic() < last
+            desk.requests.round(desk.tasks)
+            time.sleep(0.01)
+        assert "waits" in desk.said[0] and desk.answer(request) is None and len(desk.inbox.waiting()) == 1
 
 
 def test_what_fails_on_our_side_waits(desk: Desk) -> None:

@@ -53,7 +53,18 @@ def check_address(bind: str, url: str | None) -> tuple[str, int]:
     return host, port
 
 
-def serve_front(exchange: Path, state: Path, bind: str, url: str | None) -> None:
+def check_proxies(given: Sequence[str]) -> list[str]:
+    """The addresses of servers before the front, as connections have them. Raises E101 for what is none."""
+    import ipaddress
+
+    try:
+        return [str(ipaddress.ip_address(one)) for one in given]
+    except ValueError as error:
+        fix = "the address from which it connects, such as --proxy 127.0.0.1"
+        raise RunnerError("E101", "--proxy needs an IP address", why=f"{error}.", fix=fix) from error
+
+
+def serve_front(exchange: Path, state: Path, bind: str, url: str | None, proxies: Sequence[str] = ()) -> None:
     """Serve until SIGTERM or Ctrl-C. ``ready URL`` is printed once it listens. Raises E101 and E306."""
     check_installed()
     from runner.web.server import serve
@@ -64,7 +75,7 @@ def serve_front(exchange: Path, state: Path, bind: str, url: str | None) -> None
 
     host, port = check_address(bind, url)
     try:
-        serve(exchange, state, host, port, url, say)
+        serve(exchange, state, host, port, url, say, check_proxies(proxies))
     except KeyboardInterrupt:  # uvicorn passes the signal on once it has ended in order
         output.say("the front has ended")
     except OSError as error:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from runner.exchange.access import Access, Token
 from runner.exchange.published import Published
+from runner.exchange.security import SecurityLog
+from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, address
 from runner.web.pages import page
 from runner.web.rules import Call, Rule, Visitor
 from runner.web.sessions import Sessions
@@ -39,11 +41,17 @@ FORM = "form-token"  # the name of the field that every form has
 
 @dataclass(frozen=True)
 class Door:
-    """What it needs to know: where things are, and ``url``, the address by which people reach the front."""
+    """What it needs to know: where things are, and ``url``, the address by which people reach the front.
+
+    ``log`` is told what was refused; ``proxies`` are the addresses of ours whose word counts about where somebody comes from.
+    """
 
     published: Published
     sessions: Sessions
     url: str
+    log: SecurityLog
+    proxies: frozenset[str] = frozenset()
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def secure(self) -> bool:
@@ -77,11 +85,17 @@ class Door:
             from starlette.responses import RedirectResponse
 
             visitor = self.visitor(request)
+            if wait := self._wait(request, visitor, rule):
+                return self.refused(visitor, 429, f"Try again in {wait} seconds.", wait=wait)
             if visitor.role not in rule.may:
                 if visitor.role == "public" and rule.method == "GET":
                     return RedirectResponse("/sign-in", 303)
-                return self.refused(visitor, 401 if visitor.role == "public" else 403)
+                if visitor.role == "public":
+                    return self.refused(visitor, 401)
+                self.note("refused", request, visitor, route=rule.path)
+                return self.refused(visitor, 403)
             if visitor.grant is not None and rule.scope not in visitor.grant.scopes:
+                self.note("refused", request, visitor, route=rule.path)
                 return self.refused(visitor, 403)
             if rule.method == "POST" and not self._from_here(request):
                 return self.refused(visitor, 403, "The form was not sent from a page of this server.")
@@ -90,17 +104,52 @@ class Door:
 
         return answer
 
-    def refused(self, visitor: Visitor, status: int, why: str = "") -> Response:
-        """A page that says no."""
+    def came_from(self, request: Request) -> str:
+        """The address by which somebody comes."""
+        peer = request.client.host if request.client else None
+        return address(peer, request.headers.getlist("x-forwarded-for"), self.proxies)
+
+    def note(self, what: str, request: Request, visitor: Visitor, **facts: str | None) -> None:
+        """Note in the security log what somebody did, or was refused."""
+        grant = visitor.grant
+        who = {} if grant is None else {"account": grant.account, "token": grant.token, "role": grant.role}
+        self.log.note(what, address=self.came_from(request), **{**who, **facts})
+
+    def wrong_token(self, request: Request, token: Token | None) -> int:
+        """Count a token that opens nothing; the seconds until another may be tried, 0 for now."""
+        where = self.came_from(request)
+        known = None if token is None else token.id
+        waits = [self.limits.take("address", where, STRANGERS)]
+        if known is not None:
+            waits.append(self.limits.take("token", known, WRONG))
+        if not max(waits):  # whoever goes on is not noted again and again
+            self.log.note("token refused", address=where, token=known)
+        return max(waits)
+
+    def _wait(self, request: Request, visitor: Visitor, rule: Rule) -> int:
+        """In how many seconds somebody may call this; 0 for now."""
+        sends = rule.method != "GET"
+        if visitor.grant is not None:
+            return self.limits.take("sender", visitor.grant.token, SENDING) if sends else 0
+        kind, _, text = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return self.wrong_token(request, Token.read(text))
+        return self.limits.take("address", self.came_from(request), STRANGERS) if rule.limited else 0
+
+    def refused(self, visitor: Visitor, status: int, why: str = "", *, wait: int = 0) -> Response:
+        """A page that says no; with ``wait``, in how many seconds to come again."""
         words = {
             401: "Sign in first",
             403: "This is not open to you",
             404: "There is no such page here",
             413: "Too large",
+            429: "Too often",
         }
-        return page(
-            "problem", visitor, self.published, status=status, title=words.get(status, "Refused"), why=why
-        )
+        title = words.get(status, "Refused")
+        answer = page("problem", visitor, self.published, status=status, title=title, why=why)
+        if wait:
+            answer.headers["Retry-After"] = str(wait)
+        return answer
 
     def formed(self, visitor: Visitor, request: Request, given: str) -> bool:
         """Whether a form came from a page that we gave this visitor. Programs with a token in the header need no form."""

@@ -70,7 +70,8 @@ class Rule:
 
     Others are sent to sign in (nobody signed in), or are answered with 403. What a role may call can still be 404 for
     somebody: what was not published to an audience is not there. A POST is taken with a session only with its form's
-    token; ``form`` is False for routes that are called by programs with a token in the header alone.
+    token; ``form`` is False for routes that are called by programs with a token in the header alone. ``limited``: strangers may
+    send something here, so many times from an address (:mod:`runner.web.limits`); what is sent with a token is counted by it.
     """
 
     method: Method
@@ -78,3 +79,4 @@ class Rule:
     answer: Callable[[Call], Awaitable[Response]]
     may: tuple[Role, ...]
     scope: str = "read"
+    limited: bool = False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from runner.exchange.inbox import Inbox
 from runner.exchange.published import Published
+from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
 from runner.web.guard import Guard
 from runner.web.routes import rules
@@ -20,7 +21,9 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MOST = 256 * 1024 * 1024  # bytes of one body
 
 
-def application(exchange: Path, state: Path, url: str, *, most: int = MOST) -> Guard:
+def application(
+    exchange: Path, state: Path, url: str, *, most: int = MOST, proxies: Iterable[str] = ()
+) -> Guard:
     """The front as an ASGI application.
 
     Args:
@@ -28,6 +31,7 @@ def application(exchange: Path, state: Path, url: str, *, most: int = MOST) -> G
         state: The folder of its own database.
         url: By which address people reach it: decides about hosts and cookies.
         most: Bytes that a body may have.
+        proxies: Addresses of the servers before it, whose ``X-Forwarded-For`` is believed.
     """
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
@@ -35,7 +39,8 @@ def application(exchange: Path, state: Path, url: str, *, most: int = MOST) -> G
     from starlette.responses import Response
     from starlette.routing import Route
 
-    door = Door(Published(exchange / "published"), Sessions(state), url)
+    sessions, log = Sessions(state), SecurityLog(state)
+    door = Door(Published(exchange / "published"), sessions, url, log, frozenset(proxies))
 
     async def refused(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
@@ -58,7 +63,13 @@ def hosts_of(url: str) -> list[str]:
 
 
 def serve(
-    exchange: Path, state: Path, host: str, port: int, url: str | None, say: Callable[[str], None]
+    exchange: Path,
+    state: Path,
+    host: str,
+    port: int,
+    url: str | None,
+    say: Callable[[str], None],
+    proxies: Iterable[str] = (),
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; says ``ready ADDRESS`` once it listens. Raises OSError for what the system refuses."""
     import uvicorn
@@ -71,7 +82,7 @@ def serve(
         listening.listen(1024)
         name = f"[{host}]" if ":" in host else host
         here = url or f"http://{name}:{listening.getsockname()[1]}"
-        app = application(exchange, state, here)
+        app = application(exchange, state, here, proxies=proxies)
         config = uvicorn.Config(
             app,
             log_level="warning",

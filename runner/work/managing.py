@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from runner.exchange.access import Role, Token
+from runner.exchange.security import SecurityLog
 from runner.model.clock import Clock
 from runner.model.config import Config
 from runner.records.store.connect import Store, open_store
@@ -63,6 +64,7 @@ class Managing:
     def _done(self, event: str, account: Account, **facts: str) -> None:
         publish_access(self.config, self.accounts)
         self.store.commit(event, {"account": account.id, **facts}, actor=ACTOR)
+        SecurityLog(self.config.home).note(event, account=account.id, **facts)
 
 
 @contextmanager

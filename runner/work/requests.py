@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.exchange.inbox import Inbox, Refused, Request, Taken, answer, answered
+from runner.exchange.security import SecurityLog
 from runner.model.clock import Clock, FixedClock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import FAILED, USAGE, RunnerError
@@ -96,6 +97,9 @@ class Requests:
             arrival = self._arrival(request)
             known = self.accounts.known(request.account, request.token)
             if known is None or not request.is_proven(known[1]) or request.team != known[0].team:
+                SecurityLog(self.config.home).note(
+                    "request refused", request=request.id, account=request.account
+                )
                 raise Refused("nobody with that token made it")
             account = known[0]
             try:
@@ -109,6 +113,9 @@ class Requests:
                 if error.exit_code not in (FAILED, USAGE):
                     raise
                 said = {"accepted": False, **_words(error)}
+                if error.code == "E103":
+                    refused = {"account": account.id, "token": request.token}
+                    SecurityLog(self.config.home).note("request refused", request=request.id, **refused)
             self._note(request, arrival, said)
         return bool(said["accepted"])
 

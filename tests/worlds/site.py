@@ -21,7 +21,9 @@ def serving(exchange: Path, state: Path, most: int = 100_000) -> Iterator[str]:
         listening.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         app = application(exchange, state, url, most=most)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False, lifespan="off"))
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_level="warning", server_header=False, proxy_headers=False, lifespan="off")
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         while not server.started:

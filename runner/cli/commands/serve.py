@@ -19,6 +19,13 @@ UrlOption = Annotated[
         "--url", help="How people reach it, such as https://task.example.org; default http:// and --bind."
     ),
 ]
+ProxyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--proxy",
+        help="Address of the server before it whose X-Forwarded-For is believed, such as 127.0.0.1; may be given several times.",
+    ),
+]
 
 
 @app.command(epilog="Examples:  runner work")
@@ -57,27 +64,29 @@ def front(
             "--state", help="A folder for its own database, which may be lost. Default: front in --exchange."
         ),
     ] = None,
+    proxy: ProxyOption = None,
 ) -> None:
     """Serve the pages and take hand-ins. It needs neither the project nor the data directory: only the exchange folder."""
     from runner.cli.serving import serve_front
 
     folder = exchange or context.config().exchange
-    serve_front(folder, state or folder / "front", bind, url)
+    serve_front(folder, state or folder / "front", bind, url, proxy or ())
 
 
 @app.command(
     epilog="Examples:  runner serve  |  runner serve --bind 0.0.0.0:8080 --url https://task.example.org"
 )
-def serve(bind: BindOption = "127.0.0.1:8080", url: UrlOption = None) -> None:
+def serve(bind: BindOption = "127.0.0.1:8080", url: UrlOption = None, proxy: ProxyOption = None) -> None:
     """Start work and front, and start each again when it ends; until this is ended.
 
     Both run as the same user then, which is for trying and for one laptop: the front could read what work can.
     """
-    from runner.cli.serving import check_address, check_installed, supervise
+    from runner.cli.serving import check_address, check_installed, check_proxies, supervise
 
     check_installed()
     check_address(bind, url)
+    proxies = [part for one in check_proxies(proxy or ()) for part in ("--proxy", one)]
     where = context.config()
     output.say("CAUTION: front and work are one user here; on a server start runner front as another one")
-    given = ["--bind", bind, *(["--url", url] if url else []), "--exchange", str(where.exchange)]
+    given = ["--bind", bind, *(["--url", url] if url else []), "--exchange", str(where.exchange), *proxies]
     supervise({"work": ["work"], "front": ["front", *given]})

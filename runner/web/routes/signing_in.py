@@ -8,7 +8,7 @@ from runner.exchange.access import Access, Token
 from runner.web.door import FORM
 from runner.web.pages import page
 from runner.web.routes.base import Routes, text
-from runner.web.rules import EVERYBODY, SIGNED_IN, Call, Rule
+from runner.web.rules import EVERYBODY, SIGNED_IN, Call, Rule, Visitor
 from runner.web.sessions import LASTS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class SigningIn(Routes):
         """The routes of this class, each with its rule."""
         return (
             Rule("GET", "/sign-in", self.sign_in_form, EVERYBODY),
-            Rule("POST", "/sign-in", self.sign_in, EVERYBODY),
+            Rule("POST", "/sign-in", self.sign_in, EVERYBODY, limited=True),
             Rule("POST", "/sign-out", self.sign_out, SIGNED_IN),
         )
 
@@ -40,12 +40,16 @@ class SigningIn(Routes):
             return self._sign_in(call, 403, "The form had become old. Try again.")
         token = Token.read(said)
 
-        if token is None or Access.read(call.published.root).grant(token) is None:
+        grant = None if token is None else Access.read(call.published.root).grant(token)
+        if token is None or grant is None:
+            if wait := self.door.wrong_token(call.request, token):
+                return self.door.refused(call.visitor, 429, f"Try again in {wait} seconds.", wait=wait)
             return self._sign_in(
                 call, 403, "That token opens nothing: it is mistyped, or was replaced or revoked."
             )
         if call.visitor.session is not None:
             self.door.sessions.end(call.request.cookies.get(self.door.cookie, ""))
+        self.door.note("signed in", call.request, Visitor(grant))
         answer = RedirectResponse("/", 303)
         self.door.keep(answer, self.door.cookie, self.door.sessions.begin(token.id, token.key), LASTS)
         answer.delete_cookie(
@@ -64,6 +68,7 @@ class SigningIn(Routes):
                 call.visitor, 403, "The form is not one of this session: load the page again."
             )
         self.door.sessions.end(call.request.cookies.get(self.door.cookie, ""))
+        self.door.note("signed out", call.request, call.visitor)
         answer = RedirectResponse("/", 303)
         answer.delete_cookie(
             self.door.cookie, path="/", secure=self.door.secure, httponly=True, samesite="lax"

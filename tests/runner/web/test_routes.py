@@ -15,6 +15,7 @@ import pytest
 from runner.exchange.access import Access, Grant, Role, Token, verifier
 from runner.exchange.inbox import Inbox, answer
 from runner.exchange.published import Object, Published, Publisher
+from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
 from runner.web.pages import ahead, date
 from runner.web.routes import rules
@@ -141,7 +142,7 @@ def served(exchange: Path, state: Path, tokens: dict[str, Token], style: str) ->
 
 
 def test_every_route_has_its_line_in_the_table(front: Front, tmp_path: Path) -> None:
-    door = Door(Published(tmp_path), Sessions(tmp_path / "other"), front.url)
+    door = Door(Published(tmp_path), Sessions(tmp_path / "other"), front.url, SecurityLog(tmp_path))
     found = {(rule.method, rule.path) for rule in rules(door, Inbox(tmp_path))}
     assert found == set(TABLE), "a route and its line go together"
 
@@ -236,7 +237,7 @@ def test_a_session_is_new_at_every_sign_in_and_ends_with_its_token(front: Front)
 
 
 def test_behind_tls_cookies_are_for_this_host_alone(tmp_path: Path) -> None:
-    door = Door(Published(tmp_path), Sessions(tmp_path), "https://task.example.org")
+    door = Door(Published(tmp_path), Sessions(tmp_path), "https://task.example.org", SecurityLog(tmp_path))
     assert door.secure and door.cookie.startswith("__Host-") and door.before.startswith("__Host-")
 
 

@@ -1,6 +1,6 @@
 """What stands before every page: who asks, whether the rule lets them in, and the headers of every answer.
 
-A strict content security policy without ``unsafe-*``: style sheets come from us by address, scripts from nowhere, forms go
+A strict content security policy without ``unsafe-*``: style sheets and scripts come from us by address, forms go
 to us. No answer says when something was made. Answers for somebody who signed in are never kept by caches in between.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LATE = 60.0  # seconds without a sign of work until pages say so
 STYLE = (files("runner.web") / "site.css").read_text("utf-8")
+HAND_IN = (files("runner.web") / "hand_in.js").read_text("utf-8")
 
 
 @cache

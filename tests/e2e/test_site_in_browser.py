@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from runner.exchange.access import Token
+from runner.exchange.inbox import Inbox
 from runner.exchange.published import Published, Publisher
 from runner.work.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
@@ -126,3 +127,41 @@ def test_who_is_new_is_told_what_to_do(browser: Browser, site: Site) -> None:
         assert "50 of 50" in said and "None yet" in said and "Hand in a run file" in said
         at.go("/runs/alpha.x.y.z")
         assert "not open to you" in at.page.inner_text("main")
+
+
+DROP = """([target, names]) => {
+  const moved = new DataTransfer();
+  for (const name of names) moved.items.add(new File(["dev-1 Q0 doc-01 1 9 x\\n"], name));
+  for (const kind of ["dragenter", "dragover", "drop"]) {
+    document.querySelector(target).dispatchEvent(
+      new DragEvent(kind, {dataTransfer: moved, bubbles: true, cancelable: true}));
+  }
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_run_file_is_dropped_on_the_page(browser: Browser, site: Site, width: int) -> None:
+    evil = "<img src=x onerror=alert(1)>.txt"
+    with watched(browser, site.url, viewport={"width": width, "height": 800}) as at:
+        site.sign_in(at, "alpha")
+        at.go("/tasks/mini/hand-in")
+        page = at.page
+        assert "drop a file anywhere" in page.inner_text(".drop")
+        page.evaluate(DROP, ["h1", ["one.txt", "two.txt"]])
+        assert "One file" in page.inner_text(".drop") and page.input_value("#file") == ""
+        page.evaluate(DROP, ["h1", [evil]])
+        assert evil in page.inner_text(".drop") and page.input_value("#file").endswith(evil)
+        assert at.fits()
+        page.fill("#software", "dropped")
+        page.fill("#tag", "my-tag")
+        page.fill("#description", "by hand")
+        page.select_option("#dataset", "dev")
+        page.click("main button")
+        assert "/requests/" in page.url and "being looked at" in page.inner_text("main")
+        assert at.said == [] and at.elsewhere == []
+    inbox = Inbox(site.world.project.config.inbox)
+    [(name, _)] = inbox.waiting()
+    taken = inbox.take(name, site.world.project.home / "taken")
+    wanted = {"software": "dropped", "tag": "my-tag", "description": "by hand", "dataset": "dev"}
+    assert wanted.items() <= taken.request.data.items()
+    assert taken.payload is not None and taken.payload.read_bytes() == b"dev-1 Q0 doc-01 1 9 x\n"

@@ -15,7 +15,7 @@ from runner.web.rules import TEAM, Call, Rule
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-FIELDS = ("software", "dataset", "scenario", "description", "method", "paper", "affiliation")
+FIELDS = ("software", "dataset", "scenario", "tag", "description", "method", "paper", "affiliation")
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 

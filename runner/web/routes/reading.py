@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runner.exchange.published import DIGEST
-from runner.web.pages import STYLE, page
+from runner.web.pages import HAND_IN, STYLE, page
 from runner.web.routes.base import Routes
 from runner.web.rules import EVERYBODY, SIGNED_IN, Call, Rule
 
@@ -24,6 +24,7 @@ class Reading(Routes):
             Rule("GET", "/tasks/{task}/{table:path}", self.board, EVERYBODY),
             Rule("GET", "/runs/{run}", self.run, SIGNED_IN),
             Rule("GET", "/site.css", self.site_style, EVERYBODY),
+            Rule("GET", "/hand-in.js", self.hand_in_script, EVERYBODY),
             Rule("GET", "/favicon.ico", self.icon, EVERYBODY),
             Rule("GET", "/styles/{digest}.css", self.style, EVERYBODY),
             Rule("GET", "/healthz", self.health, EVERYBODY),
@@ -61,6 +62,12 @@ class Reading(Routes):
     async def site_style(self, call: Call) -> Response:
         """The style sheet of all pages."""
         return _style(STYLE.encode(), "no-cache")
+
+    async def hand_in_script(self, call: Call) -> Response:
+        """The script of the page by which run files are handed in: dropping them."""
+        from starlette.responses import Response
+
+        return Response(HAND_IN, 200, {"Cache-Control": "no-cache"}, "text/javascript")
 
     async def icon(self, call: Call) -> Response:
         """No icon: browsers ask for one by themselves."""

@@ -35,7 +35,7 @@ def hand_in_run_file(wish: Wish) -> dict[str, Any]:
     file = "run.txt.gz" if data["file"].endswith(".gz") else "run.txt"
     wish.payload.rename(folder / file)
     entry = {"file": file, "name": data["software"]} | _named(data, "dataset", "scenario")
-    said = _named(data, "description", "method", "paper", "affiliation")
+    said = _named(data, "tag", "description", "method", "paper", "affiliation")
     definition = {"task": data["task"], **said, "run": [entry]}
     (folder / "submission.yaml").write_text(json.dumps(definition), "utf-8")
     there = replace(wish.config, root=wish.scratch, handing_in=True)

@@ -87,10 +87,11 @@ def desk(project: Project) -> Iterator[Desk]:
 
 
 def test_a_run_file_is_registered_as_of_its_arrival(desk: Desk) -> None:
-    request = desk.ask(arrival=stamp(NOW - timedelta(hours=1)))
+    request = desk.ask(arrival=stamp(NOW - timedelta(hours=1)), data={"tag": "my-tag", "description": "mine"})
     found = desk.decided(request)
     assert found["accepted"] is True and found["new"] is True and found["sha256"] == request.sha256
     [entry] = submissions(desk.requests.store)
+    assert (entry.tag, entry.description) == ("my-tag", "mine")
     assert (entry.team, entry.software, entry.id) == ("alpha", "one", found["submission"])
     assert entry.registered == "2031-05-01T11:00:00Z" and found["runs"] == [f"{entry.id}.dev"]
     decided = list(desk.requests.store.log)[-1]

@@ -2,12 +2,13 @@
 
 Everything here takes hostile input and answers with a list of :class:`Problem`, each with its place; there is
 no exception for a bad file. The schemas (``*.schema.json``, ``kinds/*.schema.json``) are also the source of the
-reference pages, so every field of theirs has a ``description``. Seven keywords are ours: ``x-says`` is what a
+reference pages, so every field of theirs has a ``description``. Eight keywords are ours: ``x-says`` is what a
 ``pattern`` or a combination means in words, ``x-fix`` is what the reader does about a value that breaks it. Of a kind,
 ``x-counts`` names its measures that count something, so that a table says 78 and not 78.0000; ``x-measures`` says what
 measures mean and their ``unit``; ``x-output`` what a run looks like, with an ``example`` in which ``{topic}`` and
 ``{document}`` stand for ids; ``x-file`` marks an option that names a file of the task (``runner/tasks/load.py``);
-``x-notes`` is what the kind may say beside scores, and to whom (``schemas/details.py``).
+``x-notes`` is what the kind may say beside scores, and to whom (``schemas/details.py``). ``x-schema`` names the schema of a
+part that may be null, for the description of the API (``runner/web/openapi.py``).
 
 This package imports none of the others, and no library before it is needed.
 """

@@ -25,7 +25,6 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 
 **Objects** (path: kind; data is what ``--json`` of the command prints for the audience):
 
-=============================  ==========  ======================================================
 ``tasks``                      tasks       title, description, dates and tables of every task
 ``tasks/TASK``                 task        ``runner task show``
 ``tasks/TASK/TABLE``           board       ``runner leaderboard``; only where its scores are open
@@ -34,6 +33,17 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 ``standing/TASK``              standing    what the team has left of quota and time
 ``styles/SHA256``              style       a style sheet that pages name
 =============================  ==========  ======================================================
+=======
+=================================  ========  ======================================================
+``tasks``                          tasks     title, description, dates and tables of every task
+``tasks/TASK``                     task      ``runner task show``
+``tasks/TASK/TABLE``               board     ``runner leaderboard``; only where its scores are open
+``tasks/TASK/rounds/ROUND/TABLE``  board     the same of a round that was frozen
+``runs``                           runs      ``runner runs``: of the team; of all teams for organiser and assistant
+``runs/RUN``                       run       ``runner show``
+``standing/TASK``                  standing  what the team has left of quota and time
+``styles/SHA256``                  style     a style sheet that pages name
+=================================  ========  ======================================================
 """
 
 from __future__ import annotations

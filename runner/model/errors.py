@@ -39,6 +39,14 @@ _TEXTS = {
         "a decision is needed",
         "The command would do something that was not asked for in so many words, and nobody is there to be asked: executing settled runs again because a limit, an image or data have changed.",
     ),
+    "E105": (
+        "no right token",
+        "A server asks for a token (Authorization: Bearer TOKEN), and none was sent, or one that is mistyped, replaced or revoked. The organiser gives tokens: runner team rotate TEAM.",
+    ),
+    "E106": (
+        "too often",
+        "A server takes only so many tries and hand-ins in a time; it says in how many seconds there may be another.",
+    ),
     # E2xx: a team's files
     "E201": (
         "submission.yaml is not valid",

@@ -15,6 +15,7 @@ from runner.reference.codes import errors, findings, verdicts
 from runner.reference.commands import command_lines, runner_commands
 from runner.reference.files import archive, evaluator, server, submission, task
 from runner.reference.frames import frames
+from runner.reference.http_api import http_api, openapi
 from runner.reference.record_measures import record_measures
 from runner.reference.tables import fields_of, table
 
@@ -35,6 +36,8 @@ def pages() -> dict[str, str]:
         "verdicts.md": verdicts(),
         "record-measures.md": record_measures(),
         "api.md": frames(),
+        "http-api.md": http_api(),
+        "openapi.json": openapi(),
     }
 
 

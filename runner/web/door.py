@@ -18,6 +18,7 @@ from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
 from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, address
 from runner.web.pages import page
+from runner.web.problems import is_api, problem
 from runner.web.rules import Call, Rule, Visitor
 from runner.web.sessions import Sessions
 
@@ -72,8 +73,11 @@ class Door:
         """Who asks. A token in the header goes before a cookie; either opens what is published of it now, or nothing."""
         access = Access.read(self.published.root)
         kind, _, text = request.headers.get("authorization", "").partition(" ")
+        program = is_api(request.url.path)
         if kind.lower() == "bearer" and (token := Token.read(text)) is not None:
-            return Visitor(access.grant(token), token.key)
+            return Visitor(access.grant(token), token.key, program=program)
+        if program:
+            return Visitor(program=True)
         session = self.sessions.get(request.cookies.get(self.cookie, ""))
         grant = access.grants.get(session.token) if session else None
         return Visitor(grant, session.key, session) if session and grant else Visitor()
@@ -87,8 +91,10 @@ class Door:
             visitor = self.visitor(request)
             if wait := self._wait(request, visitor, rule):
                 return self.refused(visitor, 429, f"Try again in {wait} seconds.", wait=wait)
+            if visitor.program and visitor.grant is None and "authorization" in request.headers:
+                return self.refused(visitor, 401, "The token opens nothing: it is mistyped, or was replaced.")
             if visitor.role not in rule.may:
-                if visitor.role == "public" and rule.method == "GET":
+                if visitor.role == "public" and rule.method == "GET" and not visitor.program:
                     return RedirectResponse("/sign-in", 303)
                 if visitor.role == "public":
                     return self.refused(visitor, 401)
@@ -137,7 +143,9 @@ class Door:
         return self.limits.take("address", self.came_from(request), STRANGERS) if rule.limited else 0
 
     def refused(self, visitor: Visitor, status: int, why: str = "", *, wait: int = 0) -> Response:
-        """A page that says no; with ``wait``, in how many seconds to come again."""
+        """An answer that says no, a page or for programs a problem in JSON; with ``wait``, in how many seconds to come again."""
+        if visitor.program:
+            return problem(status, why, wait=wait)
         words = {
             401: "Sign in first",
             403: "This is not open to you",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
+from runner.web.problems import MEDIA, content, is_api
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -34,9 +36,9 @@ class Guard:
         given = {name.lower(): value for name, value in scope["headers"]}
         length = given.get(b"content-length", b"0")
         if given.get(b"host", b"").decode("latin-1").lower() not in self._hosts:
-            await self._plain(send, 400, b"This is not the name of this server.\n")
+            await self._plain(scope, send, 400, "This is not the name of this server.")
         elif not length.isdigit() or int(length) > self._most:
-            await self._plain(send, 413, b"What was sent is too large.\n")
+            await self._plain(scope, send, 413, "What was sent is too large.")
         else:
             await self._app(scope, self._bounded(receive), self._with_headers(send))
 
@@ -65,8 +67,11 @@ class Guard:
 
         return with_headers
 
-    async def _plain(self, send: Send, status: int, text: bytes) -> None:
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    async def _plain(self, scope: MutableMapping[str, Any], send: Send, status: int, why: str) -> None:
+        program = is_api(scope["path"])
+        kind = MEDIA if program else "text/plain; charset=utf-8"
+        text = content(status, why) if program else f"{why}\n".encode()
+        headers = [(b"content-type", kind.encode()), (b"connection", b"close")]
         outer = self._with_headers(send)
         await outer({"type": "http.response.start", "status": status, "headers": headers})
         await outer({"type": "http.response.body", "body": text})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from runner.exchange.access import Grant
@@ -32,6 +32,7 @@ class Visitor:
     grant: Grant | None = None
     key: str = ""
     session: Session | None = None
+    program: bool = False  # asks the API: by a token in the header alone, and is answered in JSON
 
     @property
     def role(self) -> Role:
@@ -65,13 +66,29 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Operation:
+    """What a route of the API says of itself in its description (:mod:`runner.web.openapi`).
+
+    ``gives``: the schema of its answer, or of the entries of its pages where ``paged``; ``takes``: the schema of the fields
+    of a form that go with a ``file``; ``query``: further parameters, with what they mean.
+    """
+
+    gives: str
+    paged: bool = False
+    takes: str = ""
+    status: int = 200
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Rule:
     """A route: ``path``, ``method``, what answers, and which roles ``may`` call it, with which ``scope`` of their token.
 
     Others are sent to sign in (nobody signed in), or are answered with 403. What a role may call can still be 404 for
     somebody: what was not published to an audience is not there. A POST is taken with a session only with its form's
-    token; ``form`` is False for routes that are called by programs with a token in the header alone. ``limited``: strangers may
-    send something here, so many times from an address (:mod:`runner.web.limits`); what is sent with a token is counted by it.
+    token. Routes of the API have an ``operation``: they are called by programs with a token in the header alone. ``limited``:
+    strangers may send something here, so many times from an address (:mod:`runner.web.limits`); what is sent with a token is
+    counted by it.
     """
 
     method: Method
@@ -80,3 +97,4 @@ class Rule:
     may: tuple[Role, ...]
     scope: str = "read"
     limited: bool = False
+    operation: Operation | None = None

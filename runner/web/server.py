@@ -13,6 +13,7 @@ from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
 from runner.web.guard import Guard
+from runner.web.problems import is_api
 from runner.web.routes import rules
 from runner.web.rules import Visitor
 from runner.web.sessions import Sessions
@@ -44,11 +45,11 @@ def application(
 
     async def refused(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        return door.refused(Visitor(), status)
+        return door.refused(Visitor(program=is_api(request.url.path)), status)
 
     found = rules(door, Inbox(exchange / "inbox"))
     routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
-    handlers: dict[Any, Any] = {HTTPException: refused}
+    handlers: dict[Any, Any] = {HTTPException: refused, 500: refused}
     app = Starlette(routes=routes, exception_handlers=handlers)
     return Guard(app, hosts_of(url), most, HEADERS)
 

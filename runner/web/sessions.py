@@ -72,12 +72,12 @@ class Sessions:
             row = (id, team, arrival, sha256, size, what)
             self._db.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?, ?, ?)", row)
 
-    def noted(self, team: str | None, id: str = "") -> list[dict[str, Any]]:
-        """The requests of a team that were taken, the newest first; or only the one of that id."""
+    def noted(self, team: str | None, id: str = "", most: int = 100) -> list[dict[str, Any]]:
+        """The requests of a team that were taken, the newest first, at most ``most``; or only the one of that id."""
         query = """SELECT id, arrival, sha256, size, what FROM requests WHERE team IS ? AND (? = '' OR id = ?)
-                   ORDER BY rowid DESC LIMIT 100"""
+                   ORDER BY rowid DESC LIMIT ?"""
         with self._lock:
-            rows = self._db.execute(query, (team, id, id)).fetchall()
+            rows = self._db.execute(query, (team, id, id, most)).fetchall()
         return [dict(zip(("id", "arrival", "sha256", "size", "what"), row, strict=True)) for row in rows]
 
     def close(self) -> None:

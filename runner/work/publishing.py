@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import schemas
 from runner.exchange.published import Object, Publisher
 from runner.model.errors import RunnerError
+from runner.records.store.queries import frozen_rounds
 from runner.records.store.run_detail import detail
 from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open
 from runner.views.hints import hint
 from runner.views.leaderboard.export import as_dict
 from runner.views.leaderboard.formats import page as board_page
+from runner.views.leaderboard.rounds import board as board_of_round
 from runner.views.leaderboard.table import build
 from runner.views.listing import ListedRun, listed_runs
 from runner.views.overview.facts import Overview, overview, standing
@@ -103,6 +105,9 @@ class Desk:
         for name, task in sorted(self.tasks.items()):
             with self._apart():
                 boards = [board for table in task.tables if (board := self._board(task, table, audience))]
+                frozen = {
+                    round_: self._frozen(task, round_, audience) for round_ in frozen_rounds(self.store, name)
+                }
                 open_ = {board.path.removeprefix(f"tasks/{name}/") for board in boards}
                 heads = [
                     {"id": table.id, "title": table.title or table.id, "part_of": table.part_of}
@@ -113,8 +118,18 @@ class Desk:
                 facts = of.as_dict()
                 page = Object(f"tasks/{name}", "task", task.title, "", text, self._style(run_page.STYLE))
                 listed.append({key: facts[key] for key in _LISTED} | {"tables": heads})
-                yield from boards
-                yield replace(page, data=self.to.keep(schemas.canonical({**facts, "boards": heads})))
+                rounds = [
+                    {
+                        "id": round_.id,
+                        "title": round_.title,
+                        "tables": [one.path.rpartition("/")[2] for one in made],
+                    }
+                    for round_ in of.dates.rounds.values()
+                    if (made := frozen.get(round_.id))
+                ]
+                yield from (*boards, *(one for made in frozen.values() for one in made))
+                data = schemas.canonical({**facts, "boards": heads, "rounds": rounds})
+                yield replace(page, data=self.to.keep(data))
         yield self.to.object("tasks", "tasks", "Tasks", listed)
 
     def _overview(self, task: Task) -> tuple[Overview, str]:
@@ -125,15 +140,28 @@ class Desk:
             self._overviews[task.id] = of, self.to.keep(text.encode())
         return self._overviews[task.id]
 
-    def _board(self, task: Task, table: str, audience: Audience) -> Object | None:
+    def _frozen(self, task: Task, round_: str, audience: Audience) -> list[Object]:
+        """The leaderboards of a round as it was frozen, as far as they are open."""
+        made: list[Object] = []
+        for table in task.tables:
+            with self._apart():  # a snapshot that was damaged closes nothing else
+                made += filter(None, [self._board(task, table, audience, round_)])
+        return made
+
+    def _board(self, task: Task, table: str, audience: Audience, round_: str | None = None) -> Object | None:
         try:
-            made = build(self.store, task, table, audience, running=list(self.store.archive.live()))
+            if round_ is None:
+                made = build(self.store, task, table, audience, running=list(self.store.archive.live()))
+            else:
+                made = board_of_round(self.store, task, round_, table, audience)
         except RunnerError as error:
-            if error.code == "E103":  # not open to them
+            # Not open to them, or not a table of that round.
+            if error.code == "E103" or (round_ is not None and error.code == "E102"):
                 return None
             raise
         text = board_page.to_html(made, piece=True)
-        path, style = f"tasks/{task.id}/{table}", self._style(board_page.STYLE)
+        path = f"tasks/{task.id}/{table}" if round_ is None else f"tasks/{task.id}/rounds/{round_}/{table}"
+        style = self._style(board_page.STYLE)
         return self.to.object(path, "board", f"{task.title}: {table}", as_dict(made), text, style)
 
     def _runs(self, audience: Audience, runs: Sequence[ListedRun]) -> tuple[list[Any], list[Object]]:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 from runner.exchange.inbox import Inbox, Refused, Request
 from runner.web.door import FORM, Door
 from runner.web.pages import page
+from runner.web.routes.api import ROOT
 from runner.web.routes.base import Routes, text
-from runner.web.rules import TEAM, Call, Rule
+from runner.web.rules import TEAM, Call, Operation, Rule
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
 FIELDS = ("software", "dataset", "scenario", "tag", "description", "method", "paper", "affiliation")
+_RUN_FILE = Operation("api-taken", takes="inbox-run-file", status=202)
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -31,6 +33,9 @@ class HandingIn(Routes):
         return (
             Rule("GET", "/tasks/{task}/hand-in", self.hand_in_form, TEAM, "hand-in"),
             Rule("POST", "/tasks/{task}/hand-in", self.hand_in, TEAM, "hand-in"),
+            Rule(
+                "POST", f"{ROOT}/tasks/{{task}}/run-files", self.hand_in, TEAM, "hand-in", operation=_RUN_FILE
+            ),
         )
 
     async def hand_in_form(self, call: Call) -> Response:
@@ -77,7 +82,7 @@ class HandingIn(Routes):
                 )
         what = f"{data.get('software', '')} for {call.at('task')}: {name}"
         self.door.sessions.note(done.id, grant.team, arrival, done.sha256, done.size, what)
-        where = f"/requests/{done.id}"
+        where = f"{ROOT if call.visitor.program else ''}/requests/{done.id}"
         if call.visitor.session is None:
             facts = {
                 "request": done.id,

@@ -27,6 +27,10 @@ FORM = re.compile(r'name="form-token" value="([^"]+)"')
 ROLES: tuple[Role, ...] = ("team", "organiser", "assistant", "assessor")
 STYLE = b"p { color: red }"
 REQUEST = "d" * 32
+LEFT = {
+    **{"left": 3, "limit": 5, "used": 2, "open": 0, "per_day": None, "today": 0, "next_free": ""},
+    **{"deadline": None, "closes": {}, "paused": {}, "datasets": {}},
+}
 
 # What each role gets: its status. "in": sent to sign in; where a team gets something, another team gets the last column.
 TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
@@ -39,6 +43,19 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/runs/{run}"): ("in", 200, 404, 404, 404, 404),
     ("GET", "/team"): ("in", 200, 403, 403, 403, 200),
     ("GET", "/requests/{id}"): ("in", 200, 403, 403, 403, 404),
+    ("GET", "/api/v1"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/api/v1/openapi.json"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/api/v1/me"): (401, 200, 200, 200, 200, 200),
+    ("GET", "/api/v1/tasks"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/api/v1/tasks/{task}"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/api/v1/tasks/{task}/boards/{table}"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/api/v1/tasks/{task}/rounds/{round}/boards/{table}"): (404, 200, 404, 404, 404, 404),
+    ("GET", "/api/v1/tasks/{task}/standing"): (401, 200, 403, 403, 403, 404),
+    ("POST", "/api/v1/tasks/{task}/run-files"): (401, 202, 403, 403, 403, 202),
+    ("GET", "/api/v1/runs"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/api/v1/runs/{run}"): (401, 200, 404, 404, 404, 404),
+    ("GET", "/api/v1/requests"): (401, 200, 403, 403, 403, 200),
+    ("GET", "/api/v1/requests/{id}"): (401, 200, 403, 403, 403, 404),
     ("GET", "/sign-in"): (200, 200, 200, 200, 200, 200),
     ("POST", "/sign-in"): (403, 403, 403, 403, 403, 403),
     ("POST", "/sign-out"): (401, 303, 303, 303, 303, 303),
@@ -109,13 +126,15 @@ def front(tmp_path: Path) -> Iterator[Front]:
     to = Publisher(exchange / "published")
     style = to.keep(STYLE)
     board = to.object("tasks/mini/main", "board", "Mini", {}, "<h1>secret board</h1>", style)
+    frozen = to.object("tasks/mini/rounds/first/main", "board", "Mini", {}, "<h1>secret round</h1>", style)
+    left = to.object("standing/mini", "standing", "Mini", {"task": "mini", "title": "Mini", "team": LEFT})
     run = to.object("runs/alpha.one.x.dev", "run", "run", {}, "<main>secret run</main>", style)
     runs = to.object("runs", "runs", "Runs", [])
     everybody = task(to, style)
     to.publish(
         {
             "public": everybody,
-            "team:alpha": [*everybody, board, run, runs],
+            "team:alpha": [*everybody, board, frozen, left, run, runs],
             "team:beta": [*everybody, runs],
             "organiser": everybody,
             "assistant": everybody,
@@ -153,6 +172,8 @@ def test_each_role_gets_what_the_table_says(front: Front, method: str, path: str
     parts = {
         "task": "mini",
         "table:path": "main",
+        "table": "main",
+        "round": "first",
         "run": "alpha.one.x.dev",
         "id": REQUEST,
         "digest": front.style,
@@ -161,7 +182,8 @@ def test_each_role_gets_what_the_table_says(front: Front, method: str, path: str
     expected = dict(zip(("public", *ROLES, "other"), TABLE[method, path], strict=True))
     for role, status in expected.items():
         with front.client(None if role == "public" else role) as client:
-            files = {"file": ("run.txt", b"1 Q0 d 1 1 x\n")} if path.endswith("/hand-in") else None
+            takes = path.endswith(("/hand-in", "/run-files"))
+            files = {"file": ("run.txt", b"1 Q0 d 1 1 x\n")} if takes else None
             options: dict[str, Any] = (
                 {"data": {"software": "one"}, "files": files} if method == "POST" else {}
             )

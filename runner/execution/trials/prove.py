@@ -21,19 +21,18 @@ from runner.tasks.files import missing_sources, why_stage_missing
 def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict[str, Any]]:
     """Run the baselines that the task's tables name on every dataset, in every scenario they enter.
 
-    Returns one row for each: software, dataset, scenario, outcome, why, scores, and ``good`` when it scored above
-    zero on the measure its table ranks by. Raises E402 when the task names no baseline.
+    Returns one row for each: software, dataset, scenario, outcome, why, scores, and ``good`` when it was scored and
+    :func:`shows_something`. Raises E402 when the task names no baseline.
     """
     names = sorted({table.baseline for table in task.tables.values() if table.baseline})
     if not names:
         fix = (
-            "write one (a changed copy of submissions/baselines/dirichlet will do for a start), and name it "
-            "in a table of task.yaml as baseline: team/software"
+            "write one (a changed copy of one in submissions/baselines, or of the software in the task's kit, will do for a "
+            "start), and name it in a table of task.yaml as baseline: team/software"
         )
         raise RunnerError("E402", f"{task.id} names no baseline", why="A proof needs a software.", fix=fix)
     engine = machine.engine([task.limits, task.evaluator_limits])
     machine.evaluator()  # missing: known before anything is built
-    rank_by = {measure for table in task.tables.values() for measure in table.rank_by.measures}
     rows: list[dict[str, Any]] = []
     for name in names:
         team, _, software = name.partition("/")
@@ -53,11 +52,19 @@ def prove(machine: Machine, task: Task, say: Callable[[str], None]) -> list[dict
                 say(f"running {name} on {dataset.id} …")
                 with check_submission(machine, submission, image, task, dataset, scenario) as checked:
                     scores, outcome = checked.summary()["scores"], checked.detail.run.outcome
-                    good = checked.good and any(scores.get(measure, 0) > 0 for measure in rank_by)
+                    good = checked.good and shows_something(task, scores)
                     cell = {"software": name, "dataset": dataset.id, "scenario": scenario}
                     result = {"outcome": outcome.name, "why": outcome.reason, "scores": scores}
                     rows.append({**cell, **result, "good": good})
     return rows
+
+
+def shows_something(task: Task, scores: Mapping[str, float]) -> bool:
+    """Whether a figure that a table ranks by is there and not 0; where lower is better, 0 is the best that there is."""
+    ranked = {measure for table in task.tables.values() for measure in table.rank_by.measures}
+    return any(
+        name in scores and (scores[name] > 0 or task.measures[name].direction == "lower") for name in ranked
+    )
 
 
 @dataclass(frozen=True)

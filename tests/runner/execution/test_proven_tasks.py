@@ -8,7 +8,7 @@ import pytest
 
 from runner.engines.docker.engine import DockerEngine
 from runner.execution.machine import Machine
-from runner.execution.trials.prove import prove_order
+from runner.execution.trials.prove import prove_order, shows_something
 from runner.model.container import ImageRef
 from runner.tasks.load import load_task
 from runner.tasks.scaffold import new_task
@@ -46,6 +46,24 @@ def test_a_table_that_ranks_upside_down_is_found(
     machine = Machine(config, engine=engine, images={"evaluator": evaluator_image.id})
     found = prove_order(machine, load_task(config, "mine"), lambda _: None)
     assert all(any("is better than the perfect one" in what for what in one.wrong) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("direction", "value", "good"), [("lower", 0, True), ("higher", 0, False), ("higher", 0.1, True)]
+)
+def test_no_error_at_all_shows_as_much_as_any_figure(
+    tmp_path: Path, direction: str, value: float, good: bool
+) -> None:
+    config = project(tmp_path / "root")
+    folder = new_task(config, "mine")
+    text = (folder / "task.yaml").read_text()
+    (folder / "task.yaml").write_text(
+        text.replace("measure: nDCG@10,", f"measure: nDCG@10, direction: {direction},")
+    )
+    task = load_task(config, "mine")
+    first = next(iter(task.tables.values())).rank_by.first
+    assert shows_something(task, {first: value}) is good
+    assert not shows_something(task, {})
 
 
 def test_what_cannot_be_made_is_said_without_an_engine(tmp_path: Path) -> None:

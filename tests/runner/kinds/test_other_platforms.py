@@ -20,9 +20,13 @@ from typing import Any
 import pytest
 import yaml
 
+from runner.engines.docker.engine import DockerEngine
+from runner.execution.machine import Machine
+from runner.execution.trials.prove import prove, prove_order
 from runner.kinds.records.codabench import from_bundle
 from runner.kinds.release import Wrong
 from runner.model.config import Config
+from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.model.kinds import kind_of_source
 from runner.tasks import compose
@@ -619,6 +623,45 @@ def test_public_topics_are_for_collections(config: Config, tmp_path: Path) -> No
     assert refused(config, "codabench:nowhere.zip")
     with pytest.raises(RunnerError, match="other platforms"):
         new_task_from(config, "mine", str(tmp_path), kind="records", say=lambda _: None)
+
+
+BASELINE = """\
+import json, os, pathlib
+given = sorted(pathlib.Path(os.environ["inputDataset"]).rglob("*.jsonl"))
+ids = [json.loads(line)["id"] for line in given[0].open()]
+out = pathlib.Path(os.environ["outputDir"])
+if TABLE:
+    (out / "predictions.csv").write_text("id,label\\n" + "".join(f"{one},kind\\n" for one in ids))
+else:
+    (out / "answers.jsonl").write_text("".join(json.dumps({"id": one, "label": "kind"}) + "\\n" for one in ids))
+"""
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("platform", ["tira", "codabench"])
+def test_what_was_taken_over_is_proven_with_a_software(
+    platform: str, config: Config, tmp_path: Path, engine: DockerEngine, evaluator_image: ImageRef
+) -> None:
+    place = folder(tmp_path / "kind", TIRA) if platform == "tira" else bundle(tmp_path / "b.zip", second())
+    make(config, f"{platform}:{place}")
+    text = (config.tasks / "mine/task.yaml").read_text()
+    text = text.replace("    rank_by:", "    baseline: baselines/kind\n    rank_by:")
+    (config.tasks / "mine/task.yaml").write_text(text)
+    folder(
+        config.submissions / "baselines/kind",
+        {
+            "main.py": BASELINE.replace("TABLE", str(platform == "codabench")),
+            "Dockerfile": "ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\nCOPY main.py /\n",
+            "submission.yaml": 'task: mine\nbuild: {context: .}\ncommand: ["python3", "/main.py"]\n',
+        },
+    )
+    machine = Machine(config, engine=engine, images={"evaluator": evaluator_image.id})
+    task = load_task(config, "mine")
+    rows = prove(machine, task, lambda _: None)
+    assert {row["dataset"] for row in rows} == task.datasets.keys() and all(row["good"] for row in rows), rows
+    assert {row["scores"]["accuracy"] for row in rows} == {0.5}
+    ordered = prove_order(machine, task, lambda _: None)
+    assert ordered and not [one for one in ordered if one.wrong or one.why or not one.refused]
 
 
 def test_the_command_takes_the_kind_from_the_source(project: Project, tmp_path: Path) -> None:

@@ -115,13 +115,13 @@ def _raw(path: Path, data: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(5)
         client.connect(str(path))
-        client.sendall(data)
-        client.shutdown(socket.SHUT_WR)
         answer = b""
-        try:
+        try:  # a refusal may come, and the connection go, before all of a long request was taken
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
             while piece := client.recv(65536):
                 answer += piece
-        except (TimeoutError, ConnectionError):
+        except OSError:
             pass
         return answer
 

@@ -63,6 +63,7 @@ def page(
     status: int = 200,
     title: str,
     up: Sequence[tuple[str, str]] = (),
+    live: tuple[str, str] | None = None,
     **values: Any,
 ) -> Response:
     """An answer with the page of a template.
@@ -74,6 +75,7 @@ def page(
         status: Of the answer.
         title: Of the page.
         up: What it belongs to: title and address of the pages above it.
+        live: For a page that follows what is published: its path, and the tag of what it shows.
         values: What the template needs.
     """
     from starlette.responses import HTMLResponse
@@ -91,6 +93,7 @@ def page(
         "title": title,
         "status": status,
         "up": up,
+        "live": live,
         "now": stamp(SystemClock().now()),
     }
     text = environment().get_template(f"{name}.html").render({**known, **values})
@@ -104,6 +107,7 @@ def piece(
     view: View,
     etag: str,
     up: Sequence[tuple[str, str]] = (),
+    live: tuple[str, str] | None = None,
 ) -> Response:
     """An answer with the piece of a page that was published as an object; 304 for who has it already."""
     from starlette.responses import Response
@@ -116,6 +120,7 @@ def piece(
         published,
         title=of.title,
         up=up,
+        live=live,
         style=of.style,
         kind=of.kind,
         piece=view.text(of),

@@ -13,6 +13,7 @@ from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
 from runner.web.guard import Guard
+from runner.web.live import Live
 from runner.web.problems import is_api
 from runner.web.routes import rules
 from runner.web.rules import Visitor
@@ -23,7 +24,13 @@ MOST = 256 * 1024 * 1024  # bytes of one body
 
 
 def application(
-    exchange: Path, state: Path, url: str, *, most: int = MOST, proxies: Iterable[str] = ()
+    exchange: Path,
+    state: Path,
+    url: str,
+    *,
+    most: int = MOST,
+    proxies: Iterable[str] = (),
+    ending: Callable[[], bool] = lambda: False,
 ) -> Guard:
     """The front as an ASGI application.
 
@@ -33,6 +40,7 @@ def application(
         url: By which address people reach it: decides about hosts and cookies.
         most: Bytes that a body may have.
         proxies: Addresses of the servers before it, whose ``X-Forwarded-For`` is believed.
+        ending: Whether the server is about to end: then streams of events do.
     """
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
@@ -47,7 +55,8 @@ def application(
         status = error.status_code if isinstance(error, HTTPException) else 500
         return door.refused(Visitor(program=is_api(request.url.path)), status)
 
-    found = rules(door, Inbox(exchange / "inbox"))
+    live = Live(door.published.root, door.sessions.taken, ending)
+    found = rules(door, Inbox(exchange / "inbox"), live)
     routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
     handlers: dict[Any, Any] = {HTTPException: refused, 500: refused}
     app = Starlette(routes=routes, exception_handlers=handlers)
@@ -83,7 +92,7 @@ def serve(
         listening.listen(1024)
         name = f"[{host}]" if ":" in host else host
         here = url or f"http://{name}:{listening.getsockname()[1]}"
-        app = application(exchange, state, here, proxies=proxies)
+        app = application(exchange, state, here, proxies=proxies, ending=lambda: server.should_exit)
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -96,4 +105,5 @@ def serve(
         )
         Inbox(exchange / "inbox").sweep()
         say(f"ready {here}")
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        server.run(sockets=[listening])

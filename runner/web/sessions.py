@@ -42,6 +42,7 @@ class Sessions:
         path = folder / "front.sqlite"
         path.touch(0o600)
         self._lock = threading.Lock()
+        self._taken = 0
         self._db = sqlite3.connect(path, check_same_thread=False, timeout=30)
         self._db.executescript(_TABLES)
 
@@ -69,8 +70,13 @@ class Sessions:
     def note(self, id: str, team: str | None, arrival: str, sha256: str | None, size: int, what: str) -> None:
         """Remember a request that was taken, to show it until it is answered."""
         with self._lock, self._db:
+            self._taken += 1
             row = (id, team, arrival, sha256, size, what)
             self._db.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def taken(self) -> int:
+        """How many requests were noted since this was opened."""
+        return self._taken
 
     def noted(self, team: str | None, id: str = "", most: int = 100) -> list[dict[str, Any]]:
         """The requests of a team that were taken, the newest first, at most ``most``; or only the one of that id."""

@@ -165,3 +165,51 @@ def test_a_run_file_is_dropped_on_the_page(browser: Browser, site: Site, width: 
     wanted = {"software": "dropped", "tag": "my-tag", "description": "by hand", "dataset": "dev"}
     assert wanted.items() <= taken.request.data.items()
     assert taken.payload is not None and taken.payload.read_bytes() == b"dev-1 Q0 doc-01 1 9 x\n"
+
+
+def test_an_open_page_shows_a_new_row_by_itself(browser: Browser, site: Site) -> None:
+    with watched(browser, site.url) as at:
+        site.sign_in(at, "alpha")
+        page = at.page
+        at.go("/team")
+        page.wait_for_selector("text=What is new appears by itself")
+        page.evaluate("document.body.dataset.same = 'yes'")
+        page.focus("main table a >> nth=0")
+        site.world.hand_in("alpha", "newest")
+        site.publish()
+        page.wait_for_selector("main table >> text=alpha.newest")
+        assert "46 of 50" in page.inner_text("main") and page.evaluate("document.body.dataset.same") == "yes"
+        assert page.evaluate("document.activeElement.closest('table') !== null"), "the focus stays"
+        site.world.work()
+        site.publish()
+        page.wait_for_selector("main table tr:has-text('alpha.newest') >> text=scored")
+        page.wait_for_selector("text=What is new appears by itself")
+        assert at.said == [] and at.elsewhere == []
+
+
+def test_an_open_leaderboard_follows_and_keeps_what_was_opened(browser: Browser, site: Site) -> None:
+    with watched(browser, site.url) as at:
+        page = at.page
+        at.go("/tasks/mini/main")
+        page.click("summary >> nth=0")
+        site.world.hand_in("beta", "second")
+        site.world.work()
+        site.publish()
+        page.wait_for_selector("text=beta/second")
+        assert page.evaluate("document.querySelector('details').open") is True
+        at.go("/tasks/mini/main")
+        site.world.store.commit(
+            "dataset-unpublished", {"task": "mini", "dataset": "test", "reason": ""}, actor="organiser"
+        )
+        site.publish()
+        page.wait_for_selector("text=There is no such page")
+
+
+def test_without_scripts_the_page_says_how_to_see_what_is_new(browser: Browser, site: Site) -> None:
+    with watched(browser, site.url, java_script_enabled=False) as at:
+        site.sign_in(at, "alpha")
+        at.go("/team")
+        site.world.hand_in("alpha", "newest")
+        site.publish()
+        at.page.click("text=Load this page again")
+        assert "alpha.newest" in at.page.inner_text("main table")

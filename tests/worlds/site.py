@@ -20,7 +20,7 @@ def serving(exchange: Path, state: Path, most: int = 100_000) -> Iterator[str]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        app = application(exchange, state, url, most=most)
+        app = application(exchange, state, url, most=most, ending=lambda: server.should_exit)
         server = uvicorn.Server(
             uvicorn.Config(app, log_level="warning", server_header=False, proxy_headers=False, lifespan="off")
         )

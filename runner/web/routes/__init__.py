@@ -5,7 +5,9 @@ A module holds the routes of one idea, as a class with ``rules``; a new one is a
 
 from runner.exchange.inbox import Inbox
 from runner.web.door import Door
+from runner.web.live import Live
 from runner.web.routes.api import Api, Described
+from runner.web.routes.following import Following
 from runner.web.routes.handing_in import HandingIn
 from runner.web.routes.reading import Reading
 from runner.web.routes.signing_in import SigningIn
@@ -13,8 +15,15 @@ from runner.web.routes.team import Team
 from runner.web.rules import Rule
 
 
-def rules(door: Door, inbox: Inbox) -> tuple[Rule, ...]:
+def rules(door: Door, inbox: Inbox, live: Live) -> tuple[Rule, ...]:
     """The routes of the front, in the order in which they are tried."""
-    groups = (Api(door), HandingIn(door, inbox), Team(door), SigningIn(door), Reading(door))
+    groups = (
+        Api(door),
+        HandingIn(door, inbox),
+        Team(door),
+        Following(door, live),
+        SigningIn(door),
+        Reading(door),
+    )
     found = [rule for group in groups for rule in group.rules()]
     return (*Described(door, found).rules(), *found)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import schemas
 from runner.exchange.inbox import answered
 from runner.exchange.published import Object
 from runner.web.door import Door
 from runner.web.pages import piece
-from runner.web.rules import Call, Rule
+from runner.web.rules import Call, Rule, Visitor
 
 if TYPE_CHECKING:
     from starlette.datastructures import FormData
     from starlette.responses import Response
+
+FOLLOWED = ("tasks", "task", "board", "run")  # kinds of objects whose pages follow what is published
 
 
 class Routes:
@@ -32,13 +35,32 @@ class Routes:
         found = call.view.get(path)
         return found if found is not None and found.kind == kind else None
 
+    def tag_of(self, page: str, visitor: Visitor) -> str | None:
+        """The entity tag of what a page shows to a visitor, by its path: for pages that follow; None where there is none."""
+        view = self.door.published.view(visitor.audience)
+        name = "tasks" if page == "/" else page.removeprefix("/")
+        if name == "team" and visitor.team:
+            found = [(one.path, one.etag) for one in (*view.below("runs"), *view.below("standing/"))]
+            return schemas.digest([found, self._asked(visitor)])[:32]
+        shown = view.get(name)
+        return shown.etag if shown is not None and shown.kind in FOLLOWED else None
+
+    def _asked(self, visitor: Visitor) -> list[tuple[str, bool]]:
+        """The requests of a visitor's team that were taken here, and whether each is answered."""
+        asked = self.door.sessions.noted(visitor.team)
+        return [(one["id"], answered(self.door.published.root, one["id"]) is not None) for one in asked]
+
+    def live(self, call: Call, page: str) -> tuple[str, str]:
+        """For a page that follows: its path, and the tag of what is shown of it now."""
+        return page, self.tag_of(page, call.visitor) or ""
+
     def piece(self, call: Call, path: str, kind: str, up: Sequence[tuple[str, str]] = ()) -> Response:
         """The page around a published piece, below the pages ``up``; 404 where the visitor has none there."""
         found = self.object(call, path, kind)
         if found is None:
             return self.nothing(call)
         etag = call.request.headers.get("if-none-match", "")
-        return piece(found, call.visitor, call.published, call.view, etag, up)
+        return piece(found, call.visitor, call.published, call.view, etag, up, (f"/{path}", found.etag))
 
     def answer(self, call: Call, id: str) -> dict[str, Any] | None:
         """What became of a request, if it is one of the visitor's team."""

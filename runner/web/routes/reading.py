@@ -34,7 +34,8 @@ class Reading(Routes):
         """The tasks and their leaderboards."""
         found = call.view.get("tasks")
         tasks = call.view.data(found) if found else []
-        return page("tasks", call.visitor, call.published, title="Tasks", tasks=tasks)
+        live = self.live(call, "/")
+        return page("tasks", call.visitor, call.published, title="Tasks", live=live, tasks=tasks)
 
     async def task(self, call: Call) -> Response:
         """One task: what it is, in full, and its leaderboards."""
@@ -44,7 +45,14 @@ class Reading(Routes):
         data = call.view.data(found)
         text = call.view.text(found)
         return page(
-            "task", call.visitor, call.published, title=found.title, task=data, piece=text, style=found.style
+            "task",
+            call.visitor,
+            call.published,
+            title=found.title,
+            live=(f"/{found.path}", found.etag),
+            task=data,
+            piece=text,
+            style=found.style,
         )
 
     async def board(self, call: Call) -> Response:

@@ -37,7 +37,14 @@ class Team(Routes):
         ]
         title = f"Team {call.visitor.team}"
         return page(
-            "team", call.visitor, call.published, title=title, runs=runs[::-1], standing=standing, asked=asked
+            "team",
+            call.visitor,
+            call.published,
+            title=title,
+            live=self.live(call, "/team"),
+            runs=runs[::-1],
+            standing=standing,
+            asked=asked,
         )
 
     def _takes(self, call: Call, task: str) -> list[str]:

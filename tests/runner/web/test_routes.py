@@ -17,6 +17,7 @@ from runner.exchange.inbox import Inbox, answer
 from runner.exchange.published import Object, Published, Publisher
 from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
+from runner.web.live import Live
 from runner.web.pages import ahead, date
 from runner.web.routes import rules
 from runner.web.server import hosts_of
@@ -59,6 +60,8 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/sign-in"): (200, 200, 200, 200, 200, 200),
     ("POST", "/sign-in"): (403, 403, 403, 403, 403, 403),
     ("POST", "/sign-out"): (401, 303, 303, 303, 303, 303),
+    ("GET", "/live"): (404, 404, 404, 404, 404, 404),  # of no page; of pages see test_following.py
+    ("GET", "/site.js"): (200, 200, 200, 200, 200, 200),
     ("GET", "/favicon.ico"): (204, 204, 204, 204, 204, 204),
     ("GET", "/site.css"): (200, 200, 200, 200, 200, 200),
     ("GET", "/hand-in.js"): (200, 200, 200, 200, 200, 200),
@@ -163,7 +166,8 @@ def served(exchange: Path, state: Path, tokens: dict[str, Token], style: str) ->
 
 def test_every_route_has_its_line_in_the_table(front: Front, tmp_path: Path) -> None:
     door = Door(Published(tmp_path), Sessions(tmp_path / "other"), front.url, SecurityLog(tmp_path))
-    found = {(rule.method, rule.path) for rule in rules(door, Inbox(tmp_path))}
+    live = Live(tmp_path, door.sessions.taken)
+    found = {(rule.method, rule.path) for rule in rules(door, Inbox(tmp_path), live)}
     assert found == set(TABLE), "a route and its line go together"
 
 

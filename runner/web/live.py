@@ -1,0 +1,134 @@
+"""Pages that follow: one watcher of what was published wakes all streams, and a stream says that a page changed, nothing more.
+
+A stream carries the entity tag of its page for its visitor, and the page is fetched again like any other: nothing is
+decided here, and nobody learns more, or earlier, than by loading the page. The tag is made of what the page shows, without
+times and counters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+LOOK = 0.5  # seconds between two looks of the watcher
+HEARTBEAT = (
+    15.0  # seconds without an event until a stream says that it is there, and who listens is looked at again
+)
+RETRY = 5000  # milliseconds until a browser opens a stream anew that was cut
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How many streams may be open: in ``all``, of visitors without an account together, and of ``each`` account.
+
+    Those without an account cannot be told apart (behind a proxy or a university's router all have one address); they never
+    take the places of those who have one.
+    """
+
+    all: int = 1000
+    public: int = 800
+    each: int = 10
+
+
+class Live:
+    """The watcher and the open streams.
+
+    Args:
+        published: The folder that is watched.
+        notes: How many requests the front has taken: its own part of what pages show.
+        ending: Whether the server is about to end; then streams do.
+        bounds: How many streams may be open.
+    """
+
+    def __init__(
+        self,
+        published: Path,
+        notes: Callable[[], int],
+        ending: Callable[[], bool] = lambda: False,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self._published, self._notes, self._ending = published, notes, ending
+        self.bounds = bounds or Bounds()
+        self._open: Counter[str | None] = Counter()
+        self._tags: dict[tuple[str, str], str | None] = {}
+        self._stamp: tuple[object, ...] = ()
+        self._news = asyncio.Event()
+        self._watcher: asyncio.Task[None] | None = None
+
+    def free(self, account: str | None) -> bool:
+        """Whether an account (None: somebody without one) may open one more stream."""
+        most = self.bounds.public if account is None else self.bounds.each
+        return self._open[account] < most and self._open.total() < self.bounds.all
+
+    @contextmanager
+    def place(self, account: str | None) -> Iterator[None]:
+        """Count a stream of an account as open while the block lasts, and watch for it."""
+        self._open[account] += 1
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.get_running_loop().create_task(self._watch())
+        try:
+            yield
+        finally:
+            self._open[account] -= 1
+            self._open += Counter()  # accounts without a stream are forgotten
+
+    def tag(self, audience: str, page: str, make: Callable[[], str | None]) -> str | None:
+        """The tag of a page, made once for all who look at it until something changes."""
+        self._look()
+        key = (audience, page)
+        if key not in self._tags:
+            self._tags[key] = make()
+        return self._tags[key]
+
+    async def stream(self, last: str, tag: Callable[[], str | None]) -> AsyncIterator[str]:
+        """Events of one page, until it is not there any more for who listens.
+
+        Args:
+            last: The tag that the listener has.
+            tag: Looks again who listens, and gives the tag of the page for them; None ends the stream: the
+                page is gone, or is not theirs any more.
+        """
+        yield f"retry: {RETRY}\n\n"
+        while not self._ending():
+            news = self._news  # before looking: what comes after it is not missed
+            if (now := tag()) is None:
+                yield "event: page\ndata: gone\n\n"
+                return
+            if now != last:
+                yield f"id: {now}\nevent: page\ndata: {now}\n\n"
+                last = now
+            else:
+                yield ":\n\n"
+            with suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), HEARTBEAT)
+
+    async def _watch(self) -> None:
+        """Wake the streams whenever something was published or taken, as long as there are any."""
+        while self._open.total() and not self._ending():
+            await asyncio.sleep(LOOK)
+            self._look()
+        self._wake()
+
+    def _look(self) -> None:
+        names = ("current.json", "answers", "access.json")
+        stamp = (*(_changed(self._published / name) for name in names), self._notes())
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._tags.clear()
+            self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+def _changed(path: Path) -> tuple[int, int]:
+    try:
+        facts = path.stat()
+    except OSError:
+        return (0, 0)
+    return (facts.st_ino, facts.st_mtime_ns)

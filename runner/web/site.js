@@ -1,0 +1,59 @@
+"use strict";
+// Follows the page: when the server says that it changed, it is fetched again, and what differs is put in its place.
+(() => {
+  const content = document.getElementById("content");
+  const page = content.dataset.page;
+  const pause = () => 500 * Math.random(); // not everybody asks at once
+  let stream = null;
+
+  // Make `old` what `next` is; what is the same stays, with focus, scroll position and what was opened.
+  const become = (old, next) => {
+    if (old.isEqualNode(next)) return;
+    if (old.nodeType !== Node.ELEMENT_NODE || old.nodeName !== next.nodeName) return old.replaceWith(next);
+    for (const { name } of [...old.attributes])
+      if (!next.hasAttribute(name) && name !== "open") old.removeAttribute(name);
+    for (const { name, value } of next.attributes)
+      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const before = [...old.childNodes], after = [...next.childNodes];
+    after.forEach((child, at) => (at < before.length ? become(before[at], child) : old.append(child)));
+    before.slice(after.length).forEach(child => child.remove());
+  };
+
+  const said = follows => {
+    for (const one of document.querySelectorAll(".again")) one.hidden = follows;
+    for (const one of document.querySelectorAll(".follows")) one.hidden = !follows;
+  };
+
+  const load = async () => {
+    const answer = await fetch(location.href, { cache: "no-cache", headers: { Accept: "text/html" } });
+    if (answer.redirected || answer.status === 404) return location.reload(); // signed out, or gone
+    if (!answer.ok) return;
+    const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("content");
+    if (next === null) return;
+    become(content, next);
+    said(stream !== null);
+  };
+
+  const follow = () => {
+    if (stream !== null || document.hidden) return;
+    const have = encodeURIComponent(content.dataset.tag);
+    stream = new EventSource(`/live?page=${encodeURIComponent(page)}&have=${have}`);
+    stream.addEventListener("open", () => said(true));
+    stream.addEventListener("page", event => {
+      if (event.data !== content.dataset.tag) setTimeout(() => load().catch(() => {}), pause());
+    });
+    stream.addEventListener("error", () => {
+      said(false);
+      if (stream === null || stream.readyState !== EventSource.CLOSED) return;
+      stream = null; // it was refused: later again
+      setTimeout(follow, 60000 + 10 * pause());
+    });
+  };
+
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) return follow();
+    if (stream !== null) stream.close();
+    stream = null;
+  });
+  follow();
+})();

@@ -51,7 +51,9 @@ class Stream:
                 return None
             self.text += piece
         rest = self.text[: found.start()] + self.text[found.end() :]
-        assert re.fullmatch(r"(retry: \d+\n\n|:\n\n|event: page\ndata: gone\n\n)*", rest), f"only tags: {rest!r}"
+        assert re.fullmatch(r"(retry: \d+\n\n|:\n\n|event: page\ndata: gone\n\n)*", rest), (
+            f"only tags: {rest!r}"
+        )
         self.text = rest
         return found[1]
 

@@ -15,8 +15,9 @@ from runner.web.routes.team import Team
 from runner.web.rules import Rule
 
 
-def rules(door: Door, inbox: Inbox, live: Live) -> tuple[Rule, ...]:
-    """The routes of the front, in the order in which they are tried."""
+def rules(door: Door, inbox: Inbox, live: Live | None = None) -> tuple[Rule, ...]:
+    """The routes of the front, in the order in which they are tried; ``live`` has the streams that are open (None: new ones)."""
+    live = live or Live(door.published.root, door.sessions.taken)
     groups = (
         Api(door),
         HandingIn(door, inbox),

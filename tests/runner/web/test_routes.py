@@ -17,7 +17,6 @@ from runner.exchange.inbox import Inbox, answer
 from runner.exchange.published import Object, Published, Publisher
 from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
-from runner.web.live import Live
 from runner.web.pages import ahead, date
 from runner.web.routes import rules
 from runner.web.server import hosts_of
@@ -166,8 +165,7 @@ def served(exchange: Path, state: Path, tokens: dict[str, Token], style: str) ->
 
 def test_every_route_has_its_line_in_the_table(front: Front, tmp_path: Path) -> None:
     door = Door(Published(tmp_path), Sessions(tmp_path / "other"), front.url, SecurityLog(tmp_path))
-    live = Live(tmp_path, door.sessions.taken)
-    found = {(rule.method, rule.path) for rule in rules(door, Inbox(tmp_path), live)}
+    found = {(rule.method, rule.path) for rule in rules(door, Inbox(tmp_path))}
     assert found == set(TABLE), "a route and its line go together"
 
 

@@ -59,7 +59,7 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/sign-in"): (200, 200, 200, 200, 200, 200),
     ("POST", "/sign-in"): (403, 403, 403, 403, 403, 403),
     ("POST", "/sign-out"): (401, 303, 303, 303, 303, 303),
-    ("GET", "/live"): (404, 404, 404, 404, 404, 404),  # of no page; of pages see test_following.py
+    ("GET", "/live"): (404, 404, 404, 404, 404, 404),  # of no page; of pages see test_live.py
     ("GET", "/site.js"): (200, 200, 200, 200, 200, 200),
     ("GET", "/favicon.ico"): (204, 204, 204, 204, 204, 204),
     ("GET", "/site.css"): (200, 200, 200, 200, 200, 200),

@@ -5,6 +5,8 @@
     home = open_home(".runner", "organiser")
     home.leaderboard("vaswani").head()
 
+:func:`connect` gives the same of a server, for whom a token says.
+
 The rules are those of the command line (:mod:`runner.views.audience`): what it would not print for the same
 audience (option ``--as``) is in no frame. They decide what is shown, they are no lock: who can read the data directory can
 read all of it.
@@ -15,26 +17,27 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runner.model import config
-from runner.model.errors import RunnerError
+from runner.model.errors import PlatformError, RunnerError, no_such
 from runner.model.task import Task
-from runner.views.audience import Audience
+from runner.views.audience import Audience, not_for
 from runner.views.leaderboard import frames
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from runner.exchange.client import Server
     from runner.model.run import Run
     from runner.records.store.connect import Store
     from runner.views.listing import ListedRun
 
-__all__ = ["Home", "open_home"]
+__all__ = ["Home", "Remote", "connect", "open_home"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -78,6 +81,25 @@ def open_home(path: str | Path, audience: str | Audience, *, root: str | Path | 
     except RunnerError:
         found = config.load()
     return Home(replace(found, home=home), who)
+
+
+def connect(url: str, token: str | None = None) -> Remote:
+    """The server at ``url``, for whom ``token`` says; without one for everybody.
+
+    It has the methods of :class:`Home`, with the same columns and dtypes: of leaderboards those of the table as it is and of
+    frozen rounds. An organiser is given what the front of a server may have: leaderboards as everybody sees them, and what
+    teams see of their own runs. What has not changed since it was asked last is not sent again.
+
+    Args:
+        url: its address, such as ``https://task.example.org``; ``http`` only for this machine.
+        token: as the organiser gave it (``proctor_…``).
+
+    Raises RunnerError: E101 for another address, E105 for no right token, E309 when no such server answers.
+    """
+    from runner.exchange.client import Server
+
+    server = Server(url, token)
+    return Remote(server, server.get("me")["audience"] if token else "public")
 
 
 class Home:
@@ -139,7 +161,7 @@ class Home:
     def runs(self, task: str | None = None) -> pd.DataFrame:
         """The runs of ``task`` (None: of all tasks): one row a run, also those that are still to be done."""
         with self._store() as store:
-            return frames.runs(self._listed(store, task))
+            return frames.runs(one.view for one in self._listed(store, task))
 
     @_with(*frames.TOPIC_SCORES)
     def topic_scores(self, task: str | None = None) -> pd.DataFrame:
@@ -161,7 +183,7 @@ class Home:
 
         with self._store() as store:
             return frames.topic_scores(
-                (one, shown(store, one.run))
+                (one.view, shown(store, one.run))
                 for one in self._listed(store, task)
                 if topics_open(one.run, self.audience, one.dataset, one.published)
             )
@@ -175,7 +197,7 @@ class Home:
         with self._store() as store:
             return frames.findings(
                 (
-                    one,
+                    one.view,
                     redact_findings(
                         one.run, results.findings(store, one.run), self.audience, one.dataset, one.published
                     ),
@@ -207,3 +229,101 @@ class Home:
         for error in errors:
             warnings.warn(f"{error.code}: {error.what}", stacklevel=4)
         return found
+
+
+class Remote:
+    """A server as one audience may see it. Methods raise RunnerError: E105 when the token was taken away, E309 when nobody answers."""
+
+    def __init__(self, server: Server, audience: str) -> None:
+        self.server = server
+        self.audience = audience
+
+    def __repr__(self) -> str:
+        return f"Remote({self.server.url!r}, {self.audience!r})"
+
+    @_with(*frames.LEADERBOARD)
+    def leaderboard(
+        self,
+        task: str,
+        table: str | None = None,
+        round: str | None = None,
+        *,
+        unit: str | None = None,
+        pick: str | None = None,
+        topics: str | None = None,
+    ) -> pd.DataFrame:
+        """As :meth:`Home.leaderboard`: of frozen rounds, and with the ``unit``, ``pick`` and ``topics`` of the table alone.
+
+        Raises RunnerError: E101 for another unit, pick or topics, E102 for an unknown task, table or round, or one that is not
+        frozen, E103 when its scores are not open to the audience.
+        """
+        import schemas
+        from runner.views.leaderboard.export import from_dict
+
+        of = self.server.get("tasks", task)
+        where, name = _place(of, task, table, round)
+        if name not in where["open"]:
+            raise not_for(Audience.parse(self.audience), f"the table {name} of {task}")
+        data = self.server.get("tasks", task, *where["path"], "boards", name)
+        if schemas.validate(data, "leaderboard"):
+            what, fix = f"{self.server.url} is of another version", "use the version of the server here"
+            raise PlatformError(what, fix=fix, code="E309")
+        made = from_dict(data, data["audience"])
+        parts = set(made.parts.values())
+        has = {"unit": made.unit, "pick": made.pick, "topics": ", ".join(sorted(parts)) or "all"}
+        for choice, asked in {"unit": unit, "pick": pick, "topics": topics}.items():
+            if asked not in (None, has[choice]):
+                what, why = (
+                    f"the server has no {choice}={asked} of it",
+                    f"It was published with {has[choice]}.",
+                )
+                raise RunnerError("E101", what, why=why, fix=f"leave {choice} away")
+        return frames.leaderboard(made)
+
+    @_with(*frames.RUNS)
+    def runs(self, task: str | None = None) -> pd.DataFrame:
+        """As :meth:`Home.runs`."""
+        return frames.runs(self._listed(task))
+
+    @_with(*frames.TOPIC_SCORES)
+    def topic_scores(self, task: str | None = None) -> pd.DataFrame:
+        """As :meth:`Home.topic_scores`; asks for each run."""
+        return frames.topic_scores((one, found["topic_scores"]) for one, found in self._each(task))
+
+    @_with(*frames.FINDINGS)
+    def findings(self, task: str | None = None) -> pd.DataFrame:
+        """As :meth:`Home.findings`; asks for each run."""
+        return frames.findings((one, found["findings"]["codes"]) for one, found in self._each(task))
+
+    def _listed(self, task: str | None) -> Iterator[dict[str, Any]]:
+        return self.server.all("runs", **({} if task is None else {"task": task}))
+
+    def _each(self, task: str | None) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Each run in its row, and all that may be seen of it."""
+        for one in self._listed(task):
+            try:
+                yield one, self.server.get("runs", one["run"])
+            except RunnerError as error:  # what is damaged there has a row alone
+                if error.code != "E102":
+                    raise
+
+
+def _place(
+    of: Mapping[str, Any], task: str, table: str | None, round: str | None
+) -> tuple[dict[str, Any], str]:
+    """Where a server has the tables of a task or round, and which of them is meant. Raises E102."""
+    known = [one["id"] for one in of["tables"]]
+    where: dict[str, Any] = {"path": (), "open": [one["id"] for one in of["boards"]]}
+    if round is not None:
+        dates = [one["id"] for one in of["dates"]["rounds"]]
+        if round not in dates:
+            raise no_such("round", round, dates, of=task)
+        found = [one["tables"] for one in of["rounds"] if one["id"] == round]
+        if not found:
+            what, why = f"the server has no round {round} of {task}", "It is not frozen yet, or not open."
+            raise RunnerError("E102", what, why=why, fix="come again once it is frozen")
+        where = {"path": ("rounds", round), "open": found[0]}
+    name = table if table is not None else known[0]
+    if name not in known:
+        raise no_such("table", name, known, of=task)
+    return where, name

@@ -145,6 +145,10 @@ _TEXTS = {
         "internal error",
         "A defect of this program. Run again with --debug and report the traceback.",
     ),
+    "E309": (
+        "the server does not answer",
+        "Nobody answers at the address of a server, or something that is no server of this kind.",
+    ),
     "E311": (
         "blinded and public runs cannot be kept apart on this engine",
         "What a run on hidden inputs read stays in the memory of the engine's machine, where a later run could find it; the platform empties that memory in between, and here it cannot, or RUNNER_ENGINE_FOR keeps such runs away from this engine. docs/how-to/two-engines.md says what to do.",

@@ -21,6 +21,15 @@ home = open_home(".runner", "organiser")  # or "team:NAME", or "public"
 board = home.leaderboard("vaswani")
 ```
 
+A server gives the same from afar, for whom a token says ([its API](http-api.md)):
+
+```python
+from runner.api import connect
+
+server = connect("https://task.example.org", token)  # without a token: for everybody
+board = server.leaderboard("vaswani")
+```
+
 What the command line would not print for the same audience (option `--as`) is in no frame. That decides what is shown; it is
 no lock: who can read the data directory can read all of it.
 
@@ -31,7 +40,7 @@ Text is escaped as on a terminal. Missing values are `<NA>`, `NaN` or `NaT`; tim
 
 def frames() -> str:
     """The page ``api.md``."""
-    seen = [("open_home", api.open_home)]
+    seen: list[tuple[str, object]] = [("open_home", api.open_home), ("connect", api.connect)]
     seen += [
         (f"Home.{name}", method)
         for name, method in vars(api.Home).items()

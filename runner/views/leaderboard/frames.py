@@ -1,6 +1,7 @@
 """Leaderboards, runs, scores by topic and findings as pandas DataFrames, with the columns that this module lists.
 
-Everything comes in already decided for an audience: leaderboards as :class:`LeaderboardTable`, runs as ``ListedRun``.
+Everything comes in already decided for an audience: leaderboards as :class:`LeaderboardTable`, runs as what ``runner runs --json``
+prints of them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from runner.views.leaderboard.rows import Combined, LeaderboardTable, Row, Unran
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from runner.views.listing import ListedRun
 
 TEXT, WHOLE, FLOAT, YES_NO, TIME = "string", "Int64", "float64", "boolean", "datetime64[us, UTC]"
 
@@ -257,11 +256,11 @@ def _figure(value: float | tuple[float, float]) -> str:
     return f"{value[0]!r} to {value[1]!r}" if isinstance(value, tuple) else repr(value)
 
 
-def runs(listed: Iterable[ListedRun]) -> pd.DataFrame:
+def runs(views: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """One row a run, with the columns of :data:`RUNS`."""
     rows = []
-    for one in listed:
-        view, steps = one.view, one.view["steps"] or {}
+    for view in views:
+        steps = view["steps"] or {}
         outcome = {k: view["outcome"][k] for k in ("reason", "blame", "verdict", "ranked")}
         row = {**view, **view["resources"], **outcome, "outcome": view["outcome"]["name"]}
         row |= {f"{k}_step": steps.get(k) for k in ("time", "memory")}
@@ -269,20 +268,24 @@ def runs(listed: Iterable[ListedRun]) -> pd.DataFrame:
     return frame(rows, RUNS)
 
 
-def topic_scores(listed: Iterable[tuple[ListedRun, Mapping[str, Mapping[str, float]]]]) -> pd.DataFrame:
-    """One row a run, measure and topic, with the columns of :data:`TOPIC_SCORES`."""
+def topic_scores(
+    found: Iterable[tuple[Mapping[str, Any], Mapping[str, Mapping[str, float]]]],
+) -> pd.DataFrame:
+    """One row a run, measure and topic, by the names of these, with the columns of :data:`TOPIC_SCORES`."""
     return frame(
         [
-            {**one.view, "measure": measure, "topic": topic, "value": value}
-            for one, scores in listed
-            for measure, topics in scores.items()
-            for topic, value in topics.items()
+            {**view, "measure": measure, "topic": topic, "value": value}
+            for view, scores in found
+            for measure, topics in sorted(scores.items())
+            for topic, value in sorted(topics.items())
         ],
         TOPIC_SCORES,
     )
 
 
-def findings(listed: Iterable[tuple[ListedRun, Mapping[str, Mapping[str, Any]]]]) -> pd.DataFrame:
+def findings(
+    found: Iterable[tuple[Mapping[str, Any], Mapping[str, Mapping[str, Any]]]],
+) -> pd.DataFrame:
     """One row a run and code, with the columns of :data:`FINDINGS`."""
-    rows = [{**one.view, **found, "code": code} for one, codes in listed for code, found in codes.items()]
+    rows = [{**view, **one, "code": code} for view, codes in found for code, one in sorted(codes.items())]
     return frame(rows, FINDINGS)

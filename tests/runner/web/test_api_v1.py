@@ -44,6 +44,9 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     folder = tmp_path_factory.mktemp("api")
     made = World.make(folder)
     write_project(made.config.root)
+    definition = made.config.root / "tasks" / records.TASK / "task.yaml"
+    rounds = [{"id": "final", "title": "The end", "at": "2026-01-05 23:59 UTC"}]
+    definition.write_text(json.dumps({**json.loads(definition.read_text()), "rounds": rounds}))
     for team in ("baselines", *TEAMS):
         made.scored(team, "y", mean=0.6, topics=5, datasets=("dev", "test"))
     submission = made.register("alpha", "x")
@@ -53,11 +56,10 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     )
     made.attempt(made.register("alpha", "broken"), verdict="run-error", detail="exit code 77")
     exchange = folder / "exchange"
-    rounds = [{"id": "final", "title": "The end", "at": "2026-01-05 23:59 UTC"}]
-    one = load_tasks(made.config)[0][records.TASK]
-    one = replace(one, definition={**one.definition, "rounds": rounds})
-    freeze(made.config, made.store, one, "final", clock=FixedClock(made.clock.at), anyway=True)
-    tasks = {one.id: one}
+    tasks = load_tasks(made.config)[0]
+    freeze(
+        made.config, made.store, tasks[records.TASK], "final", clock=FixedClock(made.clock.at), anyway=True
+    )
     to = Publisher(exchange / "published")
     Desk(made.store, tasks, to, lambda error: pytest.fail(error.what)).publish(TEAMS)
     to.alive()

@@ -13,7 +13,10 @@ from typer.models import CommandFunctionType
 
 # Whom each command is for; the help lists them in this order.
 READERS = {
-    "Participants": ("try", "check", "pack", "submit", "data pull", "data convert-lookup"),
+    "Participants": (
+        *("try", "check", "pack", "submit", "data pull", "data convert-lookup"),
+        *("login", "logout", "status"),
+    ),
     "Participants and organisers": (
         *("leaderboard", "runs", "show", "compare", "logs", "export"),
         *("task", "task list", "task show", "data", "round list", "round show"),

@@ -24,6 +24,7 @@ def load_commands() -> None:
         rounds,
         runs,
         serve,
+        server,
         submit,
         system,
         task,

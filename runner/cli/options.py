@@ -125,6 +125,14 @@ NeededTeam = Annotated[str, _team]
 OneTeamOption = Annotated[str | None, _team]
 NeededTask = Annotated[str, typer.Option("--task", help="The task whose rules apply.", autocompletion=_tasks)]
 NeededDataset = Annotated[str, typer.Option("--dataset", help="A dataset of the task.")]
+ServerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="NAME",
+        help="At a server that you have logged in to (runner login), not on this machine.",
+    ),
+]
 SoftwareOption = Annotated[
     str | None, typer.Option("--software", "-s", help="One software; default all of the team.")
 ]

@@ -30,6 +30,7 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 ``tasks/TASK/TABLE``           board       ``runner leaderboard``; only where its scores are open
 ``runs``                       runs        ``runner runs``: of the team; of all teams for organiser and assistant
 ``runs/RUN``                   run         ``runner show``
+``logs/RUN``                   log         ``runner logs``: stdout and stderr; only where its team may read them
 ``standing/TASK``              standing    what the team has left of quota and time
 ``styles/SHA256``              style       a style sheet that pages name
 =============================  ==========  ======================================================

@@ -178,6 +178,13 @@ def load(
     )
 
 
+def user_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """The folder of what is this user's, whatever the project: the servers that they logged in to."""
+    env = os.environ if environ is None else environ
+    base = env.get("XDG_CONFIG_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".config") / "proctor"
+
+
 def _root(here: Path) -> Path:
     """The nearest folder upward that is a project's. Raises E101."""
     for folder in (here, *here.parents):

@@ -153,6 +153,10 @@ _TEXTS = {
         "blinded and public runs cannot be kept apart on this engine",
         "What a run on hidden inputs read stays in the memory of the engine's machine, where a later run could find it; the platform empties that memory in between, and here it cannot, or RUNNER_ENGINE_FOR keeps such runs away from this engine. docs/how-to/two-engines.md says what to do.",
     ),
+    "E312": (
+        "the server does not answer, or not as it should",
+        "Nothing answers at the server's address, the connection broke off, or the server refuses or fails. What was sent as a whole is kept there; the same command goes on.",
+    ),
     # E4xx: organiser's files
     "E401": (
         "task.yaml is not valid",

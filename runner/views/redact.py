@@ -15,6 +15,7 @@ from runner.model.names import ABOUT, DISPLAYED, MAX_ADDRESS, MAX_DISPLAY
 from runner.model.verdict import TABLE, read_verdict
 from runner.views import coarse
 from runner.views.audience import (
+    PUBLIC,
     Audience,
     Permissions,
     comments_for,
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
     from runner.records.store.run_detail import RunDetail
 
 MAX_FINDINGS = 1000
+MAX_RECEIVED = 64 * 1024  # characters of a text
 _DEPTH = 40  # levels of JSON data that are looked at
 _FROM_REDACTION = object()
 
 
 class RunView(Mapping[str, Any]):
-    """What one audience may see of a run: plain data, ready for JSON. Only :func:`redact_run` and :func:`redact_row` make one.
+    """What one audience may see of a run: plain data, ready for JSON. Only :func:`redact_run` and :func:`redact_row` make
+    one, and :func:`received` one that a server sent, which they made there.
 
     ``hidden`` names the sections that were left out for this audience. Text in it was escaped: it holds no
     control characters.
@@ -110,6 +113,22 @@ def redact_run(found: RunDetail, audience: Audience, dataset: Dataset) -> RunVie
     if may.platform:
         view["inside"] = _platform(found)
     return RunView(view, audience, made_by=_FROM_REDACTION)
+
+
+def received(data: Mapping[str, Any], team: str) -> RunView:
+    """What a server sent a team (empty: somebody else) of a run: made there by :func:`redact_run` or :func:`redact_row`, and escaped here again."""
+
+    def plain(value: Any, depth: int = 0) -> Any:
+        if isinstance(value, str):
+            return escape(value, MAX_RECEIVED)
+        if depth > _DEPTH:
+            return None
+        if isinstance(value, Mapping):
+            return {escape(str(key)): plain(one, depth + 1) for key, one in value.items()}
+        return [plain(one, depth + 1) for one in value] if isinstance(value, list) else value
+
+    view = {str(key): plain(value) for key, value in data.items()}
+    return RunView(view, Audience("team", team) if team else PUBLIC, made_by=_FROM_REDACTION)
 
 
 def redact_findings(

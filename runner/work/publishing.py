@@ -24,6 +24,7 @@ from runner.views.leaderboard.formats import page as board_page
 from runner.views.leaderboard.rounds import board as board_of_round
 from runner.views.leaderboard.table import build
 from runner.views.listing import ListedRun, listed_runs
+from runner.views.logs import log_lines
 from runner.views.overview.facts import Overview, overview, standing
 from runner.views.overview.screen import lines
 from runner.views.pages import asset, render
@@ -33,8 +34,11 @@ from runner.views.show.contents import inside
 from runner.views.show.topics import medians_for, topics_of
 
 if TYPE_CHECKING:
-    from runner.model.task import Task
+    from runner.model.task import Dataset, Task
     from runner.records.store.connect import Store
+    from runner.records.store.run_detail import RunDetail
+
+MOST_LOG = 256 * 1024  # characters of a stream of a run's log
 
 _LISTED = ("id", "title", "description", "takes", "dates")  # what the list of tasks says of each
 
@@ -173,7 +177,7 @@ class Desk:
             if row is not None:
                 rows.append(dict(row))
                 with self._apart():
-                    objects.append(self._run(one, audience))
+                    objects += self._run(one, audience)
         return rows, objects
 
     @contextmanager
@@ -184,7 +188,8 @@ class Desk:
         except RunnerError as error:
             self.problem(error)
 
-    def _run(self, listed: ListedRun, audience: Audience) -> Object:
+    def _run(self, listed: ListedRun, audience: Audience) -> Iterator[Object]:
+        """A run, and its log where the audience may read it."""
         name, dataset, task = listed.run.id, listed.dataset, self.tasks.get(listed.run.submission.task)
         live = self.store.archive.live()
         found = detail(self.store, name, [] if task is None else [task], running=live)
@@ -193,7 +198,9 @@ class Desk:
         topics = topics_of(view, task, medians_for(self.store, task, view, dataset))
         text = run_page.page(view, within.contents, None, topics, helps, piece=True)
         data = {**view, **within.data(), "hint": helps}
-        return self.to.object(f"runs/{name}", "run", name, data, text, self._style(run_page.STYLE))
+        yield self.to.object(f"runs/{name}", "run", name, data, text, self._style(run_page.STYLE))
+        if log := _log(found, audience, dataset):
+            yield self.to.object(f"logs/{name}", "log", name, log)
 
     def _standings(self, audience: Audience) -> Iterator[Object]:
         for name, task in self.tasks.items():
@@ -201,3 +208,24 @@ class Desk:
                 of = replace(self._overview(task)[0], standing=standing(self.store, task, str(audience.team)))
                 left = {"task": name, "title": task.title, "team": of.as_dict()["team"]}
                 yield self.to.object(f"standing/{name}", "standing", task.title, left)
+
+
+def _log(found: RunDetail, audience: Audience, dataset: Dataset) -> dict[str, Any]:
+    """The log of a run as ``runner logs`` prints it, ``stdout`` and ``stderr`` by line; only the beginning of a long one. Empty
+    where there is none for this audience."""
+    streams: dict[str, Any] = {}
+    try:
+        for stream in ("stdout", "stderr"):
+            lines, left = [], MOST_LOG
+            for line in log_lines(found, audience, dataset, stream):
+                left -= len(line) + 1
+                if left < 0:
+                    lines.append(f"[cut: the server shows the first {MOST_LOG // 1024} KiB]")
+                    break
+                lines.append(line)
+            streams[stream] = lines
+    except RunnerError as error:
+        if error.code not in ("E102", "E103"):
+            raise
+        return {}
+    return streams

@@ -199,11 +199,17 @@ def name(
 
 
 @app.command(epilog="Examples:  runner choose mine.dense.1a2b3c4d")
-def choose(submission: options.SubmissionArgument) -> None:
+def choose(submission: options.SubmissionArgument, to: options.ServerOption = None) -> None:
     """Name a team's submission that counts, where a table says pick: chosen. The last one named counts, until the deadline."""
     from runner.records.store.queries import submission as find
     from runner.submissions.register import choose as name_final
 
+    if to is not None:
+        from runner.cli.remote.asking import ask
+
+        ask(to, submission, "choose", {})
+        output.say(f"{submission} is what counts where a table says pick: chosen")
+        return
     where = context.config()
     with context.store(where) as store:
         task = context.load_task(where, find(store, submission).task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import app
-from runner.model.errors import no_such
+from runner.model.errors import RunnerError, no_such
 
 if TYPE_CHECKING:
     from runner.model.config import Config
@@ -41,6 +42,7 @@ def runs(
         str | None, typer.Option("--outcome", help="Only this outcome, for example failed.")
     ] = None,
     as_: options.AsOption = "organiser",
+    to: options.ServerOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """List runs with what became of them."""
@@ -50,10 +52,16 @@ def runs(
     from runner.model.outcome import Name
     from runner.views.listing import listed_runs
 
-    where, audience = context.config(), context.audience(as_)
     if outcome not in (None, *get_args(Name)):
         fix = f"use one of {', '.join(get_args(Name))}"
         raise no_such("outcome", outcome, get_args(Name), fix=fix, code="E101")
+    if to is not None:
+        from runner.cli.remote.looking import runs_at
+
+        wishes = {"task": task, "team": team, "dataset": dataset, "submission": submission}
+        _list(runs_at(to, wishes, outcome), as_json)
+        return
+    where, audience = context.config(), context.audience(as_)
     wanted = Selection(task, team, dataset, submission)
     with context.store(where) as store:
         views = [
@@ -61,6 +69,11 @@ def runs(
             for listed in listed_runs(store, context.all_tasks(where), audience)
             if wanted.takes(listed.run) and outcome in (None, listed.run.outcome.name)
         ]
+    _list(views, as_json)
+
+
+def _list(views: Sequence[RunView], as_json: bool) -> None:
+    """Print runs."""
     if as_json:
         output.as_json([dict(view) for view in views])
     elif not views:
@@ -107,6 +120,7 @@ def show(
         ),
     ] = None,
     as_: options.AsOption = "organiser",
+    to: options.ServerOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Show one run: outcome, why, whose fault, what next, findings, resources, files, scores by topic; its debates, reports
@@ -119,6 +133,11 @@ def show(
     from runner.views.show.contents import inside
     from runner.views.show.topics import medians_for, topics_of
 
+    if to is not None:
+        from runner.cli.remote.looking import show_at
+
+        show_at(to, run, as_json=as_json, part=bool(debate or topic or topics or page))
+        return
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
         found, dataset, task = _detail(where, store, run, audience)
@@ -164,6 +183,7 @@ def logs(
         ),
     ] = False,
     as_: options.AsOption = "organiser",
+    to: options.ServerOption = None,
 ) -> None:
     """Print the log of a run: stdout to stdout, stderr to stderr, control characters escaped."""
     import sys
@@ -171,6 +191,14 @@ def logs(
     from runner.views.audience import check_log
     from runner.views.logs import log_lines
 
+    if to is not None:
+        from runner.cli.remote.looking import logs_at
+
+        if evaluator or sidecar or follow:
+            fix = "leave --evaluator, --sidecar and --follow away"
+            raise RunnerError("E101", "a server gives the log of a software, once it is sealed", fix=fix)
+        logs_at(to, run)
+        return
     where, audience = context.config(), context.audience(as_)
     with context.store(where) as store:
         found, dataset, _ = _detail(where, store, run, audience)
@@ -186,9 +214,9 @@ def logs(
             for line in log_lines(found, audience, dataset, sidecar=sidecar):
                 sys.stdout.write(line + "\n")
             return
-        for stream, to in (("stdout", sys.stdout), ("stderr", sys.stderr)):
+        for stream, file in (("stdout", sys.stdout), ("stderr", sys.stderr)):
             for line in log_lines(found, audience, dataset, stream, evaluator=evaluator):
-                to.write(line + "\n")
+                file.write(line + "\n")
 
 
 @app.command(epilog="Examples:  runner export RUN /tmp/run")

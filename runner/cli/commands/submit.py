@@ -278,6 +278,7 @@ def withdraw(
             help="Give its place in the quota back, though it has run; for what was lost on your side. Needs a reason.",
         ),
     ] = False,
+    to: options.ServerOption = None,
 ) -> None:
     """Take a submission off the leaderboard. Nothing is deleted.
 
@@ -286,6 +287,14 @@ def withdraw(
     """
     from runner.submissions.register import withdraw as take_back
 
+    if to is not None:
+        from runner.cli.remote.asking import ask
+
+        if uncharged:
+            raise RunnerError("E103", "only the organiser gives places of a quota back", fix="write to them")
+        ask(to, submission, "withdraw", {"reason": reason})
+        output.say(f"{submission} is withdrawn")
+        return
     with context.store(context.config()) as store:
         done = take_back(store, submission, reason, uncharged=uncharged)
     free = " and costs no quota" if uncharged else ""

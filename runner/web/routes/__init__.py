@@ -9,6 +9,7 @@ from runner.web.live import Live
 from runner.web.routes.api import Api, Described
 from runner.web.routes.following import Following
 from runner.web.routes.handing_in import HandingIn
+from runner.web.routes.own import Own
 from runner.web.routes.reading import Reading
 from runner.web.routes.signing_in import SigningIn
 from runner.web.routes.team import Team
@@ -20,6 +21,7 @@ def rules(door: Door, inbox: Inbox, live: Live | None = None) -> tuple[Rule, ...
     live = live or Live(door.published.root, door.sessions.taken)
     groups = (
         Api(door),
+        Own(door, inbox),
         HandingIn(door, inbox),
         Team(door),
         Following(door, live),

@@ -115,6 +115,7 @@ def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) ->
         "table": ["main"],
         "round": ["final"],
         "run": runs,
+        "submission": [runs[0].rpartition(".")[0]],
         "id": [mine, "e" * 32],
     }
     good: set[str] = set()
@@ -127,7 +128,11 @@ def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) ->
                     where = path.replace(f"{{{names[-1]}}}", value) if names else path
                     where = where.format(**{name: one[0] for name, one in parts.items()})
                     for method, operation in operations.items():
-                        said = hand_in(client) if method == "post" else client.get(where)
+                        said = (
+                            client.request(method, where)
+                            if method != "post" or names[-1] != "task"
+                            else hand_in(client)
+                        )
                         check(said, operation, whole)
                         if said.is_success:
                             good.add(path)

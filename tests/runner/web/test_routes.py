@@ -41,6 +41,12 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("POST", "/tasks/{task}/hand-in"): (401, 202, 403, 403, 403, 202),
     ("GET", "/tasks/{task}/{table:path}"): (404, 200, 404, 404, 404, 404),
     ("GET", "/runs/{run}"): ("in", 200, 404, 404, 404, 404),
+    ("GET", "/runs/{run}/log"): ("in", 200, 404, 404, 404, 404),
+    ("POST", "/submissions/{submission}/withdraw"): (401, 202, 403, 403, 403, 202),
+    ("POST", "/submissions/{submission}/choose"): (401, 202, 403, 403, 403, 202),
+    ("GET", "/api/v1/runs/{run}/log"): (401, 200, 404, 404, 404, 404),
+    ("POST", "/api/v1/submissions/{submission}/withdraw"): (401, 202, 403, 403, 403, 202),
+    ("POST", "/api/v1/submissions/{submission}/choose"): (401, 202, 403, 403, 403, 202),
     ("GET", "/team"): ("in", 200, 403, 403, 403, 200),
     ("GET", "/requests/{id}"): ("in", 200, 403, 403, 403, 404),
     ("GET", "/api/v1"): (200, 200, 200, 200, 200, 200),
@@ -131,12 +137,13 @@ def front(tmp_path: Path) -> Iterator[Front]:
     frozen = to.object("tasks/mini/rounds/first/main", "board", "Mini", {}, "<h1>secret round</h1>", style)
     left = to.object("standing/mini", "standing", "Mini", {"task": "mini", "title": "Mini", "team": LEFT})
     run = to.object("runs/alpha.one.x.dev", "run", "run", {}, "<main>secret run</main>", style)
+    log = to.object("logs/alpha.one.x.dev", "log", "log", {"stdout": ["secret words"], "stderr": ["1"]})
     runs = to.object("runs", "runs", "Runs", [])
     everybody = task(to, style)
     to.publish(
         {
             "public": everybody,
-            "team:alpha": [*everybody, board, frozen, left, run, runs],
+            "team:alpha": [*everybody, board, frozen, left, run, log, runs],
             "team:beta": [*everybody, runs],
             "organiser": everybody,
             "assistant": everybody,
@@ -177,6 +184,7 @@ def test_each_role_gets_what_the_table_says(front: Front, method: str, path: str
         "table": "main",
         "round": "first",
         "run": "alpha.one.x.dev",
+        "submission": "alpha.one.x",
         "id": REQUEST,
         "digest": front.style,
     }
@@ -334,3 +342,24 @@ def test_times_are_said_with_their_zone_and_how_far_they_are() -> None:
         ("2031-04-29T12:00:00Z", "2 days ago"),
     ):
         assert ahead(at, now) == words
+
+
+def test_what_a_team_asks_for_its_submissions_is_kept_with_its_reason(front: Front) -> None:
+    with front.client("team") as team, front.browser() as browser:
+        asked = team.post("/api/v1/submissions/alpha.one.x/withdraw", params={"reason": "mine"})
+        said = team.get(asked.headers["location"]).json()
+        assert (said["answer"], said["what"], said["sha256"]) == (None, "withdraw alpha.one.x", None)
+        assert team.get("/runs/alpha.one.x.dev/log").text == "secret words\n1\n"
+        form = form_of(browser.get("/tasks/mini/hand-in").text)
+        where = "/submissions/alpha.one.x/choose"
+        assert browser.post(where, data={"form-token": "x" * 40}).status_code == 403
+        assert browser.post(where, data={"form-token": form}).status_code == 303
+        assert team.post("/api/v1/submissions/a b/choose").status_code == 404
+    with front.client("other") as other:
+        assert other.get(asked.headers["location"]).status_code == 404
+    inbox = Inbox(front.exchange / "inbox")
+    taken = [inbox.take(name, front.exchange / "mine") for name, _ in inbox.waiting()]
+    assert [(one.request.kind, one.request.data, one.payload) for one in taken] == [
+        ("withdraw", {"submission": "alpha.one.x", "reason": "mine"}, None),
+        ("choose", {"submission": "alpha.one.x"}, None),
+    ]

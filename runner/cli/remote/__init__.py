@@ -1,0 +1,1 @@
+"""The command line against a server: where somebody has logged in, and what is asked there."""

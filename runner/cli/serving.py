@@ -10,7 +10,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from runner.cli import output
-from runner.model.errors import PlatformError, RunnerError
+from runner.exchange.link import Key, public_bytes
+from runner.model.config import Config
+from runner.model.errors import PlatformError, RunnerError, disk_error
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (nothing is bound here)
 PAUSE, LONGEST = 1.0, 60.0  # seconds before a process is started again: doubled each time
@@ -21,6 +23,7 @@ GRACE = 60.0  # seconds that processes have to end
 def check_installed() -> None:
     """Raise E101 when the packages of the front are not there."""
     try:
+        import cryptography  # noqa: F401
         import python_multipart  # noqa: F401
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
@@ -64,7 +67,14 @@ def check_proxies(given: Sequence[str]) -> list[str]:
         raise RunnerError("E101", "--proxy needs an IP address", why=f"{error}.", fix=fix) from error
 
 
-def serve_front(exchange: Path, state: Path, bind: str, url: str | None, proxies: Sequence[str] = ()) -> None:
+def serve_front(
+    exchange: Path,
+    state: Path,
+    bind: str,
+    url: str | None,
+    proxies: Sequence[str] = (),
+    work_key: str | None = None,
+) -> None:
     """Serve until SIGTERM or Ctrl-C. ``ready URL`` is printed once it listens. Raises E101 and E306."""
     check_installed()
     from runner.web.server import serve
@@ -74,14 +84,40 @@ def serve_front(exchange: Path, state: Path, bind: str, url: str | None, proxies
         sys.stdout.flush()  # who started us waits for it
 
     host, port = check_address(bind, url)
+    if work_key is not None:
+        _check_key(work_key)
     try:
-        serve(exchange, state, host, port, url, say, check_proxies(proxies))
+        serve(exchange, state, host, port, url, say, check_proxies(proxies), work_key)
     except KeyboardInterrupt:  # uvicorn passes the signal on once it has ended in order
         output.say("the front has ended")
     except OSError as error:
         why = f"{bind}: {error.strerror or error}."
         fix = "choose another --bind, or have the folders given to this user"
         raise PlatformError("the front cannot be started", why=why, fix=fix, code="E306") from error
+
+
+def work_key(config: Config) -> Key:
+    """The key by which a front on another machine knows work; made when there is none. Raises E101 and E306."""
+    check_installed()
+    path = config.home / "link.key"
+    try:
+        return Key.at(path)
+    except ValueError as error:
+        what = "the key of work cannot be read"
+        raise RunnerError(
+            "E101", what, why=f"{path}: {error}.", fix="remove it: work makes another"
+        ) from error
+    except OSError as error:
+        raise disk_error("the key of work cannot be used", error, path) from error
+
+
+def _check_key(text: str) -> None:
+    try:
+        public_bytes(text)
+    except ValueError as error:
+        raise RunnerError(
+            "E101", f"{text!r} is {error}", fix="runner work --key prints it, beside work"
+        ) from error
 
 
 def supervise(commands: Mapping[str, Sequence[str]]) -> None:

@@ -152,6 +152,14 @@ class Inbox:
             return []
         return [(name, m[2]) for name in names if (m := _NAME.fullmatch(name))]
 
+    def sizes(self, name: str) -> dict[str, int]:
+        """The files of a request, and how many bytes each has; empty for what is none."""
+        try:
+            found = [one for one in os.scandir(self.root / name) if one.is_file(follow_symlinks=False)]
+            return {one.name: one.stat().st_size for one in found} if _NAME.fullmatch(name) else {}
+        except OSError:
+            return {}
+
     def take(self, name: str, into: Path, *, most: int = MAX_PAYLOAD) -> Taken:
         """Copy a request into a new folder ``into`` and check what it is. Raises Refused, OSError for our own disk."""
         match = _NAME.fullmatch(name)
@@ -180,6 +188,12 @@ class Inbox:
             with suppress(OSError):
                 path = self.root / name
                 path.unlink() if path.is_symlink() or not path.is_dir() else shutil.rmtree(path)
+
+
+def id_of(name: str) -> str:
+    """The id in the name of a request's folder; empty for what is no such name."""
+    match = _NAME.fullmatch(name)
+    return match[2] if match else ""
 
 
 def answer(published: Path, request_id: str, data: Mapping[str, Any]) -> None:

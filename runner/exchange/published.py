@@ -200,7 +200,7 @@ class Publisher:
             return False
         with atomic_file(self.root / POINTER, mode=0o644, sync=True) as file:
             file.write(schemas.canonical({"schema_version": VERSION, "audiences": pointer}))
-        self._sweep(pointer)
+        sweep(self.root)
         return True
 
     def alive(self) -> None:
@@ -226,17 +226,25 @@ class Publisher:
                 os.fsync(file.fileno())
         return digest
 
-    def _sweep(self, pointer: Mapping[str, str]) -> None:
-        """Remove databases and files that no pointer has named for a while; readers may still be at them."""
-        old = time.time() - KEPT_SECONDS
-        used: set[str | None] = set()
-        for database in set(pointer.values()):
-            used.update(x for o in View(self.root, database).below("") for x in (o.data, o.page, o.style))
-        for path in (*self.root.glob("audiences/*.sqlite"), *self.root.glob("files/*/*")):
-            with suppress(FileNotFoundError):
-                needed = path.stem in pointer.values() or path.name in used
-                if not needed and path.stat().st_mtime < old:
-                    path.unlink()
+
+def leads_to(root: Path, databases: Iterable[str]) -> set[str]:
+    """The names below ``root`` of these databases, and of all files that they name (those of a database that is not there: none)."""
+    found: set[str] = set()
+    for database in set(databases):
+        found.add(f"audiences/{database}.sqlite")
+        if (root / "audiences" / f"{database}.sqlite").is_file():
+            for one in View(root, database).below(""):
+                found.update(f"files/{x[:2]}/{x}" for x in (one.data, one.page, one.style) if x)
+    return found
+
+
+def sweep(root: Path) -> None:
+    """Remove databases and files that no pointer has named for a while; readers may still be at them."""
+    old, used = time.time() - KEPT_SECONDS, leads_to(root, Published(root).pointer().values())
+    for path in (*root.glob("audiences/*.sqlite"), *root.glob("files/*/*")):
+        with suppress(FileNotFoundError):
+            if str(path.relative_to(root)) not in used and path.stat().st_mtime < old:
+                path.unlink()
 
 
 def file_of(root: Path, digest: str) -> Path:

@@ -19,8 +19,9 @@ from runner.exchange.security import SecurityLog
 from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, address
 from runner.web.pages import page
 from runner.web.problems import is_api, problem
-from runner.web.rules import Call, Rule, Visitor
+from runner.web.rules import WORK, Call, Rule, Visitor
 from runner.web.sessions import Sessions
+from runner.web.work_door import WorkDoor
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -48,6 +49,7 @@ class Door:
     """What it needs to know: where things are, and ``url``, the address by which people reach the front.
 
     ``log`` is told what was refused; ``proxies`` are the addresses of ours whose word counts about where somebody comes from.
+    ``work`` is the door for work that stands on another machine.
     """
 
     published: Published
@@ -56,6 +58,7 @@ class Door:
     log: SecurityLog
     proxies: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
+    work: WorkDoor | None = None
 
     @property
     def secure(self) -> bool:
@@ -79,6 +82,8 @@ class Door:
         program = is_api(request.url.path)
         if kind.lower() == "bearer" and (token := Token.read(text)) is not None:
             return Visitor(access.grant(token), token.key, program=program)
+        if kind.lower() == "exchange" and self.work is not None and self.work.holds(text):
+            return Visitor(work=True)
         if program:
             return Visitor(program=True)
         session = self.sessions.get(request.cookies.get(self.cookie, ""))
@@ -89,29 +94,45 @@ class Door:
         """The function that answers a route, behind its rule."""
 
         async def answer(request: Request) -> Response:
-            from starlette.responses import RedirectResponse
+            from starlette.requests import ClientDisconnect
 
             visitor = self.visitor(request)
-            if wait := self._wait(request, visitor, rule):
-                return self.refused(visitor, 429, f"Try again in {wait} seconds.", wait=wait)
-            if visitor.program and visitor.grant is None and "authorization" in request.headers:
-                return self.refused(visitor, 401, "The token opens nothing: it is mistyped, or was replaced.")
-            if visitor.role not in rule.may:
-                if visitor.role == "public" and rule.method == "GET" and not visitor.program:
-                    return RedirectResponse("/sign-in", 303)
-                if visitor.role == "public":
-                    return self.refused(visitor, 401)
-                self.note("refused", request, visitor, route=rule.path)
-                return self.refused(visitor, 403)
-            if visitor.grant is not None and rule.scope not in visitor.grant.scopes:
-                self.note("refused", request, visitor, route=rule.path)
-                return self.refused(visitor, 403)
-            if rule.method == "POST" and not self._from_here(request):
-                return self.refused(visitor, 403, "The form was not sent from a page of this server.")
+            if (refused := self._refusal(request, visitor, rule)) is not None:
+                return refused
             view = self.published.view(visitor.audience)
-            return await rule.answer(Call(request, visitor, self.published, view))
+            try:
+                return await rule.answer(Call(request, visitor, self.published, view))
+            except ClientDisconnect:  # nobody reads this answer
+                return self.refused(visitor, 400)
 
         return answer
+
+    def _refusal(self, request: Request, visitor: Visitor, rule: Rule) -> Response | None:
+        """Why somebody may not call this; None where they may."""
+        if wait := self._wait(request, visitor, rule):
+            return self.refused(visitor, 429, f"Try again in {wait} seconds.", wait=wait)
+        if visitor.program and visitor.grant is None and "authorization" in request.headers:
+            return self.refused(visitor, 401, "The token opens nothing: it is mistyped, or was replaced.")
+        if visitor.role not in rule.may:
+            return self._not_theirs(request, visitor, rule)
+        if visitor.grant is not None and rule.scope not in visitor.grant.scopes:
+            self.note("refused", request, visitor, route=rule.path)
+            return self.refused(visitor, 403)
+        if rule.method == "POST" and not self._from_here(request):
+            return self.refused(visitor, 403, "The form was not sent from a page of this server.")
+        return None
+
+    def _not_theirs(self, request: Request, visitor: Visitor, rule: Rule) -> Response:
+        """The answer to somebody whose role may not call this."""
+        from starlette.responses import RedirectResponse
+
+        if rule.may == WORK:
+            return self.refused(visitor, 404)
+        if visitor.role == "public":
+            sent = rule.method == "GET" and not visitor.program
+            return RedirectResponse("/sign-in", 303) if sent else self.refused(visitor, 401)
+        self.note("refused", request, visitor, route=rule.path)
+        return self.refused(visitor, 403)
 
     def came_from(self, request: Request) -> str:
         """The address by which somebody comes."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from runner.exchange.published import Published, View
     from runner.web.sessions import Session
 
-Role = Literal["public", "team", "organiser", "assistant", "assessor"]
+Role = Literal["public", "team", "organiser", "assistant", "assessor", "work"]
 Method = Literal["GET", "POST"]
 EVERYBODY: tuple[Role, ...] = ("public", "team", "organiser", "assistant", "assessor")
 SIGNED_IN: tuple[Role, ...] = ("team", "organiser", "assistant", "assessor")
@@ -23,21 +23,24 @@ TEAM: tuple[Role, ...] = ("team",)
 # The console: both look after a task. What discloses or gives power (publish, unblind, release, a role) only the organiser proposes.
 CONSOLE: tuple[Role, ...] = ("organiser", "assistant")
 ORGANISER: tuple[Role, ...] = ("organiser",)
+WORK: tuple[Role, ...] = ("work",)  # of no account: work on another machine, by its key
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who asks: with a ``grant`` signed in, by a cookie's ``session`` or by a token in the header. ``key`` signs requests."""
+    """Who asks: with a ``grant`` signed in, by a cookie's ``session`` or by a token in the header. ``key`` signs requests.
+    ``work`` is set for work itself, on another machine."""
 
     grant: Grant | None = None
     key: str = ""
     session: Session | None = None
     program: bool = False  # asks the API: by a token in the header alone, and is answered in JSON
+    work: bool = False
 
     @property
     def role(self) -> Role:
         """The role in which rules look at them."""
-        return self.grant.role if self.grant else "public"
+        return "work" if self.work else self.grant.role if self.grant else "public"
 
     @property
     def team(self) -> str | None:

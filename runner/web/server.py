@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runner.exchange.inbox import Inbox
+from runner.exchange.link import public_bytes
 from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
@@ -18,6 +19,7 @@ from runner.web.problems import is_api
 from runner.web.routes import rules
 from runner.web.rules import Visitor
 from runner.web.sessions import Sessions
+from runner.web.work_door import WorkDoor
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MOST = 256 * 1024 * 1024  # bytes of one body
@@ -31,6 +33,7 @@ def application(
     most: int = MOST,
     proxies: Iterable[str] = (),
     ending: Callable[[], bool] = lambda: False,
+    work_key: str | None = None,
 ) -> Guard:
     """The front as an ASGI application.
 
@@ -41,6 +44,7 @@ def application(
         most: Bytes that a body may have.
         proxies: Addresses of the servers before it, whose ``X-Forwarded-For`` is believed.
         ending: Whether the server is about to end: then streams of events do.
+        work_key: The public key of work on another machine; None where both have one folder.
     """
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
@@ -49,7 +53,8 @@ def application(
     from starlette.routing import Route
 
     sessions, log = Sessions(state), SecurityLog(state)
-    door = Door(Published(exchange / "published"), sessions, url, log, frozenset(proxies))
+    work = WorkDoor(public_bytes(work_key), url) if work_key else None
+    door = Door(Published(exchange / "published"), sessions, url, log, frozenset(proxies), work=work)
 
     async def refused(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
@@ -80,6 +85,7 @@ def serve(
     url: str | None,
     say: Callable[[str], None],
     proxies: Iterable[str] = (),
+    work_key: str | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; says ``ready ADDRESS`` once it listens. Raises OSError for what the system refuses."""
     import uvicorn
@@ -92,7 +98,14 @@ def serve(
         listening.listen(1024)
         name = f"[{host}]" if ":" in host else host
         here = url or f"http://{name}:{listening.getsockname()[1]}"
-        app = application(exchange, state, here, proxies=proxies, ending=lambda: server.should_exit)
+        app = application(
+            exchange,
+            state,
+            here,
+            proxies=proxies,
+            ending=lambda: server.should_exit,
+            work_key=work_key,
+        )
         config = uvicorn.Config(
             app,
             log_level="warning",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
@@ -25,6 +25,8 @@ from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.work.accounts import open_accounts, publish_access
 from runner.work.checks import Checks
+from runner.work.front import Front
+from runner.work.link import Link, forget_contact
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 
@@ -44,6 +46,7 @@ class Work:
         listener: Where it is reported what goes on.
         machine: The engine and images; by default those of ``config``.
         clock: Gives the time by which dates are due and requests arrive.
+        front: The front, where it stands on another machine; else it has the same exchange folder.
     """
 
     def __init__(
@@ -53,10 +56,12 @@ class Work:
         *,
         machine: Machine | None = None,
         clock: Clock | None = None,
+        front: Front | None = None,
     ) -> None:
         self.config = replace(config, person=None)  # what teams ask for is commanded by nobody here
         self.listener, self.machine, self.clock = listener, machine, clock or SystemClock()
         self.stop = threading.Event()
+        self.front = front
         self._wake = threading.Event()
         self._failure: BaseException | None = None
 
@@ -66,8 +71,13 @@ class Work:
         Raises E306 when another work process is there.
         """
         with _only(self.config):
-            clerk = threading.Thread(target=self._clerk, name="clerk")
-            clerk.start()
+            threads = [threading.Thread(target=self._beside, args=(self._clerk,), name="clerk")]
+            if self.front is not None:
+                threads.append(threading.Thread(target=self._beside, args=(self._link,), name="link"))
+            else:
+                forget_contact(self.config)
+            for thread in threads:
+                thread.start()
             try:
                 while not self.stop.is_set():
                     self._round()
@@ -75,7 +85,8 @@ class Work:
                     self._wake.clear()
             finally:
                 self.end()
-                clerk.join()
+                for thread in threads:
+                    thread.join()
         if self._failure is not None:
             raise self._failure
 
@@ -97,6 +108,18 @@ class Work:
         except RunnerError as error:
             self.listener.problem(error)
 
+    def _beside(self, what: Callable[[], None]) -> None:
+        try:
+            what()
+        except BaseException as error:  # noqa: BLE001  (a thread's border: run() raises it)
+            self._failure = error
+            self.end()
+
+    def _link(self) -> None:
+        assert self.front is not None
+        self.front.stopped = self.stop.is_set
+        Link(self.config, self.front, self.listener.say, self.listener.problem).run(self.stop)
+
     def _clerk(self) -> None:
         while not self.stop.is_set():
             try:
@@ -107,9 +130,6 @@ class Work:
             except OSError as error:
                 self.listener.problem(disk_error("the clerk cannot go on", error, self.config.exchange))
                 self.stop.wait(PAUSE)
-            except BaseException as error:  # noqa: BLE001  (a thread's border: run() raises it)
-                self._failure = error
-                self.end()
 
     def _at_the_desk(self) -> None:
         """Decide and publish until the end. Raises RunnerError and OSError for what is worth another try."""

@@ -12,15 +12,29 @@ from pathlib import Path
 import uvicorn
 
 from runner.web.server import application
+from tests.worlds.proxy import Proxy
 
 
 @contextmanager
-def serving(exchange: Path, state: Path, most: int = 100_000) -> Iterator[str]:
-    """The address of a front over the exchange folder, for as long as the block lasts."""
-    with socket.socket() as listening:
+def serving(
+    exchange: Path,
+    state: Path,
+    most: int = 100_000,
+    *,
+    work_key: str | None = None,
+    through: Proxy | None = None,
+) -> Iterator[str]:
+    """The address of a front over the exchange folder, for as long as the block lasts; ``through`` a proxy, that of the proxy."""
+    # Named as TCP, or asyncio leaves Nagle's algorithm on, and every answer waits 40 ms for an acknowledgement.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        app = application(exchange, state, url, most=most, ending=lambda: server.should_exit)
+        port: int = listening.getsockname()[1]
+        if through is not None:
+            through.target, port = port, through.port
+        url = f"http://127.0.0.1:{port}"
+        app = application(
+            exchange, state, url, most=most, ending=lambda: server.should_exit, work_key=work_key
+        )
         server = uvicorn.Server(
             uvicorn.Config(app, log_level="warning", server_header=False, proxy_headers=False, lifespan="off")
         )

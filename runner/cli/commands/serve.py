@@ -28,19 +28,34 @@ ProxyOption = Annotated[
 ]
 
 
-@app.command(epilog="Examples:  runner work")
-def work() -> None:
+@app.command(epilog="Examples:  runner work  |  runner work --front https://task.example.org")
+def work(
+    front: Annotated[
+        str | None,
+        typer.Option("--front", help="The front, where it stands on another machine: work calls it."),
+    ] = None,
+    key: Annotated[
+        bool,
+        typer.Option("--key", help="Print the key by which a front on another machine knows work, and end."),
+    ] = False,
+) -> None:
     """Decide what comes into the inbox, run and evaluate it, publish what each may see; until it is ended.
 
     It ends in order at SIGTERM and Ctrl-C: containers go, what is sealed stays, and the next start goes on.
     """
+    from runner.cli.serving import work_key
     from runner.cli.terminal import Terminal
+    from runner.work.front import Front
     from runner.work.loop import Work
 
     where = context.config()
+    if key:
+        output.data(work_key(where).public)
+        return
+    there = Front(front, work_key(where)) if front else None
     output.say(f"at work; inbox and published things are in {where.exchange}")
     try:
-        Work(where, Terminal(verbose=True), machine=context.machine(where)).run()
+        Work(where, Terminal(verbose=True), machine=context.machine(where), front=there).run()
     except KeyboardInterrupt:
         output.say("ended; runner work goes on from here")
 
@@ -65,12 +80,16 @@ def front(
         ),
     ] = None,
     proxy: ProxyOption = None,
+    work_key: Annotated[
+        str | None,
+        typer.Option("--work-key", help="The key of work on another machine (runner work --key)."),
+    ] = None,
 ) -> None:
     """Serve the pages and take hand-ins. It needs neither the project nor the data directory: only the exchange folder."""
     from runner.cli.serving import serve_front
 
     folder = exchange or context.config().exchange
-    serve_front(folder, state or folder / "front", bind, url, proxy or ())
+    serve_front(folder, state or folder / "front", bind, url, proxy or (), work_key)
 
 
 @app.command(

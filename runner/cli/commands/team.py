@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from runner.cli import context, options, output
 from runner.cli.app import group
 from runner.model.errors import no_such
+from runner.views.text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from runner.work.accounts import Account, Accounts
     from runner.work.people import Known
 
+LATE = 30.0  # seconds since work reached a front on another machine, until that is said
 teams = group("team", "Teams that may sign in at the server, and their tokens.")
 accounts = group(
     "account", "Everybody who may sign in at the server: organisers, assistants, assessors, teams."
@@ -137,6 +139,7 @@ def erase(account: options.AccountArgument, member: options.MemberIdOption = Non
         found = office.accounts.named(account)
         office.erase(found, member)
     output.say(f"erased: {member or 'everybody'} of {found.id}; the log, boards and runs are as they were")
+    _spread()
 
 
 def _added(
@@ -205,6 +208,7 @@ def _rotated(choose: Callable[[Accounts], Account], as_json: bool) -> None:
         account = choose(office.accounts)
         token = office.rotate(account)
     _shown(account, token, as_json)
+    _spread()
 
 
 def _closed(choose: Callable[[Accounts], Account]) -> None:
@@ -214,6 +218,23 @@ def _closed(choose: Callable[[Accounts], Account]) -> None:
         account = choose(office.accounts)
         done = office.close(account)
     output.say(f"the account of {account.team or account.id} {'is closed' if done else 'was closed already'}")
+    _spread()
+
+
+def _spread() -> None:
+    """Say when a front on another machine knows of a change; one with the same folder knows it already."""
+    from runner.work.link import last_contact
+
+    there = last_contact(context.config())
+    if there is None:
+        return
+    if there.seconds < LATE:
+        output.say(f"{there.front} knows it at the next contact with work, within seconds")
+        return
+    output.say(
+        f"{there.front} knows it at the next contact with work; the last was {duration(there.seconds)} ago."
+    )
+    output.say("Until then pages open with what held before. What is handed in so meanwhile is refused here.")
 
 
 def _shown(account: Account, token: Token, as_json: bool) -> None:

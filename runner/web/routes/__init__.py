@@ -9,6 +9,7 @@ from runner.web.live import Live
 from runner.web.routes.api import Api, Described
 from runner.web.routes.following import Following
 from runner.web.routes.handing_in import HandingIn
+from runner.web.routes.link import Link
 from runner.web.routes.own import Own
 from runner.web.routes.reading import Reading
 from runner.web.routes.signing_in import SigningIn
@@ -26,6 +27,7 @@ def rules(door: Door, inbox: Inbox, live: Live | None = None) -> tuple[Rule, ...
         Team(door),
         Following(door, live),
         SigningIn(door),
+        Link(door, inbox),
         Reading(door),
     )
     found = [rule for group in groups for rule in group.rules()]

@@ -14,6 +14,7 @@ import pytest
 
 from runner.exchange.access import Access, Grant, Role, Token, verifier
 from runner.exchange.inbox import Inbox, answer
+from runner.exchange.link import Key
 from runner.exchange.published import Object, Published, Publisher
 from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
@@ -71,6 +72,20 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/site.css"): (200, 200, 200, 200, 200, 200),
     ("GET", "/hand-in.js"): (200, 200, 200, 200, 200, 200),
     ("GET", "/styles/{digest}.css"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/exchange/hello"): (
+        200,
+        200,
+        200,
+        200,
+        200,
+        200,
+    ),  # a nonce: only work's key makes something of it
+    ("POST", "/exchange/hello"): (403, 403, 403, 403, 403, 403),
+    ("POST", "/exchange/missing"): (404, 404, 404, 404, 404, 404),
+    ("POST", "/exchange/published/{name:path}"): (404, 404, 404, 404, 404, 404),
+    ("GET", "/exchange/inbox"): (404, 404, 404, 404, 404, 404),
+    ("GET", "/exchange/inbox/{entry}/{file}"): (404, 404, 404, 404, 404, 404),
+    ("POST", "/exchange/inbox/{entry}/done"): (404, 404, 404, 404, 404, 404),
     ("GET", "/healthz"): (200, 200, 200, 200, 200, 200),
 }
 
@@ -166,7 +181,7 @@ def grant(token: Token, name: str) -> Grant:
 
 
 def served(exchange: Path, state: Path, tokens: dict[str, Token], style: str) -> Iterator[Front]:
-    with serving(exchange, state) as url:
+    with serving(exchange, state, work_key=Key.at(state.parent / "link.key").public) as url:
         yield Front(exchange, url, tokens, style)
 
 
@@ -187,6 +202,9 @@ def test_each_role_gets_what_the_table_says(front: Front, method: str, path: str
         "submission": "alpha.one.x",
         "id": REQUEST,
         "digest": front.style,
+        "name:path": "access.json",
+        "entry": f"0000000001-{REQUEST}",
+        "file": "payload",
     }
     where = re.sub(r"\{([^}]+)\}", lambda found: parts[found[1]], path)
     expected = dict(zip(("public", *ROLES, "other"), TABLE[method, path], strict=True))

@@ -1,0 +1,260 @@
+"""The link to a front on another machine: work's exchange folder and the front's, made alike, again and again.
+
+The contract stays that of the folder (:mod:`runner.exchange`): the clerk takes requests from ``inbox/`` and publishes to
+``published/`` as ever. A round of the link sends who may sign in first, then what the pointer leads to, answers, the pointer and
+the sign of life; and it brings requests, each hashed before the clerk sees it, and tells the front to forget one only when
+the clerk has decided it and its answer is there. Every step can be repeated: cut anywhere, the next round goes on.
+
+What the front says is a stranger's word: names have their form, at most :data:`MOST_HERE` requests wait here, and no more
+bytes are taken than a request may have.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import schemas
+from runner.exchange.inbox import MAX_PAYLOAD, MAX_REQUEST, Inbox, answered, id_of
+from runner.exchange.link import MOST_NAMES, NAME
+from runner.exchange.published import ALIVE, POINTER, leads_to
+from runner.model.config import Config
+from runner.model.errors import RunnerError, disk_error
+from runner.work.front import Front, LinkDown
+from schemas.files import atomic_file, file_sha256, sync_folder
+
+PACE = 1.0  # seconds between two rounds
+PAUSES = (1.0, 30.0)  # seconds until the next try: doubled each time, up to the second
+MOST_HERE = 32  # requests that wait at work at a time; the others wait at the front
+TRIES = 3  # times that a file is brought again whose content is not what its request says
+FILE = "link.json"
+_SECTION = ("files", "audiences")
+_Stamp = tuple[int, int, int]
+
+
+class Link:
+    """The link of a data directory's exchange folder to a front. ``say`` and ``problem`` take what people should know."""
+
+    def __init__(
+        self, config: Config, front: Front, say: Callable[[str], None], problem: Callable[[RunnerError], None]
+    ) -> None:
+        self.config, self.front, self.say, self.problem = config, front, say, problem
+        self.inbox = Inbox(config.inbox)
+        self._there: dict[
+            str, _Stamp
+        ] = {}  # what the front has, by name; of what is named by its content (0, 0, 0)
+        self._given: set[str] = set()  # requests that the clerk got from this process
+        self._broken: dict[str, int] = {}
+
+    def run(self, stop: threading.Event) -> None:
+        """Keep both alike until ``stop`` is set; a link that is down is said once, and tried again."""
+        pause, up = PAUSES[0], None
+        while not stop.is_set():
+            try:
+                self.round()
+                if up is not True:
+                    self.say(f"linked to {self.front.url}")
+                pause, up = PAUSES[0], True
+                stop.wait(PACE)
+            except (LinkDown, OSError) as error:
+                self.front.drop()
+                if isinstance(error, OSError):
+                    self.problem(disk_error("the link cannot go on", error, self.config.exchange))
+                elif up is not False:
+                    self.say(
+                        f"no link to {self.front.url}: {schemas.show(str(error), 600)}; it is tried again"
+                    )
+                up = False
+                stop.wait(pause)
+                pause = min(PAUSES[1], 2 * pause)
+
+    def round(self) -> None:
+        """Send what the front has not, and bring what it has. Raises LinkDown, OSError of our disk."""
+        if not self.front.known:
+            self._there.clear()
+            self.front.enter()
+        self._publish()
+        self._bring()
+        with atomic_file(self.config.home / FILE, mode=0o600) as file:
+            file.write(schemas.canonical({"front": self.front.url}))
+
+    def _publish(self) -> None:
+        root = self.config.published
+        new = {name: stamp for name, stamp in self._replaced() if self._there.get(name) != stamp}
+        pointer = self._bytes(POINTER) if POINTER in new else None
+        moving = new.keys() - {POINTER, ALIVE}
+        if "access.json" in moving:
+            self._send_missing({"access.json": new["access.json"]})
+        if pointer is not None:
+            needed = leads_to(root, json.loads(pointer)["audiences"].values())
+            self._send_missing(dict.fromkeys(sorted(needed - self._there.keys()), (0, 0, 0)))
+        self._send_missing({name: new[name] for name in sorted(moving) if name != "access.json"})
+        if pointer is not None:
+            self._send(POINTER, new[POINTER], pointer)
+        if ALIVE in new:
+            self._send(ALIVE, new[ALIVE])
+
+    def _replaced(self) -> Iterator[tuple[str, _Stamp]]:
+        """The files that are not named by their content, and what tells one version from the next."""
+        root = self.config.published
+        for top in root.iterdir() if root.is_dir() else ():
+            for path in [] if top.name in _SECTION else [top] if top.is_file() else top.rglob("*"):
+                name = path.relative_to(root).as_posix()
+                if NAME.fullmatch(name):
+                    with suppress(FileNotFoundError):
+                        yield name, _stamp(path)
+
+    def _send_missing(self, names: dict[str, _Stamp]) -> None:
+        """Send those of these files that the front has not."""
+        listed = list(names)
+        for first in range(0, len(listed), MOST_NAMES):
+            asked = {name: self._digest(name) for name in listed[first : first + MOST_NAMES]}
+            missing = self.front.ask("POST", "missing", asked).get("missing")
+            if not isinstance(missing, list):
+                raise LinkDown("it does not say what is missing")
+            for name in asked:
+                if name in missing:
+                    self._send(name, names[name])
+                else:
+                    self._there[name] = names[name]
+
+    def _digest(self, name: str) -> str:
+        """SHA-256 of a file; empty for what is named by its content, and for what went away."""
+        if name.startswith(tuple(f"{one}/" for one in _SECTION)):
+            return ""
+        with suppress(FileNotFoundError):
+            return file_sha256(self.config.published / name)
+        return ""
+
+    def _send(self, name: str, stamp: _Stamp, content: bytes | None = None) -> None:
+        with suppress(FileNotFoundError):  # replaced by something else: the next round sends that
+            with (
+                (self.config.published / name).open("rb") if content is None else io.BytesIO(content) as file
+            ):
+                digest = file_sha256(file)
+                file.seek(0)
+                self.front.send(name, digest, file)
+            self._there[name] = stamp
+
+    def _bytes(self, name: str) -> bytes | None:
+        with suppress(FileNotFoundError):
+            return (self.config.published / name).read_bytes()
+        return None
+
+    def _bring(self) -> None:
+        """Bring requests, and have those forgotten that were decided."""
+        self.config.inbox.mkdir(parents=True, exist_ok=True)
+        listed = dict(_listed(self.front.ask("GET", "inbox")))
+        self._forget_parts(set(listed))
+        here = {name for name, _ in self.inbox.waiting()}
+        for entry, files in listed.items():
+            if entry in here:
+                continue
+            if entry in self._given or answered(self.config.published, id_of(entry)) is not None:
+                self._done(entry)
+            elif sum(files.values()) > MAX_PAYLOAD + MAX_REQUEST:
+                self.say(f"request {id_of(entry)} is none: it has more than {MAX_PAYLOAD} bytes")
+                self._done(entry)
+            elif len(here) < MOST_HERE and self._brought(entry, files):
+                here.add(entry)
+
+    def _done(self, entry: str) -> None:
+        """Have the front forget a request; its answer goes first, where there is one."""
+        name = f"answers/{id_of(entry)}.json"
+        with suppress(FileNotFoundError):
+            stamp = _stamp(self.config.published / name)
+            if self._there.get(name) != stamp:
+                self._send(name, stamp)
+        self.front.ask("POST", f"inbox/{entry}/done")
+        self._given.discard(entry)
+
+    def _brought(self, entry: str, files: dict[str, int]) -> bool:
+        """Bring one request, from where the last try ended; whether the clerk has it now."""
+        part = self.inbox.root / f".{id_of(entry)}"
+        part.mkdir(0o700, exist_ok=True)
+        for name, size in sorted(files.items()):
+            with (part / name).open("ab+") as file:
+                if file.seek(0, 2) > size:
+                    file.truncate(0)
+                if file.tell() < size:
+                    self.front.fetch(entry, name, size, file)
+                file.flush()
+                os.fsync(file.fileno())
+        if not _as_it_says(part) and self._broken.setdefault(entry, 0) < TRIES:
+            self._broken[entry] += 1
+            shutil.rmtree(part)
+            return False
+        sync_folder(part)
+        part.rename(self.inbox.root / entry)
+        sync_folder(self.inbox.root)
+        self._given.add(entry)
+        return True
+
+    def _forget_parts(self, listed: set[str]) -> None:
+        """Remove what was brought in part of requests that the front has no more."""
+        ids = {id_of(entry) for entry in listed}
+        for path in self.inbox.root.glob(".*"):
+            if path.name[1:] not in ids:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _listed(said: dict[str, Any]) -> Iterator[tuple[str, dict[str, int]]]:
+    """The requests of a front with the sizes of their files. Raises LinkDown for what is no list of them."""
+    rows = said.get("waiting")
+    for row in rows if isinstance(rows, list) else [None]:
+        entry, files = (row.get("entry"), row.get("files")) if isinstance(row, dict) else (None, None)
+        if not isinstance(entry, str) or not isinstance(files, dict) or not id_of(entry) or len(files) > 16:
+            raise LinkDown("what it says of its inbox is no list of requests")
+        for name, size in files.items():
+            if not NAME.fullmatch(name) or "/" in name or type(size) is not int or size < 0:
+                raise LinkDown("what it says of a request's files are no names and sizes")
+        yield entry, files
+
+
+def _stamp(path: Path) -> _Stamp:
+    facts = path.stat()
+    return (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+
+
+def _as_it_says(folder: Path) -> bool:
+    """Whether a payload has the digest that its request names; True where there is nothing to compare."""
+    try:
+        said = json.loads((folder / "request.json").read_bytes())
+        digest = said.get("sha256") if isinstance(said, dict) else None
+        return digest is None or file_sha256(folder / "payload") == digest
+    except FileNotFoundError:
+        return True
+    except (ValueError, RecursionError):
+        return False
+
+
+@dataclass(frozen=True)
+class Contact:
+    """The front that work is linked to, and how many seconds ago it was reached."""
+
+    front: str
+    seconds: float
+
+
+def last_contact(config: Config) -> Contact | None:
+    """When work last reached a front on another machine; None where front and work have one folder."""
+    path = config.home / FILE
+    try:
+        said, at = json.loads(path.read_bytes()), path.stat().st_mtime
+    except (OSError, ValueError):
+        return None
+    return Contact(str(said["front"]), max(0.0, time.time() - at))
+
+
+def forget_contact(config: Config) -> None:
+    """Say that front and work have one folder."""
+    (config.home / FILE).unlink(missing_ok=True)

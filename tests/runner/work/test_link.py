@@ -1,0 +1,408 @@
+"""Work behind a firewall: the link to a real front over a real proxy that breaks, and to a front in the hands of an attacker."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import httpx2
+import pytest
+
+from runner.exchange.access import Access, Grant, Token, verifier
+from runner.exchange.inbox import Inbox, Refused, Request, answer, answered
+from runner.exchange.link import Key
+from runner.exchange.published import Published, Publisher
+from runner.exchange.security import SecurityLog
+from runner.model.config import Config
+from runner.model.errors import RunnerError
+from runner.web.door import Door
+from runner.web.routes import rules
+from runner.web.sessions import Sessions
+from runner.work.front import Front, LinkDown, check_front
+from runner.work.link import Link, last_contact
+from tests.worlds.proxy import Proxy, proxy
+from tests.worlds.site import serving
+
+TOKEN = Token.new()
+PAYLOAD = b"1 Q0 d1 1 2.0 x\n" * 2000
+
+
+@dataclass
+class Away:
+    """A front with an exchange folder of its own, behind a proxy."""
+
+    exchange: Path
+    proxy: Proxy
+    url: str
+
+    @property
+    def published(self) -> Published:
+        return Published(self.exchange / "published")
+
+    @property
+    def inbox(self) -> Inbox:
+        return Inbox(self.exchange / "inbox")
+
+    def ask(self, content: bytes = PAYLOAD) -> Request:
+        grant = granted(TOKEN)
+        data = {"task": "mini", "software": "one", "file": "run.txt"}
+        asked = Request.new("run-file", grant.account, TOKEN.id, "alpha", "2026-06-01T12:00:00Z", data)
+        return self.inbox.put(asked, TOKEN.key, io.BytesIO(content))
+
+
+def granted(token: Token) -> Grant:
+    return Grant(token.id, verifier(token.key), "a-0123456789abcdef", "team", "alpha", ("read", "hand-in"))
+
+
+@contextmanager
+def front_of(key: str | None, folder: Path) -> Iterator[Away]:
+    exchange = folder / "exchange"
+    with (
+        proxy() as between,
+        serving(exchange, folder / "state", 10**8, work_key=key, through=between) as url,
+    ):
+        yield Away(exchange, between, url)
+
+
+@dataclass
+class Here:
+    """Work's side: its folders, and what it said."""
+
+    config: Config
+    key: Key
+    said: list[str]
+    problems: list[RunnerError]
+
+    def link(self, url: str) -> Link:
+        return Link(self.config, Front(url, self.key), self.said.append, self.problems.append)
+
+    def publish(self, text: str) -> None:
+        to = Publisher(self.config.published)
+        style = to.keep(b"p {}")
+        board = to.object("tasks/mini/main", "board", "Mini", {"rows": text}, f"<h1>{text}</h1>", style)
+        to.publish({"public": [board], "team:alpha": [board, to.object("runs", "runs", "Runs", [text])]})
+        Access({TOKEN.id: granted(TOKEN)}).write(self.config.published)
+        to.alive()
+
+    def decide(self, into: Path) -> list[str]:
+        """Do what the clerk does with everything that waits; the digests of what was taken."""
+        into.mkdir()
+        inbox, found = Inbox(self.config.inbox), []
+        for name, identity in inbox.waiting():
+            taken = inbox.take(name, into / name)
+            assert taken.payload is not None and taken.request.is_proven(TOKEN.key)
+            found.append(hashlib.sha256(taken.payload.read_bytes()).hexdigest())
+            facts = {
+                "team": "alpha",
+                "kind": "run-file",
+                "accepted": True,
+                "arrival": "",
+                "sha256": found[-1],
+            }
+            answer(self.config.published, identity, facts)
+            inbox.remove(name)
+        return found
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    config = Config(root=tmp_path, home=tmp_path / "home", truths=None, web=tmp_path / "work")
+    config.home.mkdir()
+    return Here(config, Key.at(tmp_path / "link.key"), [], [])
+
+
+def test_what_is_published_goes_and_requests_come_and_are_forgotten_once_answered(
+    here: Here, tmp_path: Path
+) -> None:
+    with front_of(here.key.public, tmp_path / "front") as away:
+        here.publish("one")
+        asked = away.ask()
+        link = here.link(away.url)
+        link.round()
+        view = away.published.view("team:alpha")
+        assert {one.path for one in view.below("")} == {"tasks/mini/main", "runs"}
+        assert [view.data(one) for one in view.below("runs")] == [["one"]]
+        assert Access.read(away.exchange / "published").grant(TOKEN) == granted(TOKEN)
+        assert (away.published.age() or 99) < 60 and len(away.inbox.waiting()) == 1
+        link.round()
+        assert len(away.inbox.waiting()) == 1, "it is not forgotten before it was decided"
+        assert here.decide(tmp_path / "taken") == [hashlib.sha256(PAYLOAD).hexdigest()]
+        link.round()
+        assert away.inbox.waiting() == []
+        assert answered(away.exchange / "published", asked.id) == answered(here.config.published, asked.id)
+        before = away.proxy.passed
+        link.round()
+        assert away.proxy.passed - before < 2000, "what is there is not sent again"
+        here.publish("two")
+        link.round()
+        view = away.published.view("public")
+        assert [view.text(one) for one in view.below("tasks/")] == ["<h1>two</h1>"]
+        contact = last_contact(here.config)
+        assert contact is not None and contact.front == away.url and contact.seconds < 60
+
+
+def test_cut_anywhere_nothing_is_lost_or_doubled(here: Here, tmp_path: Path) -> None:
+    """The line breaks behind each of many bytes of a whole conversation; the link begins anew and ends at the same."""
+    with front_of(here.key.public, tmp_path / "front") as away:
+
+        def conversation(cut: int | None) -> int:
+            here.publish(f"cut at {cut}")
+            asked = [away.ask(PAYLOAD + str((cut, n)).encode()) for n in range(2)]
+            away.proxy.passed, away.proxy.cut_at = 0, cut
+            link, taken = here.link(away.url), list[str]()
+            for turn in range(3):
+                try:
+                    link.round()
+                except LinkDown:
+                    link.front.drop()
+                    link = here.link(away.url) if (cut or 0) % 2 else link  # also work that was started anew
+                taken += here.decide(tmp_path / f"taken-{cut}-{turn}")
+            link.round()
+            assert away.inbox.waiting() == [] and Inbox(here.config.inbox).waiting() == []
+            assert sorted(taken) == sorted(one.sha256 or "" for one in asked), "each came once"
+            answers = [answered(away.exchange / "published", one.id) for one in asked]
+            assert None not in answers
+            assert answers == [answered(here.config.published, one.id) for one in asked]
+            assert away.published.pointer() == Published(here.config.published).pointer()
+            view = away.published.view("team:alpha")
+            assert [view.data(one) for one in view.below("runs")] == [[f"cut at {cut}"]]
+            left = [path for path in (away.exchange, here.config.exchange) for path in path.rglob(".*")]
+            assert left == []
+            return away.proxy.passed
+
+        conversation(None)
+        total = conversation(10**9)
+        assert total > 2 * len(PAYLOAD) and away.proxy.cuts == 0
+        points = [*range(1, 6000, 251), *range(6001, total - 4000, total // 40)]
+        for point in points:
+            conversation(point)
+        assert away.proxy.cuts == len(points)
+
+
+def test_a_file_goes_on_where_it_was_cut(here: Here, tmp_path: Path) -> None:
+    with front_of(here.key.public, tmp_path / "front") as away:
+        content = b"x" * 3_000_000
+        away.ask(content)
+        link = here.link(away.url)
+        away.proxy.cut_at = 2_000_000
+        with pytest.raises(LinkDown):
+            link.round()
+        away.proxy.passed = 0
+        link.front.drop()
+        link.round()
+        assert away.proxy.passed < 1_200_000, "the first part came once"
+        assert here.decide(tmp_path / "taken") == [hashlib.sha256(content).hexdigest()]
+
+
+def test_only_work_comes_in_with_the_key_and_a_nonce_opens_once(here: Here, tmp_path: Path) -> None:
+    with front_of(here.key.public, tmp_path / "front") as away, httpx2.Client(base_url=away.url) as client:
+        away.ask()
+
+        def begun(nonce: str, signature: str) -> int:
+            return client.post("/exchange/hello", json={"nonce": nonce, "signature": signature}).status_code
+
+        nonce = client.get("/exchange/hello").json()["nonce"]
+        assert begun(nonce, Key.at(tmp_path / "other.key").sign(away.url, nonce)) == 403
+        assert begun(nonce, here.key.sign("https://other.example", nonce)) == 403, "signed for another front"
+        assert begun("1.x.y", here.key.sign(away.url, "1.x.y")) == 403, "no nonce of this front"
+        assert begun(nonce, "no signature") == 403
+        assert begun(nonce, here.key.sign(away.url, nonce)) == 200
+        assert begun(nonce, here.key.sign(away.url, nonce)) == 403, "replayed"
+        Access({TOKEN.id: granted(TOKEN)}).write(away.exchange / "published")
+        for said in ("", "Exchange", "Exchange x", f"Bearer {TOKEN}"):
+            headers = {"authorization": said}
+            assert client.get("/exchange/inbox", headers=headers).status_code == 404
+            assert client.post("/exchange/published/access.json", headers=headers).status_code == 404
+    with (
+        front_of(None, tmp_path / "closed") as away,
+        pytest.raises(LinkDown, match=r"runner front --url .* --work-key ed25519:"),
+    ):
+        here.link(away.url).round()
+
+
+def test_work_is_nobody_on_the_pages_of_people(here: Here, tmp_path: Path) -> None:
+    with front_of(here.key.public, tmp_path / "front") as away, httpx2.Client(base_url=away.url) as client:
+        nonce = client.get("/exchange/hello").json()["nonce"]
+        signed = {"nonce": nonce, "signature": here.key.sign(away.url, nonce)}
+        session = client.post("/exchange/hello", json=signed).json()["session"]
+        client.headers["authorization"] = f"Exchange {session}"
+        assert client.get("/exchange/inbox").json() == {"waiting": []}
+        door = Door(Published(tmp_path), Sessions(tmp_path), away.url, SecurityLog(tmp_path))
+        for rule in rules(door, Inbox(tmp_path)):
+            if not rule.path.startswith("/exchange/"):
+                assert client.request(rule.method, rule.path).status_code == 403, rule.path
+
+
+def test_what_gets_a_name_at_the_front_is_what_it_says(here: Here, tmp_path: Path) -> None:
+    here.publish("one")
+    with front_of(here.key.public, tmp_path / "front") as away:
+        front = Front(away.url, here.key)
+        front.enter()
+        digest = hashlib.sha256(b"x").hexdigest()
+        pointer = (here.config.published / "current.json").read_bytes()
+        for name, said, content in (
+            ("access.json", "0" * 64, b"x"),
+            (f"files/ab/{digest}", digest, b"x"),
+            (f"files/{digest[:2]}/{digest}", "0" * 64, b"x"),
+            ("../access.json", digest, b"x"),
+            ("..%2f..%2fstate", digest, b"x"),
+            ("answers/.hidden", digest, b"x"),
+            ("current.json", hashlib.sha256(pointer).hexdigest(), pointer),
+        ):
+            with pytest.raises(LinkDown, match=r"answers (409|404|403)"):
+                front.send(name, said, io.BytesIO(content))
+        assert [path for path in away.exchange.rglob("*") if path.is_file()] == []
+
+
+def test_only_a_front_that_proves_itself_is_called() -> None:
+    assert check_front("https://task.example.org/") == "https://task.example.org"
+    assert check_front("http://127.0.0.1:8080") == "http://127.0.0.1:8080"
+    for url in ("http://task.example.org", "ftp://task.example.org", "task.example.org"):
+        with pytest.raises(RunnerError) as error:
+            check_front(url)
+        assert error.value.code == "E101"
+
+
+def test_while_the_link_is_down_it_is_said_once_and_tried_again(here: Here, tmp_path: Path) -> None:
+    with front_of(here.key.public, tmp_path / "front") as away:
+        away.proxy.down = True
+        stop = threading.Event()
+        thread = threading.Thread(target=here.link(away.url).run, args=(stop,))
+        thread.start()
+        try:
+            wait_for(lambda: here.said)
+            here.publish("one")
+            away.proxy.down = False
+            wait_for(lambda: "team:alpha" in away.published.pointer() and len(here.said) > 1)
+        finally:
+            stop.set()
+            thread.join(30)
+        assert [line.split()[0] for line in here.said] == ["no", "linked"] and here.problems == []
+
+
+def wait_for(what: Any) -> None:
+    last = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < last, "it never came"
+        time.sleep(0.05)
+
+
+ENTRY = f"0000000001-{'a' * 32}"
+NOT_MANY = [{"entry": f"{n:010}-{'b' * 32}", "files": {}} for n in range(400)]
+LISTS: dict[str, Any] = {
+    "nothing": {},
+    "a number": {"waiting": 7},
+    "rows": {"waiting": [7, None, []]},
+    "another name": {"waiting": [{"entry": "../../etc", "files": {}}]},
+    "a path": {"waiting": [{"entry": ENTRY, "files": {"../../../evil": 4}}]},
+    "an absolute path": {"waiting": [{"entry": ENTRY, "files": {"/evil": 4}}]},
+    "sizes below nothing": {"waiting": [{"entry": ENTRY, "files": {"payload": -4}}]},
+    "sizes that are none": {"waiting": [{"entry": ENTRY, "files": {"payload": 1e3}}]},
+    "more than there is": {"waiting": [{"entry": ENTRY, "files": {"payload": 10_000_000}}]},
+    "a huge one": {"waiting": [{"entry": ENTRY, "files": {"payload": 10**15}}]},
+    "many": {"waiting": NOT_MANY},
+    "no request": {"waiting": [{"entry": ENTRY, "files": {"request.json": 4, "payload": 4}}]},
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_a_hostile_front_gets_nothing_but_what_is_published(here: Here, tmp_path: Path, case: str) -> None:
+    here.publish("one")
+    secret = here.config.home / "events.jsonl"
+    secret.write_text("secret")
+    before = {path for path in tmp_path.rglob("*") if "work/inbox" not in str(path)}
+
+    class Evil(BaseHTTPRequestHandler):
+        got: ClassVar[bytes] = b""
+
+        def answer(self) -> None:
+            size = int(self.headers.get("Content-Length", 0))
+            type(self).got += self.rfile.read(size)
+            said: Any = {"nonce": "x", "session": "y\r\nX: z", "missing": ["../events.jsonl", "access.json"]}
+            if self.path == "/exchange/inbox":
+                said = LISTS[case]
+            body = b"evil" if "/inbox/" in self.path else json.dumps(said).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = answer
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with answering(Evil) as url:
+        link = here.link(url)
+        for _ in range(TURNS):
+            try:
+                link.round()
+            except LinkDown:
+                link.front.drop()
+    assert b"secret" not in Evil.got
+    after = {path for path in tmp_path.rglob("*") if "work/inbox" not in str(path)}
+    assert after - before <= {here.config.home / "link.json", here.config.inbox}
+    waiting = Inbox(here.config.inbox).waiting()
+    assert (
+        len(waiting) <= 40
+        and sum(p.stat().st_size for p in here.config.inbox.rglob("*") if p.is_file()) < 10**6
+    )
+    for name, _ in waiting:
+        with pytest.raises(Refused):
+            Inbox(here.config.inbox).take(name, tmp_path / "taken")
+
+
+TURNS = 5
+
+
+def test_answers_without_end_and_redirects_are_not_followed(here: Here) -> None:
+    class Endless(BaseHTTPRequestHandler):
+        asked: ClassVar[list[str]] = []
+
+        def do_GET(self) -> None:
+            type(self).asked.append(self.path)
+            if "redirected" in self.path or len(type(self).asked) == 1:
+                self.send_response(302)
+                self.send_header("Location", "/redirected")
+                self.end_headers()
+                return
+            self.send_response(200)
+            self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            try:
+                while True:
+                    self.wfile.write(b"x" * 65536)
+            except OSError:
+                pass
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with answering(Endless) as url:
+        for words in ("answers 302", "more than"):
+            with pytest.raises(LinkDown, match=words):
+                here.link(url).round()
+    assert not any("redirected" in path for path in Endless.asked)
+
+
+@contextmanager
+def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -48,6 +48,7 @@ def settings_checks(config: Config) -> list[Check]:
         "web": str(config.exchange),
         "base": config.base_image,
         "engine_for": config.engine_for,
+        "news": config.news,
         "bases": ", ".join(config.bases),
         "engine": config.engine or "the docker client's, or our own",
         "database": config.database_url or "SQLite in the data directory",

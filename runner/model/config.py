@@ -74,7 +74,8 @@ class Config:
     (``DOCKER_HOST``; None: the docker client's, see :mod:`runner.provision.engine`), ``database_url`` that of another
     database than SQLite's (``RUNNER_DATABASE``). ``handing_in`` says that this invocation takes submissions in, so that
     what teams wrote is a stranger's. ``person`` is who gives the command (``RUNNER_ACTOR``), for the event log. ``web`` is the folder in which front and work
-    meet (``RUNNER_WEB``; None: ``web`` in the data directory). ``origins`` are the names of the settings, each with where it comes from, in words.
+    meet (``RUNNER_WEB``; None: ``web`` in the data directory). ``news`` says how often the server tells what became of softwares on
+    hidden data (``RUNNER_NEWS``, see :mod:`runner.work.news`). ``origins`` are the names of the settings, each with where it comes from, in words.
     """
 
     root: Path
@@ -90,6 +91,7 @@ class Config:
     origins: tuple[tuple[str, str], ...] = ()
     private: Path | None = None
     web: Path | None = None
+    news: News = "ten-minutes"
 
     @property
     def exchange(self) -> Path:
@@ -174,6 +176,7 @@ def load(
         database_url=found.value("database", "RUNNER_DATABASE", None),
         person=Person.of_the_system() if who is None else Person.named(who),
         web=found.path("web", "RUNNER_WEB"),
+        news=cast(News, found.choice("news", "RUNNER_NEWS", get_args(News))),
         origins=tuple(found.origins.items()),
     )
 
@@ -235,6 +238,7 @@ class _Settings:
 _MEANINGS = {
     "base": "It chooses the base image of builds.",
     "engine_for": "It says which runs the container engine is for.",
+    "news": "It says how often the server tells what became of softwares on hidden data.",
 }
 
 
@@ -254,3 +258,4 @@ def _read(path: Path) -> Document | None:
 
 
 EngineFor = Literal["both", "public", "blinded", "both-without-eviction"]
+News = Literal["ten-minutes", "minute", "hour", "at-once"]

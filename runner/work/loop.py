@@ -27,6 +27,7 @@ from runner.work.accounts import open_accounts, publish_access
 from runner.work.checks import Checks
 from runner.work.front import Front
 from runner.work.link import Link, forget_contact
+from runner.work.news import Told
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 
@@ -143,6 +144,7 @@ class Work:
             publish_access(config, accounts)
             requests = Requests(config, store, accounts, self.listener.say, self.clock, checks)
             tasks: Mapping[str, Task] = {}
+            told = Told(self.clock, config.news)
             seen: object = None
             said = looked = due = 0.0
             while not self.stop.is_set():
@@ -155,10 +157,12 @@ class Work:
                     tuple(store.archive.live()),
                     self._definitions(),
                     accounts.teams(),
+                    told.time(),
                 )
                 if (state != seen and now >= due) or now - looked >= REFRESH:
                     tasks = load_tasks(config)[0]
-                    Desk(store, tasks, to, self.listener.problem).publish(accounts.teams())
+                    with told.store(store, tasks) as as_told:
+                        Desk(as_told, tasks, to, self.listener.problem).publish(accounts.teams())
                     seen, looked = state, now
                     due = time.monotonic() + REST * (time.monotonic() - now)
                 if requests.round(tasks):

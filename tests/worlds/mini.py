@@ -83,7 +83,9 @@ class Project:
 
     @property
     def config(self) -> Config:
-        return Config(root=self.root, home=self.home, truths=self.truths, private=self.private)
+        return Config(
+            root=self.root, home=self.home, truths=self.truths, private=self.private, news="at-once"
+        )
 
     @property
     def private(self) -> Path:
@@ -155,6 +157,7 @@ class Project:
             "RUNNER_HOME": str(self.home),
             "RUNNER_PRIVATE": str(self.private),
             "RUNNER_TRUTHS": str(self.truths),
+            "RUNNER_NEWS": "at-once",  # tests do not wait for ten minutes: see tests/runner/work/test_news.py
             "RUNNER_ENGINE_FOR": "both-without-eviction",  # tests share the engine: see tests/conftest.py
             "DOCKER_HOST": self.docker_host,
             "RUNNER_BASES": self.image,  # the teams of a test share it

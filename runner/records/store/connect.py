@@ -158,11 +158,14 @@ class Store:
             yield connection
 
     @contextmanager
-    def supposing(self, change: Callable[[Connection], None]) -> Iterator[Store]:
-        """The store as it would be after ``change``, for questions only: nothing of it is kept. Nobody else writes meanwhile."""
+    def supposing(self, change: Callable[[Connection], None], *, alone: bool = True) -> Iterator[Store]:
+        """The store as it would be after ``change``, for questions only: nothing of it is kept.
+
+        Nobody else writes meanwhile; with ``alone`` False others do, and ``change`` may make temporary things only.
+        """
         with (
             database.errors(self.engine),
-            self.engine.connect().execution_options(write=True) as connection,
+            self.engine.connect().execution_options(write=alone) as connection,
             connection.begin() as transaction,
         ):
             change(connection)

@@ -65,6 +65,7 @@ class Work:
         self.front = front
         self._wake = threading.Event()
         self._failure: BaseException | None = None
+        self._told = Told(self.clock, config.news)
 
     def run(self) -> None:
         """Work until :attr:`stop` is set or KeyboardInterrupt comes, which it raises after everything was put away.
@@ -144,7 +145,6 @@ class Work:
             publish_access(config, accounts)
             requests = Requests(config, store, accounts, self.listener.say, self.clock, checks)
             tasks: Mapping[str, Task] = {}
-            told = Told(self.clock, config.news)
             seen: object = None
             said = looked = due = 0.0
             while not self.stop.is_set():
@@ -157,11 +157,11 @@ class Work:
                     tuple(store.archive.live()),
                     self._definitions(),
                     accounts.teams(),
-                    told.time(),
+                    self._told.time(),
                 )
                 if (state != seen and now >= due) or now - looked >= REFRESH:
                     tasks = load_tasks(config)[0]
-                    with told.store(store, tasks) as as_told:
+                    with self._told.store(store, tasks) as as_told:
                         Desk(as_told, tasks, to, self.listener.problem).publish(accounts.teams())
                     seen, looked = state, now
                     due = time.monotonic() + REST * (time.monotonic() - now)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from runner.exchange.access import Access, Token
 from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
+from runner.web.guard import bounded
 from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, address
 from runner.web.pages import page
 from runner.web.problems import is_api, problem
@@ -42,6 +43,17 @@ HEADERS = {
     "Vary": "Cookie, Authorization",
 }
 FORM = "form-token"  # the name of the field that every form has
+WORDS = {
+    401: "Sign in first",
+    403: "This is not open to you",
+    404: "There is no such page here",
+    405: "This page takes no such request",
+    413: "Too large",
+    415: "This cannot be read",
+    429: "Too often",
+    500: "Something went wrong here",
+    503: "This does not work at the moment",
+}
 
 
 @dataclass(frozen=True)
@@ -94,12 +106,14 @@ class Door:
         """The function that answers a route, behind its rule."""
 
         async def answer(request: Request) -> Response:
-            from starlette.requests import ClientDisconnect
+            from starlette.requests import ClientDisconnect, Request
 
             visitor = self.visitor(request)
             if (refused := self._refusal(request, visitor, rule)) is not None:
                 return refused
             view = self.published.view(visitor.audience)
+            if rule.most is not None:
+                request = Request(request.scope, bounded(request.receive, rule.most))
             try:
                 return await rule.answer(Call(request, visitor, self.published, view))
             except ClientDisconnect:  # nobody reads this answer
@@ -118,9 +132,7 @@ class Door:
         if visitor.grant is not None and rule.scope not in visitor.grant.scopes:
             self.note("refused", request, visitor, route=rule.path)
             return self.refused(visitor, 403)
-        if rule.method == "POST" and not self._from_here(request):
-            return self.refused(visitor, 403, "The form was not sent from a page of this server.")
-        return None
+        return self._unfit(request, visitor, rule)
 
     def _not_theirs(self, request: Request, visitor: Visitor, rule: Rule) -> Response:
         """The answer to somebody whose role may not call this."""
@@ -133,6 +145,16 @@ class Door:
             return RedirectResponse("/sign-in", 303) if sent else self.refused(visitor, 401)
         self.note("refused", request, visitor, route=rule.path)
         return self.refused(visitor, 403)
+
+    def _unfit(self, request: Request, visitor: Visitor, rule: Rule) -> Response | None:
+        """The answer to what a route cannot take, whoever sends it; None where it can."""
+        if rule.method == "POST" and not self._from_here(request):
+            return self.refused(visitor, 403, "The form was not sent from a page of this server.")
+        if not _plain_text(request):
+            return self.refused(visitor, 415, "Texts of forms have the encoding UTF-8.")
+        if rule.most is not None and int(request.headers.get("content-length", "0")) > rule.most:
+            return self.refused(visitor, 413)
+        return None
 
     def came_from(self, request: Request) -> str:
         """The address by which somebody comes."""
@@ -170,14 +192,7 @@ class Door:
         """An answer that says no, a page or for programs a problem in JSON; with ``wait``, in how many seconds to come again."""
         if visitor.program:
             return problem(status, why, wait=wait)
-        words = {
-            401: "Sign in first",
-            403: "This is not open to you",
-            404: "There is no such page here",
-            413: "Too large",
-            429: "Too often",
-        }
-        title = words.get(status, "Refused")
+        title = WORDS.get(status, "Refused")
         answer = page("problem", visitor, self.published, status=status, title=title, why=why)
         if wait:
             answer.headers["Retry-After"] = str(wait)
@@ -206,10 +221,14 @@ class Door:
     def _from_here(self, request: Request) -> bool:
         """Whether a browser says that a POST comes from one of our pages; what is no browser says nothing."""
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
-        if (
-            origin is not None
-            and origin != "null"
-            and urlsplit(origin).netloc != request.headers.get("host", "")
-        ):
+        ours = (urlsplit(self.url).scheme, request.headers.get("host", "").lower())
+        if origin is not None and tuple(urlsplit(origin)[:2]) != ours:
             return False
-        return origin != "null" and site in (None, "same-origin", "none")
+        return site in (None, "same-origin", "none")
+
+
+def _plain_text(request: Request) -> bool:
+    """Whether the texts of a form are UTF-8: other encodings could give what is no text, or take long."""
+    _, *more = request.headers.get("content-type", "").lower().split(";")
+    given = [value for one in more for name, _, value in (one.partition("="),) if name.strip() == "charset"]
+    return all(value.strip(' "') in ("utf-8", "utf8") for value in given)

@@ -1,4 +1,7 @@
-"""Around the whole application: hosts that are ours, bodies that are bounded, and the headers of every answer, errors too."""
+"""Around the whole application: hosts that are ours, bodies that are bounded, and the headers of every answer, errors too.
+
+What an answer does not say itself about being kept is not kept by anybody.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+MOST_CONNECTIONS = 2000
+MOST_HEAD = 32 * 1024  # bytes of the head of a request
 _DROPPED = {b"last-modified", b"server"}
 
 
@@ -26,7 +31,7 @@ class Guard:
 
     def __init__(self, app: Application, hosts: Sequence[str], most: int, headers: Mapping[str, str]) -> None:
         self._app, self._hosts, self._most = app, frozenset(hosts), most
-        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        self.headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request; what is no request goes through."""
@@ -37,32 +42,23 @@ class Guard:
         length = given.get(b"content-length", b"0")
         if given.get(b"host", b"").decode("latin-1").lower() not in self._hosts:
             await self._plain(scope, send, 400, "This is not the name of this server.")
+        elif sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEAD:
+            await self._plain(scope, send, 431, "The head of the request is too long.")
+        elif b"transfer-encoding" in given and b"content-length" in given:
+            await self._plain(scope, send, 400, "A body has one length.")  # others might choose the other one
         elif not length.isdigit() or int(length) > self._most:
             await self._plain(scope, send, 413, "What was sent is too large.")
         else:
-            await self._app(scope, self._bounded(receive), self._with_headers(send))
-
-    def _bounded(self, receive: Receive) -> Receive:
-        read = 0
-
-        async def bounded() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self._most:
-                from starlette.exceptions import HTTPException
-
-                raise HTTPException(413)
-            return message
-
-        return bounded
+            await self._app(scope, bounded(receive, self._most), self._with_headers(send))
 
     def _with_headers(self, send: Send) -> Send:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                ours = {name for name, _ in self._headers} | _DROPPED
+                ours = {name for name, _ in self.headers} | _DROPPED
                 kept = [(n, v) for n, v in message.get("headers", []) if n.lower() not in ours]
-                message["headers"] = [*kept, *self._headers]
+                if not any(name.lower() == b"cache-control" for name, _ in kept):
+                    kept.append((b"cache-control", b"no-store"))
+                message["headers"] = [*kept, *self.headers]
             await send(message)
 
         return with_headers
@@ -71,7 +67,24 @@ class Guard:
         program = is_api(scope["path"])
         kind = MEDIA if program else "text/plain; charset=utf-8"
         text = content(status, why) if program else f"{why}\n".encode()
-        headers = [(b"content-type", kind.encode()), (b"connection", b"close")]
+        headers = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(text))]
         outer = self._with_headers(send)
         await outer({"type": "http.response.start", "status": status, "headers": headers})
         await outer({"type": "http.response.body", "body": text})
+
+
+def bounded(receive: Receive, most: int) -> Receive:
+    """What gives the parts of a body up to ``most`` bytes, and then raises HTTPException 413."""
+    read = 0
+
+    async def part() -> Message:
+        nonlocal read
+        message = await receive()
+        read += len(message.get("body", b""))
+        if read > most:
+            from starlette.exceptions import HTTPException
+
+            raise HTTPException(413)
+        return message
+
+    return part

@@ -24,6 +24,7 @@ TEAM: tuple[Role, ...] = ("team",)
 CONSOLE: tuple[Role, ...] = ("organiser", "assistant")
 ORGANISER: tuple[Role, ...] = ("organiser",)
 WORK: tuple[Role, ...] = ("work",)  # of no account: work on another machine, by its key
+FORM_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ class Rule:
     somebody: what was not published to an audience is not there. A POST is taken with a session only with its form's
     token. Routes of the API have an ``operation``: they are called by programs with a token in the header alone. ``limited``:
     strangers may send something here, so many times from an address (:mod:`runner.web.limits`); what is sent with a token is
-    counted by it.
+    counted by it. A body has at most ``most`` bytes (413): enough for forms; None for files, which have as
+    many as the front takes at all.
     """
 
     method: Method
@@ -101,3 +103,4 @@ class Rule:
     scope: str = "read"
     limited: bool = False
     operation: Operation | None = None
+    most: int | None = FORM_BYTES

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import resource
 import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from runner.exchange.inbox import Inbox
@@ -13,13 +15,16 @@ from runner.exchange.link import public_bytes
 from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
-from runner.web.guard import Guard
+from runner.web.guard import MOST_CONNECTIONS, MOST_HEAD, Guard
 from runner.web.live import Live
 from runner.web.problems import is_api
 from runner.web.routes import rules
 from runner.web.rules import Visitor
 from runner.web.sessions import Sessions
 from runner.web.work_door import WorkDoor
+
+if TYPE_CHECKING:
+    import uvicorn
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MOST = 256 * 1024 * 1024  # bytes of one body
@@ -57,14 +62,19 @@ def application(
     door = Door(Published(exchange / "published"), sessions, url, log, frozenset(proxies), work=work)
 
     async def refused(request: Request, error: Exception) -> Response:
-        status = error.status_code if isinstance(error, HTTPException) else 500
-        return door.refused(Visitor(program=is_api(request.url.path)), status)
+        visitor = Visitor(program=is_api(request.url.path))
+        if not isinstance(error, HTTPException):
+            return door.refused(visitor, 500)
+        answer = door.refused(visitor, error.status_code)
+        answer.headers.update(error.headers or {})
+        return answer
 
     live = Live(door.published.root, door.sessions.taken, ending)
     found = rules(door, Inbox(exchange / "inbox"), live)
     routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
     handlers: dict[Any, Any] = {HTTPException: refused, 500: refused}
     app = Starlette(routes=routes, exception_handlers=handlers)
+    app.router.redirect_slashes = False  # it redirects to an address that the request chose
     return Guard(app, hosts_of(url), most, HEADERS)
 
 
@@ -75,6 +85,28 @@ def hosts_of(url: str) -> list[str]:
     if at.hostname in LOOPBACK:
         names += [f"{name}:{at.port}" if at.port else name for name in ("localhost", "127.0.0.1", "[::1]")]
     return names
+
+
+def settings(app: Guard) -> uvicorn.Config:
+    """How uvicorn runs the front: it tells nothing of itself, believes no proxy, and does not wait for ever."""
+    import uvicorn
+
+    from runner.web.connections import Connection
+
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # strangers shall not fill our log
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        h11_max_incomplete_event_size=MOST_HEAD,
+        timeout_graceful_shutdown=10,
+    )
 
 
 def serve(
@@ -92,6 +124,7 @@ def serve(
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named as TCP, or asyncio leaves Nagle's algorithm on, and every answer waits 40 ms for an acknowledgement.
+    _more_files()
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
@@ -106,17 +139,15 @@ def serve(
             ending=lambda: server.should_exit,
             work_key=work_key,
         )
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            lifespan="off",
-            timeout_graceful_shutdown=10,
-        )
         Inbox(exchange / "inbox").sweep()
         say(f"ready {here}")
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(settings(app))
         server.run(sockets=[listening])
+
+
+def _more_files() -> None:
+    """Have as many files open as connections may need, where the system lets us: 1,024 is a usual number."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 4 * MOST_CONNECTIONS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

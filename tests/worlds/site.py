@@ -8,10 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
-from runner.web.server import application
+from runner.web.server import application, settings
 from tests.worlds.proxy import Proxy
 
 
@@ -23,8 +24,12 @@ def serving(
     *,
     work_key: str | None = None,
     through: Proxy | None = None,
+    connection: Any = None,
 ) -> Iterator[str]:
-    """The address of a front over the exchange folder, for as long as the block lasts; ``through`` a proxy, that of the proxy."""
+    """The address of a front over the exchange folder, for as long as the block lasts; ``through`` a proxy, that of the proxy.
+
+    It has the settings of the real one; ``connection`` takes the place of its class of connections.
+    """
     # Named as TCP, or asyncio leaves Nagle's algorithm on, and every answer waits 40 ms for an acknowledgement.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
@@ -35,9 +40,9 @@ def serving(
         app = application(
             exchange, state, url, most=most, ending=lambda: server.should_exit, work_key=work_key
         )
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", server_header=False, proxy_headers=False, lifespan="off")
-        )
+        config = settings(app)
+        config.http = connection or config.http
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         while not server.started:

@@ -32,9 +32,15 @@ class HandingIn(Routes):
         """The routes of this class, each with its rule."""
         return (
             Rule("GET", "/tasks/{task}/hand-in", self.hand_in_form, TEAM, "hand-in"),
-            Rule("POST", "/tasks/{task}/hand-in", self.hand_in, TEAM, "hand-in"),
+            Rule("POST", "/tasks/{task}/hand-in", self.hand_in, TEAM, "hand-in", most=None),
             Rule(
-                "POST", f"{ROOT}/tasks/{{task}}/run-files", self.hand_in, TEAM, "hand-in", operation=_RUN_FILE
+                "POST",
+                f"{ROOT}/tasks/{{task}}/run-files",
+                self.hand_in,
+                TEAM,
+                "hand-in",
+                operation=_RUN_FILE,
+                most=None,
             ),
         )
 

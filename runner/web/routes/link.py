@@ -43,8 +43,8 @@ class Link(Routes):
         return (
             Rule("GET", "/exchange/hello", self.hello, EVERYBODY),
             Rule("POST", "/exchange/hello", self.begin, EVERYBODY),
-            Rule("POST", "/exchange/missing", self.missing, WORK),
-            Rule("POST", "/exchange/published/{name:path}", self.take, WORK),
+            Rule("POST", "/exchange/missing", self.missing, WORK, most=None),
+            Rule("POST", "/exchange/published/{name:path}", self.take, WORK, most=None),
             Rule("GET", "/exchange/inbox", self.waiting, WORK),
             Rule("GET", "/exchange/inbox/{entry}/{file}", self.file, WORK),
             Rule("POST", "/exchange/inbox/{entry}/done", self.done, WORK),

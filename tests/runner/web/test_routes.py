@@ -145,7 +145,12 @@ def task(to: Publisher, style: str) -> list[Object]:
 
 @pytest.fixture
 def front(tmp_path: Path) -> Iterator[Front]:
-    exchange = tmp_path / "exchange"
+    yield from fronts(tmp_path)
+
+
+def fronts(root: Path) -> Iterator[Front]:
+    """A front in a folder, as long as its generator lives."""
+    exchange = root / "exchange"
     to = Publisher(exchange / "published")
     style = to.keep(STYLE)
     board = to.object("tasks/mini/main", "board", "Mini", {}, "<h1>secret board</h1>", style)
@@ -170,7 +175,7 @@ def front(tmp_path: Path) -> Iterator[Front]:
     )
     tokens = {role: Token.new() for role in (*ROLES, "other")}
     Access({t.id: grant(t, name) for name, t in tokens.items()}).write(exchange / "published")
-    yield from served(exchange, tmp_path / "state", tokens, style)
+    yield from served(exchange, root / "state", tokens, style)
 
 
 def grant(token: Token, name: str) -> Grant:
@@ -180,8 +185,17 @@ def grant(token: Token, name: str) -> Grant:
     return Grant(token.id, verifier(token.key), f"a-{token.id}0000", role, team, scopes)
 
 
-def served(exchange: Path, state: Path, tokens: dict[str, Token], style: str) -> Iterator[Front]:
-    with serving(exchange, state, work_key=Key.at(state.parent / "link.key").public) as url:
+def served(
+    exchange: Path,
+    state: Path,
+    tokens: dict[str, Token],
+    style: str,
+    connection: Any = None,
+    most: int = 100_000,
+) -> Iterator[Front]:
+    """A front; ``connection`` takes the place of its class of connections."""
+    key = Key.at(state.parent / "link.key").public
+    with serving(exchange, state, most, work_key=key, connection=connection) as url:
         yield Front(exchange, url, tokens, style)
 
 

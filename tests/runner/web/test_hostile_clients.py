@@ -1,0 +1,366 @@
+"""What strangers send to the front byte by byte: heads, bodies, paths and forms that no browser makes."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from runner.exchange.inbox import Inbox
+from runner.exchange.published import Publisher
+from runner.web.connections import Connection
+from runner.web.door import HEADERS
+from tests.runner.web.test_routes import Front, form_of, fronts, served, task
+
+HAND_IN = "/tasks/mini/hand-in"
+
+
+class Hasty(Connection):
+    """As the front's connections, in a hurry."""
+
+    most, head, grace, rate = 8, 0.5, 0.5, 1000.0
+
+
+@pytest.fixture(scope="module")
+def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    """One for all tests that leave it as it is."""
+    yield from fronts(tmp_path_factory.mktemp("front"))
+
+
+@pytest.fixture
+def hasty(front: Front, tmp_path: Path) -> Iterator[Front]:
+    yield from served(front.exchange, tmp_path / "hasty/state", front.tokens, front.style, Hasty)
+
+
+def connected(front: Front) -> socket.socket:
+    at = urlsplit(front.url)
+    made = socket.create_connection((str(at.hostname), int(at.port or 0)), timeout=10)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
+
+
+def received(connection: socket.socket) -> bytes:
+    """All that comes until the other side closes."""
+    found = b""
+    try:
+        while part := connection.recv(65536):
+            found += part
+    except ConnectionResetError:
+        pass
+    return found
+
+
+def raw(front: Front, *lines: str, body: bytes = b"", host: str | None = "") -> bytes:
+    """The answer to these lines, with ``Host`` (as it should be; None: without) and ``Connection: close`` behind them."""
+    named = [] if host is None else [f"Host: {host or urlsplit(front.url).netloc}"]
+    head = "\r\n".join([*lines, *named, "Connection: close", "", ""])
+    with closing(connected(front)) as connection:
+        connection.sendall(head.encode("latin-1") + body)
+        connection.shutdown(socket.SHUT_WR)
+        return received(connection)
+
+
+def status(answer: bytes) -> int:
+    assert answer.startswith(b"HTTP/1.1 "), answer
+    return int(answer[9:12])
+
+
+def ends_within(connection: socket.socket, seconds: float) -> bool:
+    begun = time.monotonic()
+    received(connection)
+    return time.monotonic() - begun < seconds
+
+
+def bearer(front: Front, name: str = "team") -> str:
+    return f"Authorization: Bearer {front.tokens[name]}"
+
+
+def test_who_sends_nothing_or_slowly_does_not_keep_a_connection(hasty: Front) -> None:
+    host = f"Host: {urlsplit(hasty.url).netloc}\r\n".encode()
+    with closing(connected(hasty)) as silent:
+        assert ends_within(silent, 5)
+    with closing(connected(hasty)) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\n" + host)
+        try:
+            for _ in range(50):
+                time.sleep(0.1)
+                slow.sendall(b"X: y\r\n")
+            pytest.fail("it would have waited for ever")
+        except OSError:
+            pass
+    form = b"content-type: multipart/form-data; boundary=b\r\ncontent-length: 90000\r\n"
+    for more in (
+        b"",
+        bearer(hasty).encode() + b"\r\n",
+    ):  # a body that nobody reads, and one that is waited for
+        with closing(connected(hasty)) as slow:
+            slow.sendall(b"POST /tasks/mini/hand-in HTTP/1.1\r\n" + host + more + form + b"\r\n--b\r\n")
+            assert ends_within(slow, 5)
+    with closing(connected(hasty)) as endless:
+        endless.sendall(b"POST /sign-out HTTP/1.1\r\n" + host + b"transfer-encoding: chunked\r\n\r\n")
+        with pytest.raises(OSError):
+            for _ in range(100):
+                endless.sendall(b"3e8\r\n" + b"x" * 1000 + b"\r\n")
+                time.sleep(0.05)
+
+
+def test_who_reads_nothing_does_not_keep_an_answer(hasty: Front) -> None:
+    to = Publisher(hasty.exchange / "published")
+    board = to.object("tasks/mini/open", "board", "Mini", {}, "<p>" + "x" * 30_000_000, hasty.style)
+    pointer = (hasty.exchange / "published/current.json").read_bytes()
+    to.publish({"public": [*task(to, hasty.style), board]})
+    with closing(connected(hasty)) as deaf:
+        deaf.sendall(f"GET /tasks/mini/open HTTP/1.1\r\nHost: {urlsplit(hasty.url).netloc}\r\n\r\n".encode())
+        time.sleep(2)
+        assert len(received(deaf)) < 20_000_000
+    (hasty.exchange / "published/current.json").write_bytes(pointer)
+
+
+def test_many_connections_without_requests_lock_nobody_out(hasty: Front) -> None:
+    idle = [connected(hasty) for _ in range(30)]
+    with hasty.client() as client:
+        assert client.get("/healthz").status_code == 200
+    for one in idle:
+        one.close()
+
+
+def test_an_upload_that_keeps_its_pace_is_not_cut(hasty: Front) -> None:
+    body = b"--b\r\n" + b'content-disposition: form-data; name="file"; filename="r.txt"\r\n\r\n'
+    body += (
+        b"1 Q0 d 1 1 x\n" * 400
+        + b'\r\n--b\r\ncontent-disposition: form-data; name="software"\r\n\r\no\r\n--b--\r\n'
+    )
+    head = f"POST {HAND_IN} HTTP/1.1\r\nHost: {urlsplit(hasty.url).netloc}\r\n{bearer(hasty)}\r\n"
+    head += f"content-type: multipart/form-data; boundary=b\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    with closing(connected(hasty)) as steady:
+        steady.sendall(head.encode())
+        for at in range(0, len(body), 300):
+            steady.sendall(body[at : at + 300])
+            time.sleep(0.1)
+        assert status(received(steady)) == 202
+
+
+BAD_HEADS = {
+    "two lengths": ("POST /sign-in HTTP/1.1", "Content-Length: 5", "Content-Length: 6"),
+    "length and chunks": ("POST /sign-in HTTP/1.1", "Content-Length: 5", "Transfer-Encoding: chunked"),
+    "chunks twice": ("POST /sign-in HTTP/1.1", "Transfer-Encoding: chunked, chunked"),
+    "other coding": ("POST /sign-in HTTP/1.1", "Transfer-Encoding: gzip, chunked"),
+    "hidden coding": ("POST /sign-in HTTP/1.1", "Transfer-Encoding: x\tchunked"),
+    "blank before colon": ("POST /sign-in HTTP/1.1", "Transfer-Encoding : chunked"),
+    "signed length": ("POST /sign-in HTTP/1.1", "Content-Length: +5"),
+    "long length": ("POST /sign-in HTTP/1.1", "Content-Length: " + "9" * 5000),
+    "large length": ("POST /sign-in HTTP/1.1", "Content-Length: " + "9" * 19),
+    "two hosts": ("GET / HTTP/1.1", "Host: evil.example"),
+    "huge head": ("GET / HTTP/1.1", "X: " + "y" * 100_000),
+    "many heads": ("GET / HTTP/1.1", *["X: y"] * 20_000),
+    "no version": ("GET /",),
+    "other protocol": ("PRI * HTTP/2.0",),
+    "control in path": ("GET /\x01 HTTP/1.1",),
+    "bytes in path": ("GET /\xff HTTP/1.1",),
+    "return in value": ("GET / HTTP/1.1", "X: a\rSet-Cookie: b"),
+    "nul in value": ("GET / HTTP/1.1", "X: a\0b"),
+    "other host": ("GET http://evil.example/ HTTP/1.1",),
+}
+
+
+@pytest.mark.parametrize("name", BAD_HEADS)
+def test_heads_that_servers_could_read_differently_are_refused(front: Front, name: str) -> None:
+    answer = raw(front, *BAD_HEADS[name], body=b"0\r\n\r\nGET /team HTTP/1.1\r\n\r\n")
+    assert status(answer) in (400, 404, 413, 431, 501), answer[:200]
+    assert answer.count(b"HTTP/1.1 ") == 1, "nothing behind it counts as a request"
+    head = answer.partition(b"\r\n\r\n")[0].decode().lower()
+    for header, value in HEADERS.items():
+        assert f"{header.lower()}: {value.lower()}" in head
+    assert "cache-control: no-" in head
+
+
+def test_requests_in_a_row_are_answered_in_their_order(front: Front) -> None:
+    host = urlsplit(front.url).netloc
+    one = f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+    answer = raw(
+        front,
+        f"GET /team HTTP/1.1\r\nHost: {host}\r\n{bearer(front)}\r\n\r\n"
+        + one.decode() * 50
+        + "GET / HTTP/1.1",
+    )
+    assert answer.count(b"HTTP/1.1 200") == 52 and answer.index(b"Team alpha") < answer.index(b"ok\n")
+    assert b"Team alpha" not in answer[answer.index(b"ok\n") :], "who asked first is not who asks next"
+
+
+@pytest.mark.parametrize(
+    "host", [None, "", "evil.example", "127.0.0.1:1", "127.0.0.1@evil.example", "a b", "[::1", "x" * 5000]
+)
+def test_no_answer_repeats_a_host_that_somebody_made_up(front: Front, host: str | None) -> None:
+    with closing(connected(front)) as connection:
+        lines = b"" if host is None else f"Host: {host}\r\n".encode()
+        connection.sendall(b"GET /team HTTP/1.1\r\n" + lines + b"Connection: close\r\n\r\n")
+        answer = received(connection)
+    assert status(answer) == 400 and b"evil" not in answer
+
+
+FORWARDED = {
+    "x-forwarded-host": "evil.example",
+    "x-forwarded-proto": "gopher",
+    "x-forwarded-for": "10.9.8.7",
+    "x-forwarded-prefix": "/evil",
+    "x-original-url": "/team",
+    "x-rewrite-url": "/team",
+    "x-http-method-override": "POST",
+    "forwarded": "for=evil;host=evil.example",
+    "range": "bytes=0-3",
+    "accept-language": "evil",
+    "accept-encoding": "evil",
+    "user-agent": "evil",
+    "referer": "http://evil.example",
+}
+
+
+def test_headers_that_no_cache_looks_at_change_no_answer(front: Front) -> None:
+    for path in ("/", "/tasks/mini", "/sign-in", "/team", "/none", "/site.css"):
+        with front.client() as client:
+            plain, odd = client.get(path), client.get(path, headers=FORWARDED)
+        same = [re.sub(r'value="[^"]+"', "", one.text) for one in (plain, odd)]
+        assert same[0] == same[1] and plain.status_code == odd.status_code != 206
+        assert plain.headers.get("location") == odd.headers.get("location")
+        for name, value in plain.headers.items():
+            assert value == odd.headers[name] or name == "set-cookie"
+
+
+def test_nothing_redirects_to_elsewhere(front: Front) -> None:
+    evil = (
+        "//evil.example",
+        "https://evil.example",
+        "/\\evil.example",
+        "/%5cevil.example",
+        "/%09/evil.example",
+        "///evil.example/..",
+    )
+    with front.client() as client:
+        for place in evil:
+            for path in (
+                f"/{place}",
+                f"{place}/",
+                f"/team/{place}",
+                f"/sign-in?next={place}",
+                f"/team?next={place}",
+            ):
+                answer = raw(front, f"GET {path} HTTP/1.1")
+                where = re.findall(rb"(?i)\r\nlocation: ([^\r]*)", answer.partition(b"\r\n\r\n")[0])
+                assert where in ([], [b"/sign-in"]), (path, where)
+        form = form_of(client.get("/sign-in?next=//evil.example").text)
+        said = client.post(
+            "/sign-in?next=//evil.example",
+            data={"form-token": form, "token": str(front.tokens["team"]), "next": "//evil.example"},
+        )
+        assert said.headers["location"] == "/"
+    for path in ("/team/", "/sign-in/", "/site.css/", "/healthz/"):
+        assert status(raw(front, f"GET {path} HTTP/1.1")) == 404, path
+
+
+PATHS = [
+    "/..", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/tasks/..%2f..%2fcurrent.json", "/styles/..%2f..%2faccess.json.css",
+    "/tasks/%00", "/tasks/mini%00", "/tasks/mini/%2e%2e/%2e%2e", "/tasks/%c0%ae%c0%ae/", "/tasks/%ff", "/tasks/%ed%a0%80", "/tasks//mini",
+    "/runs/..%5c..%5c", "/tasks/mini/main%00", "/tasks/mini/" + "a/" * 2000, "/tasks/" + "%41" * 5000, "/published/current.json", "/requests/" + "%66" * 32 + "%0a",
+    "/tasks/mini/main;x=1", "/TASKS/mini", "/tasks/m%C4%B1ni", "/tasks/ｍini".encode().decode("latin-1"), "*", "/tasks/mini/main/../../../team",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:30])
+def test_no_path_leads_out(front: Front, path: str) -> None:
+    answer = raw(front, f"GET {path} HTTP/1.1", bearer(front, "other"))
+    assert status(answer) in (400, 404), answer[:300]
+    assert b"secret" not in answer and b"Traceback" not in answer and b"verifier" not in answer
+
+
+def test_methods_that_no_page_has_do_nothing(front: Front) -> None:
+    for method in ("OPTIONS", "TRACE", "PUT", "DELETE", "PATCH", "PROPFIND", "CONNECT", "get", "GETX"):
+        for path in ("/", "/team", HAND_IN, "/sign-out"):
+            answer = raw(front, f"{method} {path} HTTP/1.1", bearer(front), "X-Canary: canary-77")
+            assert status(answer) in (400, 405) and b"canary" not in answer, (method, answer)
+    for path in ("/", "/team", "/none", "/tasks/mini/main"):
+        with front.client("team") as client:
+            got, head = client.get(path), client.head(path)
+        assert got.status_code == head.status_code and head.content == b""
+        assert {k: v for k, v in got.headers.items() if k != "connection"} == dict(head.headers.items())
+
+
+def multipart(*parts: bytes, end: bytes = b"--b--\r\n") -> bytes:
+    return b"".join(b"--b\r\n" + part + b"\r\n" for part in parts) + end
+
+
+def part(name: str, content: bytes = b"x", more: str = "") -> bytes:
+    return f'content-disposition: form-data; name="{name}"{more}\r\n\r\n'.encode("latin-1") + content
+
+
+BODIES = {
+    "no boundary": ("multipart/form-data", b"x"),
+    "empty boundary": ("multipart/form-data; boundary=", multipart(part("file"))),
+    "long boundary": ("multipart/form-data; boundary=" + "b" * 5000, b"x"),
+    "cut": ("multipart/form-data; boundary=b", multipart(part("software"), end=b"")),
+    "thousands of parts": ("multipart/form-data; boundary=b", multipart(*[part("a")] * 1000)),
+    "huge name": ("multipart/form-data; boundary=b", multipart(part("a" * 80_000))),
+    "huge part": ("multipart/form-data; boundary=b", multipart(part("software", b"x" * 90_000))),
+    "no name": ("multipart/form-data; boundary=b", multipart(b"x: y\r\n\r\nz")),
+    "two files": ("multipart/form-data; boundary=b", multipart(*[part("file", more='; filename="x"')] * 2)),
+    "no boundary line": ("multipart/form-data; boundary=b", b"x" * 90_000),
+    "many headers": ("multipart/form-data; boundary=b", multipart(b"x: y\r\n" * 5000 + part("a"))),
+    "surrogates": ("multipart/form-data; boundary=b; charset=unicode_escape", multipart(part("form-token", b"\\ud800"))),
+    "idna": ("multipart/form-data; boundary=b; charset=idna", multipart(part("software", b"xn--" + b"a" * 60_000))),
+    "undefined": ('multipart/form-data; boundary=b; Charset="undefined"', multipart(part("form-token", b"\\ud800"))),
+    "thousands of fields": ("application/x-www-form-urlencoded", b"a=b&" * 20_000),
+    "broken escapes": ("application/x-www-form-urlencoded", b"form-token=%ff%ed%a0%80%00&token=%&%=%"),
+    "json": ("application/json", b"[" * 50_000),
+    "xml": ("text/xml", b'<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>'),
+    "nothing": ("", b""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("path", [HAND_IN, "/sign-in", "/sign-out"])
+def test_a_body_that_no_browser_sends_is_refused_and_nothing_kept(front: Front, name: str, path: str) -> None:
+    kind, body = BODIES[name]
+    before = Inbox(front.exchange / "inbox").waiting()
+    with front.browser() as client:
+        signed_in = dict(client.cookies)
+    cookies = "; ".join(f"{key}={value}" for key, value in signed_in.items())
+    lines = (f"POST {path} HTTP/1.1", f"Content-Type: {kind}", f"Content-Length: {len(body)}")
+    for who in (f"Cookie: {cookies}", "Cookie: session=x; form=" + "f" * 40, bearer(front)):
+        answer = raw(front, *lines, who, body=body)
+        assert status(answer) in (400, 401, 403, 413, 415) or (
+            path == "/sign-out" and status(answer) == 303
+        ), answer
+        assert b"Traceback" not in answer and b"starlette" not in answer.lower()
+    assert Inbox(front.exchange / "inbox").waiting() == before
+
+
+def test_forms_are_bounded_where_no_file_is_taken(front: Front, tmp_path: Path) -> None:
+    with front.client() as client:
+        for kind in ("application/x-www-form-urlencoded", "multipart/form-data; boundary=b"):
+            said = client.post("/sign-in", content=b"a" * 99_000, headers={"content-type": kind})
+            assert said.status_code in (400, 403)
+
+    for large in served(front.exchange, tmp_path / "large/state", front.tokens, front.style, most=50_000_000):
+        with large.client("team") as client:
+            for path in ("/sign-in", "/sign-out"):
+                said = client.post(path, content=b"-" * 2_000_000, headers={"content-type": BODIES["cut"][0]})
+                assert said.status_code == 413
+            said = client.post(HAND_IN, data={"software": "x"}, files={"file": ("r", b"x" * 2_000_000)})
+            assert said.status_code == 202
+
+
+def test_what_goes_wrong_inside_shows_nothing(front: Front, tmp_path: Path) -> None:
+    for broken in served(front.exchange, tmp_path / "own/state", front.tokens, front.style):
+        with broken.browser() as team:
+            (tmp_path / "own/state/front.sqlite").write_bytes(b"")  # all of its tables are gone
+            for path in ("/team", "/"):
+                said = team.get(path)
+                assert said.status_code in (500, 503) and "sqlite" not in said.text
+                assert "Traceback" not in said.text
+                assert all(said.headers[name] == value for name, value in HEADERS.items())
+                assert said.headers["cache-control"] in ("no-store", "no-cache")

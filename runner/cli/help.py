@@ -40,8 +40,8 @@ READERS = {
             "events",
         ),
         *("work", "front", "serve"),
-        *("team", "team add", "team list", "team people", "team rotate", "team close"),
-        *("account", "account add", "account list", "account people"),
+        *("team", "team add", "team list", "team people", "team link", "team rotate", "team close"),
+        *("account", "account add", "account list", "account people", "account link"),
         *("account rotate", "account close", "account erase"),
         *("round", "round freeze", "labels", "labels export", "labels import", "labels agreement"),
         *(

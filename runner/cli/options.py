@@ -174,6 +174,10 @@ ContactOption = Annotated[
     str | None, typer.Option("--contact", help="How they are reached, such as a mail address.")
 ]
 AffiliationOption = Annotated[str | None, typer.Option("--affiliation", help="Where they work.")]
+PeopleUrlOption = Annotated[
+    str, typer.Option("--url", help="How people reach the server, such as https://task.example.org.")
+]
+HoursOption = Annotated[int, typer.Option("--hours", min=1, max=720, help="How long the link can be used.")]
 PeopleOption = Annotated[
     bool, typer.Option("--people", help="Also who is behind each: contact, affiliation, members.")
 ]

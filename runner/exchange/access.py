@@ -29,6 +29,7 @@ import schemas
 from runner.exchange.replaced import read_replaced
 from schemas.files import atomic_file
 
+LINK = "link"  # the scope of a one-time link
 Role = Literal["organiser", "assistant", "team", "assessor"]
 ROLES: tuple[Role, ...] = get_args(Role)
 FILE = "access.json"
@@ -84,7 +85,8 @@ def proven(key: str, message: Mapping[str, Any], proof: str) -> bool:
 class Grant:
     """What a token opens: the account that it signs in, in which role, and for a team which one.
 
-    ``scopes`` say what may be done with it: ``read``, ``hand-in``, ``manage``.
+    ``scopes`` say what may be done with it: ``read``, ``hand-in``, ``manage`` (one's own tokens, and the console for those who
+    have it); :data:`LINK`: ask for a token once, and nothing else, until it ``expires`` (UTC).
     """
 
     token: str
@@ -93,6 +95,7 @@ class Grant:
     role: Role
     team: str | None
     scopes: tuple[str, ...]
+    expires: str | None = None
 
 
 class Access:
@@ -121,7 +124,17 @@ class Access:
             file.write(schemas.canonical({"schema_version": 1, "grants": grants}))
 
     def grant(self, token: Token) -> Grant | None:
-        """What a token opens; None for one that is unknown, wrong or revoked."""
+        """What a token opens; None for one that is unknown, wrong or revoked, and for a link."""
+        found = self._right(token)
+        return None if found is None or LINK in found.scopes else found
+
+    def link(self, token: Token, now: str) -> Grant | None:
+        """What a one-time link is for; None for one that is unknown, wrong, used or over."""
+        found = self._right(token)
+        good = found is not None and LINK in found.scopes and (found.expires is None or now <= found.expires)
+        return found if good else None
+
+    def _right(self, token: Token) -> Grant | None:
         found = self.grants.get(token.id)
         right = verifier(token.key).encode()
         # Of unknown ids the comparison is made all the same: how long an answer takes tells nothing.

@@ -57,6 +57,8 @@ TYPES: Mapping[str, str] = {
     "request-decided": "a request that came through the front was done or refused, once; with the opaque id of the account that asked",
     "account-added": "somebody may sign in from now on; accounts have opaque ids, and who is behind them stands in no event",
     "token-replaced": "an account was given a new token; the ones before open nothing any more",
+    "token-added": "somebody made a token of their account with another one, or with a one-time link",
+    "link-made": "a one-time link was made for an account, which asks for a token once",
     "account-closed": "an account opens nothing any more",
     "account-erased": "what was known of the people behind an account was erased, or of one member",
     "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",

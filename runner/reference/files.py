@@ -225,6 +225,7 @@ _SERVER = (
     ("inbox-run-file", "data of a request for a run file", "the front, for work"),
     ("inbox-withdraw", "data of a request to withdraw", "the front, for work"),
     ("inbox-choose", "data of a request to choose", "the front, for work"),
+    ("inbox-token", "data of a request for a token", "the front, for work"),
     ("inbox-answer", "published/answers/ID.json", "work, for the front"),
 )
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from runner.exchange.access import Access, Token
+from runner.exchange.inbox import answered
 from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
 from runner.web.guard import bounded
@@ -93,14 +94,26 @@ class Door:
         kind, _, text = request.headers.get("authorization", "").partition(" ")
         program = is_api(request.url.path)
         if kind.lower() == "bearer" and (token := Token.read(text)) is not None:
-            return Visitor(access.grant(token), token.key, program=program)
+            return self._unless_replaced(Visitor(access.grant(token), token.key, program=program))
         if kind.lower() == "exchange" and self.work is not None and self.work.holds(text):
             return Visitor(work=True)
         if program:
             return Visitor(program=True)
         session = self.sessions.get(request.cookies.get(self.cookie, ""))
         grant = access.grants.get(session.token) if session else None
-        return Visitor(grant, session.key, session) if session and grant else Visitor()
+        return self._unless_replaced(Visitor(grant, session.key, session)) if session and grant else Visitor()
+
+    def _unless_replaced(self, visitor: Visitor) -> Visitor:
+        gone = visitor.grant is not None and self.is_replaced(visitor.grant.token)
+        return Visitor(program=visitor.program) if gone else visitor
+
+    def is_replaced(self, token: str) -> bool:
+        """Whether its owner has replaced a token, or used a link up, and work has not said no."""
+        request = self.sessions.replaced_by(token)
+        if request is None:
+            return False
+        answer = answered(self.published.root, request)
+        return answer is None or bool(answer.get("accepted"))
 
     def opened(self, rule: Rule) -> Callable[[Request], Awaitable[Response]]:
         """The function that answers a route, behind its rule."""

@@ -18,6 +18,7 @@ CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL, k
                                      ends REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, team TEXT, arrival TEXT NOT NULL, sha256 TEXT, size INTEGER,
                                      what TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS replaced (token TEXT PRIMARY KEY, request TEXT NOT NULL);
 """
 
 
@@ -85,6 +86,17 @@ class Sessions:
         with self._lock:
             rows = self._db.execute(query, (team, id, id, most)).fetchall()
         return [dict(zip(("id", "arrival", "sha256", "size", "what"), row, strict=True)) for row in rows]
+
+    def replace(self, token: str, request: str) -> None:
+        """Remember that a request replaces a token: it opens nothing here from now on, also before work has decided."""
+        with self._lock, self._db:
+            self._db.execute("INSERT OR REPLACE INTO replaced VALUES (?, ?)", (token, request))
+
+    def replaced_by(self, token: str) -> str | None:
+        """The id of the request that replaces a token; None for one that nothing does."""
+        with self._lock:
+            row = self._db.execute("SELECT request FROM replaced WHERE token = ?", (token,)).fetchone()
+        return str(row[0]) if row else None
 
     def close(self) -> None:
         """Close the database."""

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
-from runner.exchange.access import Access, Grant, Role, Token, verifier
+from runner.exchange.access import LINK, Access, Grant, Role, Token, verifier
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error, no_such
@@ -29,10 +30,11 @@ from runner.work.people import People
 
 SCOPES: dict[Role, tuple[str, ...]] = {
     "organiser": ("read", "manage"),
-    "assistant": ("read",),
-    "team": ("read", "hand-in"),
-    "assessor": ("read",),
+    "assistant": ("read", "manage"),
+    "team": ("read", "hand-in", "manage"),
+    "assessor": ("read", "manage"),
 }
+MOST_TOKENS = 20  # of an account at a time
 _TABLES = (
     """
 CREATE TABLE accounts (id TEXT PRIMARY KEY, role TEXT NOT NULL, team TEXT, created TEXT NOT NULL, closed TEXT);
@@ -41,6 +43,7 @@ CREATE TABLE tokens (id TEXT PRIMARY KEY, account TEXT NOT NULL REFERENCES accou
 CREATE INDEX tokens_of ON tokens (account);
 """,
     PEOPLE,
+    "ALTER TABLE tokens ADD COLUMN expires TEXT",
 )
 VERSION = len(_TABLES)
 
@@ -130,6 +133,82 @@ class Accounts:
             self._revoke(account)
             return self._token(account.id, account.role)
 
+    def link(self, account: Account, lasts: timedelta) -> tuple[Token, str]:
+        """A one-time link, as a token that asks for a token and opens nothing else, and until when (UTC). Raises E101."""
+        self._check_room(account)
+        token, until = Token.new(), stamp(self._clock.now() + lasts)
+        with self._db:
+            self._insert(account.id, token.id, token.key, (LINK,), until)
+        return token, until
+
+    def put_token(
+        self,
+        account: Account,
+        by: str,
+        at: datetime,
+        token: str,
+        key: str,
+        scopes: Sequence[str],
+        replaces: bool,
+    ) -> bool:
+        """Note a token that its owner had made; one that is there already changes nothing.
+
+        Args:
+            account: Whose it is.
+            by: Id of the token or link that asked for it; a link is used up by it.
+            at: When it was asked for.
+            token: Its id.
+            key: Its key.
+            scopes: What may be done with it; with a link all that the account may.
+            replaces: Whether the token that asked opens nothing from now on.
+
+        Returns:
+            Whether it was not there before.
+
+        Raises:
+            RunnerError: E103 when that token may not ask for it, or the link is used or over; E101 for too many tokens.
+        """
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            there = self._db.execute("SELECT account, key FROM tokens WHERE id = ?", (token,)).fetchone()
+            if there == (account.id, key):
+                return False
+            if there is not None:
+                raise RunnerError("E101", "that token is another's", fix="ask for a new one")
+            linked = self._is_link(account, by, at)
+            if not linked:
+                self.check(account, by, "manage")
+                if any(not self._may(account, by, scope) for scope in scopes):
+                    raise RunnerError(
+                        "E103", "a token gives no more than it has", fix="leave out what it has not"
+                    )
+            if linked or replaces:
+                now = (self._now(), by)
+                self._db.execute("UPDATE tokens SET revoked = ? WHERE id = ?", now)
+            self._check_room(account)
+            self._insert(account.id, token, key, SCOPES[account.role] if linked else scopes)
+        return True
+
+    def _is_link(self, account: Account, by: str, at: datetime) -> bool:
+        """Whether ``by`` is a link, which may be used then. Raises E103 when it may not."""
+        query = "SELECT scopes, expires, revoked FROM tokens WHERE id = ? AND account = ?"
+        scopes, expires, revoked = self._db.execute(query, (by, account.id)).fetchone() or ("", None, None)
+        if scopes != LINK:
+            return False
+        if account.closed is not None or revoked is not None or stamp(at) > (expires or ""):
+            fix = "ask the organiser for a new one"
+            raise RunnerError("E103", "the link was used before, or is over", fix=fix)
+        return True
+
+    def _may(self, account: Account, token: str, scope: str) -> bool:
+        query = "SELECT scopes FROM tokens WHERE id = ? AND account = ?"
+        return scope in self._db.execute(query, (token, account.id)).fetchone()[0].split()
+
+    def _check_room(self, account: Account) -> None:
+        if len(self._tokens(account.id)) >= MOST_TOKENS:
+            fix = "runner account rotate takes all away but a new one"
+            raise RunnerError("E101", f"an account has at most {MOST_TOKENS} tokens and links", fix=fix)
+
     def close(self, account: Account) -> bool:
         """Close an account: its tokens open nothing any more. False when it was closed already."""
         with self._db:
@@ -168,25 +247,30 @@ class Accounts:
 
     def access(self) -> Access:
         """What the tokens open that are not revoked."""
-        query = """SELECT t.id, t.key, a.id, a.role, a.team, t.scopes FROM tokens t JOIN accounts a ON a.id = t.account
-                   WHERE t.revoked IS NULL AND a.closed IS NULL"""
-        rows = self._db.execute(query)
+        query = """SELECT t.id, t.key, a.id, a.role, a.team, t.scopes, t.expires FROM tokens t JOIN accounts a ON a.id = t.account
+                   WHERE t.revoked IS NULL AND a.closed IS NULL AND (t.expires IS NULL OR t.expires >= ?)"""
+        rows = self._db.execute(query, (self._now(),))
         return Access(
-            {r[0]: Grant(r[0], verifier(r[1]), r[2], r[3], r[4], tuple(r[5].split())) for r in rows}
+            {r[0]: Grant(r[0], verifier(r[1]), r[2], r[3], r[4], tuple(r[5].split()), r[6]) for r in rows}
         )
 
     def _account(self, id: str) -> Account:
         return next(one for one in self.all() if one.id == id)
 
     def _tokens(self, account: str) -> tuple[str, ...]:
-        query = "SELECT id FROM tokens WHERE account = ? AND revoked IS NULL ORDER BY rowid"
-        return tuple(row[0] for row in self._db.execute(query, (account,)))
+        query = "SELECT id FROM tokens WHERE account = ? AND revoked IS NULL AND (expires IS NULL OR expires >= ?) ORDER BY rowid"
+        return tuple(row[0] for row in self._db.execute(query, (account, self._now())))
 
     def _token(self, account: str, role: Role) -> Token:
         token = Token.new()
-        row = (token.id, account, token.key, " ".join(SCOPES[role]), self._now())
-        self._db.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, NULL)", row)
+        self._insert(account, token.id, token.key, SCOPES[role])
         return token
+
+    def _insert(
+        self, account: str, token: str, key: str, scopes: Iterable[str], expires: str | None = None
+    ) -> None:
+        row = (token, account, key, " ".join(scopes), self._now(), expires)
+        self._db.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, NULL, ?)", row)
 
     def _revoke(self, account: Account) -> None:
         query = "UPDATE tokens SET revoked = ? WHERE account = ? AND revoked IS NULL"

@@ -6,14 +6,16 @@ opaque ids and nobody else: what is erased later was never in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from runner.exchange.access import Role, Token
 from runner.exchange.security import SecurityLog
 from runner.model.clock import Clock
 from runner.model.config import Config
+from runner.model.errors import RunnerError
 from runner.records.store.connect import Store, open_store
 from runner.records.store.queries import submissions
 from runner.work.accounts import Account, Accounts, open_accounts, publish_access
@@ -41,6 +43,29 @@ class Managing:
         token = self.accounts.rotate(account)
         self._done("token-replaced", account, token=token.id)
         return token
+
+    def link(self, account: Account, lasts: timedelta) -> tuple[Token, str]:
+        """A one-time link for an account, and until when (UTC). Raises E101 for one that is closed."""
+        if account.closed is not None:
+            raise RunnerError("E101", f"the account of {account.team or account.role} is closed")
+        token, until = self.accounts.link(account, lasts)
+        self._done("link-made", account, token=token.id)
+        return token, until
+
+    def put_token(
+        self,
+        account: Account,
+        by: str,
+        at: datetime,
+        token: str,
+        key: str,
+        scopes: Sequence[str],
+        replaces: bool,
+    ) -> None:
+        """Note a token that its owner asked for with another one or a link (:meth:`Accounts.put_token`)."""
+        if self.accounts.put_token(account, by, at, token, key, scopes, replaces):
+            self._done("token-added", account, token=token, by=by)
+        publish_access(self.config, self.accounts)
 
     def close(self, account: Account) -> bool:
         """Close an account; False when it was closed already."""

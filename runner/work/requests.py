@@ -103,7 +103,8 @@ class Requests:
                 raise Refused("nobody with that token made it")
             account = known[0]
             try:
-                self.accounts.check(account, request.token, handler.scope)
+                if handler.scope is not None:
+                    self.accounts.check(account, request.token, handler.scope)
                 done = handler.do(self._wish(taken, account, arrival, tasks, Path(scratch)))
                 said: dict[str, Any] = {"accepted": True, **done}
             except Later:
@@ -132,6 +133,8 @@ class Requests:
             taken.payload,
             clock,
             scratch,
+            self.accounts,
+            taken.request.token,
             taken.request.sha256,
             self.checks,
         )

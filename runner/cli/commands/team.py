@@ -112,6 +112,33 @@ def rotate_account(account: options.AccountArgument, as_json: options.JsonOption
     _rotated(lambda known: known.named(account), as_json)
 
 
+@teams.command(
+    "link",
+    epilog="Examples:  runner team link alpha --url https://task.example.org  |  runner team link alpha --hours 24",
+)
+def link_team(
+    team: options.TeamArgument,
+    url: options.PeopleUrlOption = "http://127.0.0.1:8080",
+    hours: options.HoursOption = 72,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Print a link to send to a team: it shows a new token once, when the button on its page is pressed; looking uses nothing up."""
+    _linked(lambda known: known.of_team(team), url, hours, as_json)
+
+
+@accounts.command(
+    "link", epilog="Examples:  runner account link a-0123456789abcdef --url https://task.example.org"
+)
+def link_account(
+    account: options.AccountArgument,
+    url: options.PeopleUrlOption = "http://127.0.0.1:8080",
+    hours: options.HoursOption = 72,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Print a link to send to somebody: it shows a new token once, when the button on its page is pressed."""
+    _linked(lambda known: known.named(account), url, hours, as_json)
+
+
 @teams.command("close", epilog="Examples:  runner team close alpha")
 def close_team(team: options.TeamArgument) -> None:
     """Close a team's account: nobody signs in for it any more. What it handed in stays."""
@@ -209,6 +236,22 @@ def _rotated(choose: Callable[[Accounts], Account], as_json: bool) -> None:
         token = office.rotate(account)
     _shown(account, token, as_json)
     _spread()
+
+
+def _linked(choose: Callable[[Accounts], Account], url: str, hours: int, as_json: bool) -> None:
+    from datetime import timedelta
+
+    from runner.work.managing import managing
+
+    with managing(context.config()) as office:
+        account = choose(office.accounts)
+        link, until = office.link(account, timedelta(hours=hours))
+    where = f"{url.rstrip('/')}/link/{link}"
+    if as_json:
+        output.as_json({"account": account.id, "link": where, "until": until})
+        return
+    output.say(f"send it to {account.team or account.id}; it gives a token once, until {until}:")
+    output.data(where)
 
 
 def _closed(choose: Callable[[Accounts], Account]) -> None:

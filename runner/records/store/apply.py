@@ -37,6 +37,8 @@ results-exported         task, what, name (of a table, run or dataset), format, 
 request-decided          request, account, team, kind, arrival, sha256 (of what was sent), accepted, and submission or code and what: no row
 account-added            account (opaque id), role: no row, as of the other events of accounts
 token-replaced           account, token (id)
+token-added              account, token, by (ids of the new token and of the token or link that asked)
+link-made                account, token (id of the link)
 account-closed           account
 account-erased           account, member (opaque id) where only one person's data went
 loss-accepted            lost (where it was remembered, seq and hash of the event), count
@@ -58,7 +60,7 @@ from runner.model.errors import PlatformError
 from runner.model.names import ABOUT
 from runner.model.verdict import read_verdict
 from runner.records.archive import RunArchive
-from runner.records.events import Event
+from runner.records.events import TYPES, Event
 from runner.records.snapshot import read_snapshot
 from runner.records.split import KEY_BYTES
 from runner.records.store import tables as t
@@ -387,6 +389,6 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "policy-changed": _policy,
     "results-exported": _exported,
     "request-decided": lambda *_: None,  # work asks the log for it, once
-    **dict.fromkeys(("account-added", "token-replaced", "account-closed", "account-erased"), lambda *_: None),
+    **dict.fromkeys((t for t in TYPES if t.startswith(("account-", "token-", "link-"))), lambda *_: None),
     "loss-accepted": _loss,
 }

@@ -14,6 +14,7 @@ from runner.web.routes.own import Own
 from runner.web.routes.reading import Reading
 from runner.web.routes.signing_in import SigningIn
 from runner.web.routes.team import Team
+from runner.web.routes.tokens import Tokens
 from runner.web.rules import Rule
 
 
@@ -28,6 +29,7 @@ def rules(door: Door, inbox: Inbox, live: Live | None = None) -> tuple[Rule, ...
         Following(door, live),
         SigningIn(door),
         Link(door, inbox),
+        Tokens(door, inbox),
         Reading(door),
     )
     found = [rule for group in groups for rule in group.rules()]

@@ -41,7 +41,7 @@ class SigningIn(Routes):
         token = Token.read(said)
 
         grant = None if token is None else Access.read(call.published.root).grant(token)
-        if token is None or grant is None:
+        if token is None or grant is None or self.door.is_replaced(token.id):
             if wait := self.door.wrong_token(call.request, token):
                 return self.door.refused(call.visitor, 429, f"Try again in {wait} seconds.", wait=wait)
             return self._sign_in(

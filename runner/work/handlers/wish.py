@@ -12,7 +12,7 @@ from runner.model.config import Config
 from runner.model.errors import RunnerError
 from runner.model.task import Task
 from runner.records.store.connect import Store
-from runner.work.accounts import Account
+from runner.work.accounts import Account, Accounts
 from runner.work.checks import Checks
 
 
@@ -20,7 +20,7 @@ from runner.work.checks import Checks
 class Wish:
     """A request as its handler gets it: rights and proof were checked, nothing else was. ``clock`` stands at its arrival;
     ``scratch`` is an empty folder that goes when the handler returns, ``payload`` a private copy of what was sent, ``sha256`` its
-    digest. ``checks`` looks at run files (None: they are taken as they are)."""
+    digest. ``token`` is the id of the one that signed it. ``checks`` looks at run files (None: they are taken as they are)."""
 
     config: Config
     store: Store
@@ -30,6 +30,8 @@ class Wish:
     payload: Path | None
     clock: Clock
     scratch: Path
+    accounts: Accounts
+    token: str
     sha256: str | None = None
     checks: Checks | None = None
 
@@ -44,9 +46,9 @@ class NotGood(RunnerError):
 
 @dataclass(frozen=True)
 class Handler:
-    """``do`` returns fields of schemas/inbox-answer.schema.json; called again with the same wish it changes nothing more.
+    """``scope`` is what the token has to have; None: ``do`` looks itself. ``do`` returns fields of schemas/inbox-answer.schema.json; called again with the same wish it changes nothing more.
     It raises RunnerError: of the team's doing (exit codes 1 and 2) the request is refused, of ours it waits; and ``Later``
     for what has to be looked at first. A :class:`NotGood` tells more than an error does."""
 
-    scope: str
+    scope: str | None
     do: Callable[[Wish], dict[str, Any]]

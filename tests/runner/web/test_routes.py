@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,10 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("POST", "/sign-out"): (401, 303, 303, 303, 303, 303),
     ("GET", "/live"): (404, 404, 404, 404, 404, 404),  # of no page; of pages see test_live.py
     ("GET", "/site.js"): (200, 200, 200, 200, 200, 200),
+    ("GET", "/link/{link}"): (200, 200, 200, 200, 200, 200),
+    ("POST", "/link/{link}"): (403, 202, 202, 202, 202, 202),
+    ("GET", "/token"): ("in", 200, 200, 200, 200, 200),
+    ("POST", "/token"): (401, 202, 202, 202, 202, 202),
     ("GET", "/favicon.ico"): (204, 204, 204, 204, 204, 204),
     ("GET", "/site.css"): (200, 200, 200, 200, 200, 200),
     ("GET", "/hand-in.js"): (200, 200, 200, 200, 200, 200),
@@ -98,6 +102,7 @@ class Front:
     url: str
     tokens: dict[str, Token]
     style: str
+    links: dict[str, Token] = field(default_factory=dict)
 
     def client(self, role: str | None = None, **headers: str) -> httpx2.Client:
         """A client; with a role one that sends this role's token in the header."""
@@ -174,15 +179,26 @@ def fronts(root: Path) -> Iterator[Front]:
         exchange / "published", REQUEST, {"team": "alpha", "accepted": True, "arrival": "", "sha256": None}
     )
     tokens = {role: Token.new() for role in (*ROLES, "other")}
-    Access({t.id: grant(t, name) for name, t in tokens.items()}).write(exchange / "published")
-    yield from served(exchange, root / "state", tokens, style)
+    links = {name: Token.new() for name in ("public", *tokens)}
+    grants = [grant(t, name) for name, t in tokens.items()]
+    grants += [link(t, name) for name, t in links.items()]
+    Access({one.token: one for one in grants}).write(exchange / "published")
+    for found in served(exchange, root / "state", tokens, style):
+        found.links = links
+        yield found
 
 
 def grant(token: Token, name: str) -> Grant:
     team = {"team": "alpha", "other": "beta"}.get(name)
     role: Any = "team" if team else name
-    scopes = ("read", "hand-in") if team else ("read",)
+    scopes = ("read", "hand-in", "manage") if team else ("read", "manage")
     return Grant(token.id, verifier(token.key), f"a-{token.id}0000", role, team, scopes)
+
+
+def link(token: Token, name: str) -> Grant:
+    """Of a one-time link to an account."""
+    given = grant(token, "team" if name == "public" else name)
+    return replace(given, scopes=("link",), expires="2999-01-01T00:00:00Z")
 
 
 def served(
@@ -220,9 +236,10 @@ def test_each_role_gets_what_the_table_says(front: Front, method: str, path: str
         "entry": f"0000000001-{REQUEST}",
         "file": "payload",
     }
-    where = re.sub(r"\{([^}]+)\}", lambda found: parts[found[1]], path)
     expected = dict(zip(("public", *ROLES, "other"), TABLE[method, path], strict=True))
     for role, status in expected.items():
+        parts["link"] = str(front.links[role])
+        where = re.sub(r"\{([^}]+)\}", lambda found: parts[found[1]], path)
         with front.client(None if role == "public" else role) as client:
             takes = path.endswith(("/hand-in", "/run-files"))
             files = {"file": ("run.txt", b"1 Q0 d 1 1 x\n")} if takes else None

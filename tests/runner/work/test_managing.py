@@ -33,7 +33,7 @@ def test_organisers_and_assistants_sign_in_like_teams(project: Project) -> None:
     token = said.out.strip()
     assert said.code == 0 and token.startswith("proctor_") and "assistant" in said.err
     [grant] = Access.read(project.config.published).grants.values()
-    assert (grant.role, grant.team, grant.scopes) == ("assistant", None, ("read",))
+    assert (grant.role, grant.team, grant.scopes) == ("assistant", None, ("read", "manage"))
     [listed] = call(project, "account", "list", "--json").json
     assert listed["role"] == "assistant" and token.split("_")[2] not in str(listed)
     assert "assistant Bob" in call(project, "account", "list").out

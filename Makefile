@@ -10,6 +10,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PYTEST_ARGS ?=
 TEAM ?=
 SOFTWARE ?=
+SERVER ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON3 := $(VENV)/pyvenv.cfg
@@ -45,8 +46,8 @@ lint: $(TOOLS)  ## Check style, types, the borders between the packages, and gen
 	@$(BIN)/python -m runner.reference --check
 	@$(BIN)/python -m runner.tasks.compose --check
 
-submit: need-team setup  ## Pack and register a team's softwares (TEAM=x [SOFTWARE=y])
-	@$(RUNNER) submit $(WHO)
+submit: need-team setup  ## Hand in a team's softwares, here or at a server (TEAM=x [SOFTWARE=y] [SERVER=z])
+	@$(RUNNER) submit $(WHO) $(if $(SERVER),--to "$(SERVER)" --wait)
 
 evaluate: setup  ## Run and score whatever is missing, show the leaderboards
 	@$(RUNNER) evaluate --all

@@ -165,3 +165,36 @@ def _now_and_then(tally: Tally, seconds: float) -> Iterator[None]:
     finally:
         over.set()
         teller.join()
+
+
+@contextmanager
+def transfers() -> Iterator[Callable[[str, int, int | None], None]]:
+    """A function that takes the name of a file, its bytes that were sent or came, and all of them (None: not known): a bar for each
+    file on a terminal, with the time left; elsewhere a line now and then."""
+    from runner.provision.steps import every
+
+    if not sys.stderr.isatty() or output.options.quiet:
+        due = every()
+        yield lambda name, done, total: due(output.say, name, done, total)
+        return
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    bars: dict[str, TaskID] = {}
+    label = TextColumn("{task.description}", markup=False)
+    columns = (label, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=output.stderr_console(), transient=True) as bar:
+
+        def show(name: str, done: int, total: int | None) -> None:
+            if name not in bars:
+                bars[name] = bar.add_task(output.printable(name), total=total)
+            bar.update(bars[name], completed=done, total=total)
+
+        yield show

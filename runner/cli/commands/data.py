@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +9,7 @@ import typer
 
 from runner.cli import context, options, output
 from runner.cli.app import group
+from runner.cli.terminal import transfers
 from runner.model.errors import RunnerError
 
 if TYPE_CHECKING:
@@ -34,7 +33,11 @@ def pull(
     chosen = [context.get_dataset(loaded, dataset)] if dataset else list(loaded.datasets.values())
     results: list[dict[str, Any]] = []
     worst = 0
-    with _progress() as on_progress:
+    with transfers() as bars:
+
+        def on_progress(source: Source, done: int, total: int | None) -> None:
+            bars(source.name, done, total)
+
         for part, source in [(d, s) for d in chosen for s in d.sources if s.url is not None]:
             try:
                 results.append(_fetched(part.id, fetch(source, on_progress=on_progress)))
@@ -167,36 +170,3 @@ def _fetched(dataset: str, found: Fetched) -> dict[str, Any]:
     output.say(f"{dataset}/{name} {state}, {found.size:,} bytes{sure}")
     facts = {key: getattr(found, key) for key in ("size", "sha256", "verified", "new")}
     return {"dataset": dataset, "path": found.source.name, **facts}
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[Source, int, int | None], None]]:
-    """A bar for each file on a terminal; elsewhere a line now and then."""
-    import sys
-
-    from runner.provision.steps import every
-
-    if not sys.stderr.isatty() or output.options.quiet:
-        due = every()
-        yield lambda source, done, total: due(output.say, source.name, done, total)
-        return
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    bars: dict[Path, Any] = {}
-    name = TextColumn("{task.description}", markup=False)
-    columns = (name, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=output.stderr_console(), transient=True) as bar:
-
-        def show(source: Source, done: int, total: int | None) -> None:
-            if source.path not in bars:
-                bars[source.path] = bar.add_task(output.printable(source.name), total=total)
-            bar.update(bars[source.path], completed=done, total=total)
-
-        yield show

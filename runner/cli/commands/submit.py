@@ -135,10 +135,24 @@ def submit(
     software: options.SoftwareOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Pack and check, but do not register.")] = False,
     check: options.CheckOption = True,
+    to: options.ServerOption = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="With --to: wait for the decision of the server.")
+    ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Pack and register all softwares of a team, or of all teams, on this machine (make submit does it for one team)."""
+    """Pack and register all softwares of a team, or of all teams, on this machine (make submit does it for one team).
 
+    With --to they are handed in at a server instead, after the same local check of their form.
+    """
+
+    if to is not None:
+        from runner.cli.remote.handing_in import submit_to
+
+        if all_teams or team is None:
+            raise RunnerError("E101", "a server takes what one team hands in", fix="name your --team")
+        submit_to(to, team, software, check=check, dry_run=dry_run, wait=wait, as_json=as_json)
+        return
     where = context.receiving()
     if all_teams == (team is not None) or (all_teams and software is not None):
         what = "either one team is submitted, or all teams with all their softwares"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from runner.exchange.inbox import Inbox
 from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
 from tests.worlds.mini import Project, Said, call
@@ -120,6 +123,40 @@ def test_a_team_looks_withdraws_and_chooses_from_its_own_home(served: Served) ->
     alpha.run("logout", "local")
     assert "runner login" in alpha.run("status", expect=2).err
     assert not list(alpha.project.home.glob("*")), "nothing of a project is made for this"
+
+
+def test_run_files_are_checked_here_and_sent(served: Served) -> None:
+    """The file is in the inbox as it was sent, with what submission.yaml says; what is wrong is not sent at all."""
+    alpha = served.home("alpha")
+    alpha.project.write_task(uploads=True)
+    folder = alpha.project.root / "submissions/alpha/mine"
+    folder.mkdir(parents=True)
+    definition = {"task": "mini", "run": [{"file": "out.txt", "dataset": "dev"}], "description": 'ümlaut "x"'}
+    (folder / "submission.yaml").write_text(json.dumps(definition))
+    submit = ("submit", "--team", "alpha", "--to", "local")
+    (folder / "out.txt").write_text("dev-1 Q0 doc-01 1 nan x\n")
+    assert "was not handed in" in alpha.run(*submit, expect=1).err
+    (folder / "out.txt").write_text(run_text("dev", "one"))
+    assert "not handed in" in alpha.run(*submit, "--dry-run").err
+    assert not (served.project.config.inbox).exists() or not Inbox(served.project.config.inbox).waiting()
+    [said] = alpha.run(*submit, "--json").json
+    assert said["sha256"] == hashlib.sha256((folder / "out.txt").read_bytes()).hexdigest()
+    assert said["request"] in alpha.run("status").out
+    inbox = Inbox(served.project.config.inbox)
+    [(name, _)] = inbox.waiting()  # work cannot check it without an engine
+    taken = inbox.take(name, served.folder / "taken")
+    assert taken.payload is not None and taken.payload.read_text() == run_text("dev", "one")
+    expected = {"task": "mini", "software": "mine", "dataset": "dev", "scenario": "default", "tag": "mine"}
+    assert taken.request.data == {
+        **expected,
+        "description": 'ümlaut "x"',
+        "file": "out.txt",
+        "method": "automatic",
+    }
+    other = alpha.run("submit", "--team", "beta", "--to", "local", expect=2)
+    assert "E213" in other.err
+    alpha.project.software("prog", team="alpha", image="x")
+    assert "E207" in alpha.run(*submit, "--software", "prog", expect=2).err
 
 
 def test_a_server_that_is_not_one_is_told_apart(served: Served) -> None:

@@ -1,0 +1,53 @@
+"""Handing in from another machine, on the real engine: a home with the task's public part and a submission, nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.test_server import serving, until
+from tests.e2e.test_uploads_scored import run_text
+from tests.worlds.mini import Project, call
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def away(live: Project, tmp_path: Path) -> Project:
+    """A team's own machine: what is public of the task, no truths, no data directory yet."""
+    home = Project(tmp_path / "afar", tmp_path / "afar-home", tmp_path / "none", docker_host=live.docker_host)
+    home.write_task(uploads=True)
+    home.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    home.image = live.image
+    return home
+
+
+def test_a_run_file_is_handed_in_by_make_from_another_home_and_scored(live: Project, tmp_path: Path) -> None:
+    live.write_task(uploads=True)
+    home = away(live, tmp_path)
+    folder = home.root / "submissions/alpha/one"
+    folder.mkdir(parents=True)
+    (folder / "run.txt").write_text(run_text("test", "one"))
+    entry = {"file": "run.txt", "dataset": "test"}
+    (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": [entry]}))
+    token = call(live, "team", "add", "alpha").out.strip()
+    with serving(live) as server:
+        call(home, "login", server.url, env={"RUNNER_TOKEN": token})
+        until(lambda: call(home, "status").err)  # the task is published
+        environment = home.environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        line = ["make", "-C", str(ROOT), "-o", "setup", "submit", "TEAM=alpha", "SERVER=local"]
+        said = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)
+        assert said.returncode == 0, said.stdout + said.stderr
+        assert "came to local at" in said.stderr and "was taken as alpha.one." in said.stderr
+        [row] = until(
+            lambda: [
+                r
+                for r in call(home, "runs", "--to", "local", "--json").json
+                if r["outcome"]["name"] == "scored"
+            ]
+        )
+        assert row["run"].startswith("alpha.one.") and row["dataset"] == "test"
+        assert "scored" in call(home, "show", row["run"], "--to", "local").out
+        assert not list(home.home.glob("archive")), "nothing was run here"

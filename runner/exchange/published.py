@@ -32,6 +32,7 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 ``runs/RUN``                   run         ``runner show``
 ``logs/RUN``                   log         ``runner logs``: stdout and stderr; only where its team may read them
 ``standing/TASK``              standing    what the team has left of quota and time
+``console``                    console     for organisers and assistants (:mod:`runner.work.console`)
 ``styles/SHA256``              style       a style sheet that pages name
 =============================  ==========  ======================================================
 =======

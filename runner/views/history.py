@@ -38,8 +38,8 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "dataset-unpublished": ("scores on {task}/{dataset} were closed",),
     "key-drawn": ("the key of {task} was drawn, by which topics are split and names made up",),
     "names-opened": ("the names of the teams of {task} are shown", ", due {until}"),
-    "run-released": ("{run} was opened to its team, attempt {attempt}",),
-    "run-closed": ("{run} was closed to its team again, attempt {attempt}",),
+    "run-released": ("{run} was opened to its team", ", attempt {attempt}"),
+    "run-closed": ("{run} was closed to its team again", ", attempt {attempt}"),
     "run-verified": (
         "{run} was executed again",
         ", on {sample} topics",
@@ -48,11 +48,12 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     ),
     "round-frozen": ("the round {round} of {task} was frozen", ", SHA-256 {sha256}"),
     "labels-imported": ("{count} labels went into {file} of {task}/{dataset}", ", SHA-256 {sha256}"),
-    "run-reviewed": ("{run} was reviewed: {state}, attempt {attempt}",),
+    "run-reviewed": ("{run} was reviewed: {state}", ", attempt {attempt}"),
     "log-excerpt-released": (
-        "{bytes} bytes of {run} went to its team: lines {first} to {last} of {stream}, SHA-256 {sha256}",
+        "{bytes} bytes of {run} went to its team: lines {first} to {last} of {stream}",
+        ", SHA-256 {sha256}",
     ),
-    "run-commented": ("{run} was commented for the {to}: {text}",),
+    "run-commented": ("{run} was commented for the {to}", ": {text}"),
     "policy-changed": ("rules of {task}", ": {changes}", " and {more} more"),
     "results-exported": (
         "{what} {name}",

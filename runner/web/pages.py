@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -34,8 +34,13 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"thousands": "{:,}".format, "date": date, "ahead": ahead}
+    made.filters |= {"thousands": "{:,}".format, "date": date, "ahead": ahead, "fields": _fields}
     return made
+
+
+def _fields(row: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
+    """Fields of a row, in this order."""
+    return tuple(row[name] for name in names)
 
 
 def date(at: str) -> str:

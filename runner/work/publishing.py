@@ -1,15 +1,16 @@
 """What each audience may see, made by the rules of :mod:`runner.views` and put into ``published/``.
 
 Nothing is decided here: every object is what the command of the same name prints for that audience, and every piece of a
-page what that command writes. The organiser's part is what teams see of their own runs, put together: the front is never
-given what the organiser alone may see. Assistants get less: no run on hidden data before its scores are everybody's.
+page what that command writes. The organiser's part is what teams see of their own runs, put together, and the console: the
+front is never given what only the terminal may show. Assistants get less: no run on hidden data before its scores are everybody's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import schemas
@@ -32,6 +33,7 @@ from runner.views.redact import redact_row, redact_run
 from runner.views.show import page as run_page
 from runner.views.show.contents import inside
 from runner.views.show.topics import medians_for, topics_of
+from runner.work.console import console
 
 if TYPE_CHECKING:
     from runner.model.task import Dataset, Task
@@ -78,13 +80,20 @@ class Desk:
             found[str(audience)] = [*everybody, *self._boards(audience), runs, *objects, *left]
         runs = self.to.object("runs", "runs", "Runs", rows)
         found["organiser"] = [*found["public"], runs, *together]
-        rows = self._rows_for_assistants(of_team, teams)
+        rows = self._rows_for_assistants(of_team, of_team)
+        shown = console(
+            rows, chain(*of_team.values()), self.tasks, teams, self.store.log, self.store.archive.root.parent
+        )
+        both = self.to.object("console", "console", "Console", shown)
+        found["organiser"].append(both)
+        rows = [row for row in rows if row["team"] in teams]
         runs = self.to.object("runs", "runs", "Runs", rows)
-        found["assistant"] = [*found["public"], runs, *(one for one in together if one.path not in closed)]
+        open_ = [one for one in together if one.path not in closed]
+        found["assistant"] = [*found["public"], runs, *open_, both]
         return self.to.publish(found)
 
     def _rows_for_assistants(
-        self, of_team: Mapping[str, Sequence[ListedRun]], teams: Sequence[str]
+        self, of_team: Mapping[str, Sequence[ListedRun]], teams: Iterable[str]
     ) -> list[Any]:
         """The runs of all teams in rows, without what was opened to a team alone."""
         rows = []

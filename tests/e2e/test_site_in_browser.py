@@ -56,7 +56,8 @@ class Site:
     def pages(self, who: str) -> list[str]:
         """Every page that somebody can look at."""
         everybody = ["/", "/tasks/mini", "/tasks/mini/main", "/sign-in"]
-        return [*everybody, "/team", "/tasks/mini/hand-in", *self.runs()] if who == "alpha" else everybody
+        own = {"alpha": ["/team", "/tasks/mini/hand-in", *self.runs()], "organiser": ["/console"]}
+        return [*everybody, *own.get(who, ())]
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +78,7 @@ def site(project: Project) -> Iterator[Site]:
     world.hand_in("alpha", "later")
     with open_accounts(project.config) as accounts:
         tokens = {team: accounts.add("team", team)[1] for team in ("alpha", "beta", "gamma")}
+        tokens["organiser"] = accounts.add("organiser")[1]
         publish_access(project.config, accounts)
     with serving(project.config.exchange, project.home / "front") as url:
         made = Site(world, url, tokens)
@@ -86,7 +88,7 @@ def site(project: Project) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("who", ["public", "alpha", "gamma"])
+@pytest.mark.parametrize("who", ["public", "alpha", "gamma", "organiser"])
 def test_every_page_fits_and_a_keyboard_reaches_everything(
     browser: Browser, site: Site, who: str, width: int
 ) -> None:
@@ -213,3 +215,14 @@ def test_without_scripts_the_page_says_how_to_see_what_is_new(browser: Browser, 
         site.publish()
         at.page.click("text=Load this page again")
         assert "alpha.newest" in at.page.inner_text("main table")
+
+
+def test_an_open_console_shows_what_comes_in(browser: Browser, site: Site) -> None:
+    with watched(browser, site.url) as at:
+        site.sign_in(at, "organiser")
+        at.page.click("nav >> text=Console")
+        at.page.wait_for_selector("text=What is new appears by itself")
+        site.world.hand_in("gamma", "newest")
+        site.publish()
+        at.page.wait_for_selector("main >> text=gamma.newest")
+        assert "2 wait" in at.page.inner_text("main") and at.said == []

@@ -7,6 +7,7 @@ from runner.exchange.inbox import Inbox
 from runner.web.door import Door
 from runner.web.live import Live
 from runner.web.routes.api import Api, Described
+from runner.web.routes.console import Console
 from runner.web.routes.following import Following
 from runner.web.routes.handing_in import HandingIn
 from runner.web.routes.link import Link
@@ -26,6 +27,7 @@ def rules(door: Door, inbox: Inbox, live: Live | None = None) -> tuple[Rule, ...
         Own(door, inbox),
         HandingIn(door, inbox),
         Team(door),
+        Console(door),
         Following(door, live),
         SigningIn(door),
         Link(door, inbox),

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from starlette.datastructures import FormData
     from starlette.responses import Response
 
-FOLLOWED = ("tasks", "task", "board", "run")  # kinds of objects whose pages follow what is published
+FOLLOWED = (
+    "tasks",
+    "task",
+    "board",
+    "run",
+    "console",
+)  # kinds of objects whose pages follow what is published
 
 
 class Routes:

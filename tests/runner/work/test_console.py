@@ -1,0 +1,112 @@
+"""The organiser's console: what needs somebody, and nothing that the front must not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.exchange.published import Published, Publisher
+from runner.model.errors import PlatformError
+from runner.records.review import comment_run, decide
+from runner.work.publishing import Desk
+from tests.runner.execution.test_pool import World, good
+from tests.worlds.mini import Project, call
+
+CANARIES = [f"canary-{n}-7719" for n in range(8)]
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    project.write_task(uploads=True, review="required", prefix=CANARIES[0])
+    made = World(project)
+    yield made
+    made.close()
+
+
+def talkative(mounts: Any, out: Path) -> None:
+    mounts.say(f"the hidden topic is {CANARIES[2]}")
+    good(mounts, out)
+
+
+def published(world: World) -> Published:
+    root = world.project.config.published
+
+    def problem(error: Exception) -> None:
+        raise error
+
+    Desk(world.store, world.tasks, Publisher(root), problem).publish(["alpha", "gamma"])
+    return Published(root)
+
+
+def console(seen: Published, audience: str = "organiser") -> Any:
+    view = seen.view(audience)
+    found = view.get("console")
+    assert found is not None
+    return view.data(found)
+
+
+def test_it_says_what_needs_somebody_and_what_to_do(world: World) -> None:
+    bad = world.hand_in("alpha", "bad")
+    world.work()
+    run = world.hand_in("beta", "scored")
+    world.work()
+    waits = world.hand_in("alpha", "waits")
+    shown = console(published(world))
+    assert all(one["says"] for one in shown["events"])
+    assert {one["run"]: one["state"] for one in shown["review"]["runs"]} == {bad: "waits", run: "waits"}
+    assert shown["review"]["runs"][0]["look"] == f"runner review {bad} --approve"
+    assert [one["run"] for one in shown["queue"]["runs"]] == [waits] and shown["queue"]["waiting"] == 1
+    assert shown["teams"] == [{"team": "alpha", "runs": 2}, {"team": "gamma", "runs": 0}]
+    assert 0 <= shown["disk"]["free_gib"] <= shown["disk"]["of_gib"]
+    decide(world.store, world.tasks, run, "approved", "", "organiser")
+    decide(world.store, world.tasks, bad, "flagged", "why not", "organiser")
+    shown = console(published(world))
+    assert {one["run"]: one["state"] for one in shown["review"]["runs"]} == {bad: "flagged"}
+    assert [one["says"] for one in shown["events"][:2]] == [
+        f"{bad} was reviewed: flagged", f"{run} was reviewed: approved",
+    ]  # fmt: skip
+
+
+def test_a_held_run_says_why_and_which_command_helps(project: Project) -> None:
+    world = World(project, faults={"session": [PlatformError("the disk is full", why=CANARIES[1])] * 3})
+    run = world.hand_in("alpha")
+    for _ in range(3):
+        world.work()
+    [held] = console(published(world))["held"]["runs"]
+    assert held["run"] == run and "waits for the organiser" in held["says"] and CANARIES[1] not in str(held)
+    assert "evaluate --force" in held["next"] and held["look"] == f"runner show {run}"
+    world.close()
+
+
+def test_nothing_goes_there_that_the_front_must_not_have(world: World) -> None:
+    """Logs, hidden data, scores before their time, names of people, and what people wrote."""
+    run = world.hand_in("alpha", script=talkative, description=CANARIES[3])
+    world.work()
+    call(
+        world.project,
+        "review",
+        run,
+        "--flag",
+        CANARIES[4],
+        "--comment",
+        CANARIES[5],
+        env={"RUNNER_ACTOR": CANARIES[6]},
+    )
+    comment_run(world.store, world.tasks, run, CANARIES[5], "organiser")
+    seen = published(world)
+    for audience in ("organiser", "assistant"):
+        text = str(console(seen, audience))
+        assert not [one for one in CANARIES if one in text] and "0.5" not in text
+        assert str(world.project.home) not in text and "was executed" not in text
+    assert seen.view("public").get("console") is None and seen.view("team:alpha").get("console") is None
+
+
+def test_it_moves_with_nothing_that_the_platform_does_by_itself(world: World) -> None:
+    world.hand_in("alpha")
+    world.work()
+    before = published(world).pointer()["organiser"]
+    world.store.commit("key-drawn", {"task": "mini", "key": "0" * 64}, actor="runner")
+    assert published(world).pointer()["organiser"] == before

@@ -16,6 +16,7 @@ READERS = {
     "Participants": (
         *("try", "check", "pack", "submit", "data pull", "data convert-lookup"),
         *("login", "logout", "status"),
+        *("receipt", "receipt verify"),
     ),
     "Participants and organisers": (
         *("leaderboard", "runs", "show", "compare", "logs", "export"),

@@ -190,6 +190,13 @@ RunArgument = Annotated[
     str,
     typer.Argument(help="A run, as runner runs lists it, or the beginning of its id.", autocompletion=_runs),
 ]
+ReceiptArgument = Annotated[Path, typer.Argument(help="A receipt, as the server gave it.")]
+KeyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key", help="A public key of the server, or a file with its keys (from URL/keys). Repeatable."
+    ),
+]
 OnlyRunArgument = Annotated[
     str | None,
     typer.Argument(help="A run, as runner runs lists it, or the beginning of its id.", autocompletion=_runs),

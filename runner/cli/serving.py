@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,20 +21,16 @@ STEADY = 60.0  # seconds after which a process counts as running well
 GRACE = 60.0  # seconds that processes have to end
 
 
-def check_installed() -> None:
-    """Raise E101 when the packages of the front are not there."""
-    try:
-        import cryptography  # noqa: F401
-        import python_multipart  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
+def check_installed(*names: str) -> None:
+    """Raise E101 when packages of the server are not there: those of the front, or only the ones that are named."""
+    wanted = names or ("cryptography", "python_multipart", "starlette", "uvicorn")
+    if missing := [name for name in wanted if find_spec(name) is None]:
         raise RunnerError(
             "E101",
-            "the front needs packages that are not installed",
-            why=f"Missing: {error.name}. It belongs to the extra web.",
+            "the server needs packages that are not installed",
+            why=f"Missing: {', '.join(missing)}. They belong to the extra web.",
             fix="pip install 'proctor-ir[web]' (in the project's own folder: make tools)",
-        ) from error
+        )
 
 
 def address(bind: str) -> tuple[str, int]:

@@ -118,6 +118,10 @@ _TEXTS = {
         "the run file is not valid",
         "A run file that is handed in over the web is checked before it is taken; every finding is listed with its line, and a refusal costs no quota. Findings by code: docs/reference/findings.md.",
     ),
+    "E220": (
+        "the receipt does not hold",
+        "A receipt was changed after the server signed it, is not one of that server's, or is no receipt.",
+    ),
     # E3xx: platform
     "E301": ("no container engine answers", "Nothing answers at the container engine's address."),
     "E302": (
@@ -204,7 +208,7 @@ _TEXTS = {
     ),
 }
 # A team's file that cannot be used is a wrong use of the command; these say that something was done and failed.
-_FAILED = ("E203", "E206", "E209", "E210", "E211", "E218", "E219")
+_FAILED = ("E203", "E206", "E209", "E210", "E211", "E218", "E219", "E220")
 _EXITS = {"E1": USAGE, "E2": USAGE, "E3": PLATFORM, "E4": ORGANISER}
 CODES: dict[str, Code] = {
     code: Code(FAILED if code in _FAILED else _EXITS[code[:2]], *texts) for code, texts in _TEXTS.items()

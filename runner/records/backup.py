@@ -14,7 +14,7 @@ from schemas.files import atomic_path
 
 # The event log first: the archive may then hold more than the log speaks of, which is taken up on the next start.
 ACCOUNTS = "accounts.sqlite"
-PARTS = ("events.jsonl", "snapshots", "submissions", "archive", ACCOUNTS)
+PARTS = ("events.jsonl", "snapshots", "submissions", "archive", ACCOUNTS, "receipts.key")
 
 
 def backup(home: Path, target: Path) -> int:

@@ -227,6 +227,8 @@ _SERVER = (
     ("inbox-choose", "data of a request to choose", "the front, for work"),
     ("inbox-token", "data of a request for a token", "the front, for work"),
     ("inbox-answer", "published/answers/ID.json", "work, for the front"),
+    ("keys", "published/keys.json", "work, for the front"),
+    ("receipt", "A receipt", "front and work, for the team"),
 )
 
 

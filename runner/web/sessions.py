@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import secrets
 import sqlite3
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from runner.exchange.inbox import Request
+from runner.exchange.receipts import KEY, Signer
 
 LASTS = 12 * 3600.0  # seconds
 _TABLES = """
 CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, token TEXT NOT NULL, key TEXT NOT NULL, form TEXT NOT NULL,
                                      ends REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, team TEXT, arrival TEXT NOT NULL, sha256 TEXT, size INTEGER,
-                                     what TEXT NOT NULL);
+                                     what TEXT NOT NULL, receipt TEXT);
 CREATE TABLE IF NOT EXISTS replaced (token TEXT PRIMARY KEY, request TEXT NOT NULL);
 """
 
@@ -36,7 +41,8 @@ class Session:
 
 
 class Sessions:
-    """Sessions by a secret that only the cookie holds; the database has its hash."""
+    """Sessions by a secret that only the cookie holds; the database has its hash. ``signer`` signs what arrives, with the key
+    that is kept beside it."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -46,6 +52,10 @@ class Sessions:
         self._taken = 0
         self._db = sqlite3.connect(path, check_same_thread=False, timeout=30)
         self._db.executescript(_TABLES)
+        self.signer = Signer.load(folder / KEY)
+        columns = [row[1] for row in self._db.execute("PRAGMA table_info(requests)")]
+        if "receipt" not in columns:  # a database of an older version
+            self._db.execute("ALTER TABLE requests ADD COLUMN receipt TEXT")
 
     def begin(self, token: str, key: str) -> str:
         """A new session, always with a new secret: one that was planted before is worth nothing. Returns the secret."""
@@ -68,12 +78,23 @@ class Sessions:
         with self._lock, self._db:
             self._db.execute("DELETE FROM sessions WHERE id = ?", (_hashed(secret),))
 
-    def note(self, id: str, team: str | None, arrival: str, sha256: str | None, size: int, what: str) -> None:
-        """Remember a request that was taken, to show it until it is answered."""
+    def note(self, request: Request, what: str, receipt: Mapping[str, Any]) -> None:
+        """Remember a request that was taken, to show it until it is answered; with the signed part of its receipt."""
         with self._lock, self._db:
             self._taken += 1
-            row = (id, team, arrival, sha256, size, what)
-            self._db.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?, ?, ?)", row)
+            row = (
+                request.id,
+                request.team,
+                request.arrival,
+                request.sha256,
+                request.size,
+                what,
+                json.dumps(receipt),
+            )
+            self._db.execute(
+                "INSERT OR REPLACE INTO requests (id, team, arrival, sha256, size, what, receipt) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                row,
+            )
 
     def taken(self) -> int:
         """How many requests were noted since this was opened."""
@@ -81,11 +102,13 @@ class Sessions:
 
     def noted(self, team: str | None, id: str = "", most: int = 100) -> list[dict[str, Any]]:
         """The requests of a team that were taken, the newest first, at most ``most``; or only the one of that id."""
-        query = """SELECT id, arrival, sha256, size, what FROM requests WHERE team IS ? AND (? = '' OR id = ?)
+        query = """SELECT id, arrival, sha256, size, what, receipt FROM requests WHERE team IS ? AND (? = '' OR id = ?)
                    ORDER BY rowid DESC LIMIT ?"""
         with self._lock:
             rows = self._db.execute(query, (team, id, id, most)).fetchall()
-        return [dict(zip(("id", "arrival", "sha256", "size", "what"), row, strict=True)) for row in rows]
+        names = ("id", "arrival", "sha256", "size", "what", "receipt")
+        found = [dict(zip(names, row, strict=True)) for row in rows]
+        return [{**one, "receipt": json.loads(one["receipt"]) if one["receipt"] else None} for one in found]
 
     def replace(self, token: str, request: str) -> None:
         """Remember that a request replaces a token: it opens nothing here from now on, also before work has decided."""

@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from runner.exchange.published import Publisher
+from runner.exchange.receipts import KEY, Signer, publish_key
 from runner.execution.coordinator import EvaluationRequest, Listener, coordinating
 from runner.execution.machine import Machine
 from runner.model.clock import Clock, SystemClock
@@ -143,7 +144,11 @@ class Work:
             closing(Checks.on(self.machine or Machine(config, self.listener.say))) as checks,
         ):
             publish_access(config, accounts)
-            requests = Requests(config, store, accounts, self.listener.say, self.clock, checks)
+            signer = Signer.load(config.home / KEY)
+            publish_key(config.published, signer)
+            requests = Requests(
+                config, store, accounts, self.listener.say, self.clock, checks, signer, self.front is not None
+            )
             tasks: Mapping[str, Task] = {}
             seen: object = None
             said = looked = due = 0.0

@@ -15,11 +15,12 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from runner.exchange.inbox import Inbox, Refused, Request, Taken, answer, answered
+from runner.exchange.receipts import SAME, Signer
 from runner.exchange.security import SecurityLog
 from runner.model.clock import Clock, FixedClock, SystemClock, stamp
 from runner.model.config import Config
@@ -27,18 +28,20 @@ from runner.model.errors import FAILED, USAGE, RunnerError
 from runner.model.task import Task
 from runner.records.store.connect import Store
 from runner.work.accounts import Account, Accounts
+from runner.work.arrivals import Arrivals, difference
 from runner.work.checks import Checks, Later
 from runner.work.handlers import HANDLERS
 from runner.work.handlers.wish import NotGood, Wish
 
-OLDEST = timedelta(days=14)  # an arrival further back is not believed
 AGAIN = 60.0  # seconds until a request that could not be decided is tried again
 EVENT = "request-decided"
+_TOLD = ("accepted", "submission", "runs", "code")  # of a decision, to the team and in the event
 
 
 @dataclass
 class Requests:
-    """The inbox of a data directory and what was decided of it. ``say`` takes lines for the log."""
+    """The inbox of a data directory and what was decided of it. ``say`` takes lines for the log, ``checks`` looks at run files,
+    ``signer`` signs what was decided; ``brought`` says that the front is on another machine."""
 
     config: Config
     store: Store
@@ -46,16 +49,20 @@ class Requests:
     say: Any = print
     clock: Clock = field(default_factory=SystemClock)
     checks: Checks | None = None
+    signer: Signer | None = None
+    brought: bool = False
     _decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _later: dict[str, float] = field(default_factory=dict)
     _parked: dict[str, str] = field(default_factory=dict)  # by id whose they are: they wait for a check
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(self.config.inbox)
+        self._arrivals = Arrivals(self.config.home, lambda: self.clock.now(), brought=self.brought)
         self._decided = {str(e.data["request"]): e.data for e in self.store.log if e.type == EVENT}
 
     def round(self, tasks: Mapping[str, Task]) -> int:
-        """Decide what waits, in order; returns how many requests were accepted."""
+        """Decide what waits, in order; returns how many requests were accepted. Raises OSError when nothing can be kept."""
+        self._arrivals.look([identity for _, identity in self.inbox.waiting()])
         accepted = 0
         for name, identity in self._in_turn():
             if self._later.get(identity, 0.0) > time.monotonic():
@@ -94,7 +101,9 @@ class Requests:
             taken = self.inbox.take(name, Path(scratch) / "request")
             request = taken.request
             handler = HANDLERS[request.kind]
-            arrival = self._arrival(request)
+            arrival = self._arrivals.counts(request.id, request.arrival)
+            if told := difference(arrival, request.arrival):
+                self.say(f"request {request.id} arrived {stamp(arrival)}: {told}")
             known = self.accounts.known(request.account, request.token)
             if known is None or not request.is_proven(known[1]) or request.team != known[0].team:
                 SecurityLog(self.config.home).note(
@@ -139,30 +148,39 @@ class Requests:
             self.checks,
         )
 
-    def _arrival(self, request: Request) -> datetime:
-        """When a request came, as it counts: what the front says, but never later than now nor long ago."""
-        now = self.clock.now()
-        said = datetime.strptime(request.arrival, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-        return said if now - OLDEST <= said <= now else now
-
     def _note(self, request: Request, arrival: datetime, said: Mapping[str, Any]) -> None:
+        task = request.data.get("task")
         facts = {
             "request": request.id,
-            **{name: getattr(request, name) for name in ("account", "team", "kind", "sha256")},
+            **{name: getattr(request, name) for name in ("account", "team", "kind", "sha256", "size")},
+            "task": task if isinstance(task, str) else None,
             "arrival": stamp(arrival),
-            **{name: said[name] for name in ("accepted", "submission", "code", "what") if name in said},
+            "said": request.arrival,
+            "decided": stamp(self.clock.now()),
+            **{name: said[name] for name in (*_TOLD, "what") if name in said},
         }
         self.store.commit(EVENT, facts, actor=request.team or "runner")
         self._decided[request.id] = facts
+        self._answer(facts, said)
+
+    def _answer(self, facts: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+        """Write an answer with the signed decision."""
         about = {name: facts[name] for name in ("team", "kind", "arrival", "sha256")}
-        answer(self.config.published, request.id, {**about, **said})
+        signed: dict[str, Any] = {}
+        if facts.get("said", facts["arrival"]) != facts["arrival"]:
+            signed["said"] = facts["said"]
+        if self.signer is not None and "decided" in facts:  # older events do not say when
+            statement = {
+                name: facts[name] for name in (*SAME, "said", "arrival", "decided", *_TOLD) if name in facts
+            }
+            signed["receipt"] = self.signer.sign("decision", statement)
+        answer(self.config.published, str(facts["request"]), {**about, **said, **signed})
 
     def _answer_again(self, identity: str) -> None:
         """Write the answer of a request whose event is there; killed before, work had not."""
         if answered(self.config.published, identity) is None:
             facts = self._decided[identity]
-            kept = {name: value for name, value in facts.items() if name not in ("request", "account")}
-            answer(self.config.published, identity, kept)
+            self._answer(facts, {name: facts[name] for name in (*_TOLD, "what") if name in facts})
 
 
 def _words(error: RunnerError) -> dict[str, Any]:

@@ -187,6 +187,7 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
         def used() -> int:
             return len([r for r in call(live, "runs", "--json").json if r["team"] == "alpha"])
 
+        keys = curl(f"{server.url}/keys")
         answer, took = hand_in("broken.txt")
         print(f"findings after {took:.1f} s")
         assert (answer["accepted"], answer["code"], used()) == (False, "E219", 0)
@@ -195,6 +196,10 @@ def test_what_is_wrong_with_a_run_file_is_told_while_runs_go_on(live: Project) -
             ("broken.txt", 4),
         }
         assert took < SOON, f"it took {took:.1f} s"
+        receipt = folder / "receipt.json"
+        receipt.write_text(json.dumps(curl(f"{server.url}/requests/{answer['id']}/receipt")))
+        held = call(live, "receipt", "verify", str(receipt), "--key", keys["front"], "--key", keys["work"])
+        assert "both signatures hold" in held.out and "refused (E219)" in held.out
         good, took = hand_in("good.txt")
         assert good["accepted"] is True and good["checked"] == "inputs" and good["findings"] == []
         assert took < SOON and [

@@ -43,11 +43,12 @@ def work(
 
     It ends in order at SIGTERM and Ctrl-C: containers go, what is sealed stays, and the next start goes on.
     """
-    from runner.cli.serving import work_key
+    from runner.cli.serving import check_installed, work_key
     from runner.cli.terminal import Terminal
     from runner.work.front import Front
     from runner.work.loop import Work
 
+    check_installed("cryptography")
     where = context.config()
     if key:
         output.data(work_key(where).public)

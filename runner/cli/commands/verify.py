@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from runner.cli import context, options, output
-from runner.cli.app import app
-from runner.model.errors import FAILED, RunnerError
+from runner.cli.app import app, group
+from runner.model.errors import FAILED, Problem, RunnerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from runner.views.audience import Audience
 
 SHOWN_TOPICS = 20
+receipts = group("receipt", "Receipts of what was handed in at a server.")
 
 
 @app.command(
@@ -189,3 +190,33 @@ def _notes(made: Verified) -> list[str]:
 
 def _signed(moved: float | None) -> str:
     return "–" if moved is None else f"{moved:+.4f}"
+
+
+@receipts.command(
+    "verify",
+    epilog="Examples:  runner receipt verify receipt-1a2b3c4d.json  |  runner receipt verify receipt.json --key keys.json",
+)
+def verify_receipt(
+    file: options.ReceiptArgument, key: options.KeyOption = None, as_json: options.JsonOption = False
+) -> None:
+    """Say whether a receipt was changed since the server signed it, without asking the server. No project is needed.
+
+    With --key (a key, or the file that the server has at /keys) both signatures have to be by these keys; take them when you
+    register, not with the receipt. Exit code 1 when anything does not hold.
+    """
+    from runner.cli.receipts import keys_of, lines, read
+    from runner.cli.serving import check_installed
+    from runner.exchange.receipts import examine
+
+    check_installed("cryptography")
+    data = read(file)
+    wrong = examine(data, keys_of(key or ()))
+    if as_json:
+        output.as_json({"file": str(file), "good": not wrong, "problems": wrong, "keys_checked": bool(key)})
+        raise typer.Exit(FAILED if wrong else 0)
+    if wrong:
+        problems = [Problem(str(file), one) for one in wrong]
+        fix = "ask the organiser for what the event log says of the request"
+        raise RunnerError("E220", "the receipt does not hold", fix=fix, problems=problems)
+    for line in lines(data, keys_checked=bool(key)):
+        output.data(line)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import schemas
-from runner.exchange.inbox import answered
+from runner.exchange.inbox import Request, answered
 from runner.exchange.published import Object
 from runner.web.door import Door
 from runner.web.pages import piece
@@ -72,6 +72,29 @@ class Routes:
         """What became of a request, if it is one of the visitor's team."""
         found = answered(call.published.root, id)
         return found if found is not None and found.get("team") == call.visitor.team else None
+
+    def noted(self, request: Request, began: str, what: str) -> dict[str, Any]:
+        """Sign that a request is in the inbox, and remember it.
+
+        Args:
+            request: As it was put there.
+            began: When its first byte came.
+            what: It is, in words.
+
+        Returns:
+            The front's part of the receipt.
+        """
+        statement = {
+            "server": self.door.url,
+            "request": request.id,
+            **{name: getattr(request, name) for name in ("kind", "team", "sha256", "size")},
+            "task": request.data.get("task"),
+            "began": began,
+            "arrived": request.arrival,
+        }
+        signed = self.door.sessions.signer.sign("arrival", statement)
+        self.door.sessions.note(request, what, signed)
+        return signed
 
     def nothing(self, call: Call) -> Response:
         """404, the same for what is not there and what is not the visitor's."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from runner.exchange.inbox import Inbox, Refused, Request
+from runner.exchange.receipts import receipt
+from runner.model.clock import SystemClock, stamp
 from runner.web.door import FORM, Door
 from runner.web.pages import page
 from runner.web.routes.api import ROOT
@@ -67,6 +68,7 @@ class HandingIn(Routes):
         from starlette.datastructures import UploadFile
         from starlette.responses import JSONResponse, RedirectResponse
 
+        began = _now()
         async with call.request.form(max_files=1, max_fields=20, max_part_size=65536) as form:
             if not self.door.formed(call.visitor, call.request, text(form, FORM)):
                 return self.door.refused(
@@ -78,7 +80,7 @@ class HandingIn(Routes):
             name = _PLAIN.sub("-", sent.filename)[-100:].lstrip("._-") or "run.txt"
             said = {field: value for field in FIELDS if (value := text(form, field).strip())}
             data = {"task": call.at("task"), "file": name, **said}
-            arrival = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            arrival = _now()
             asked = Request.new("run-file", grant.account, grant.token, grant.team, arrival, data)
             try:
                 done = await run_in_threadpool(self.inbox.put, asked, call.visitor.key, sent.file)
@@ -87,7 +89,7 @@ class HandingIn(Routes):
                     call.visitor, 507, "It could not be kept, and was not taken. Try again later."
                 )
         what = f"{data.get('software', '')} for {call.at('task')}: {name}"
-        self.door.sessions.note(done.id, grant.team, arrival, done.sha256, done.size, what)
+        signed = self.noted(done, began, what)
         where = f"{ROOT if call.visitor.program else ''}/requests/{done.id}"
         if call.visitor.session is None:
             facts = {
@@ -96,6 +98,11 @@ class HandingIn(Routes):
                 "sha256": done.sha256,
                 "size": done.size,
                 "at": where,
+                "receipt": receipt(signed, None),
             }
             return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
         return RedirectResponse(where, 303)
+
+
+def _now() -> str:
+    return stamp(SystemClock().now())

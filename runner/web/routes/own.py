@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from runner.exchange.inbox import Inbox, Refused, Request
+from runner.exchange.receipts import receipt
 from runner.web.door import FORM, Door
 from runner.web.routes.api import ROOT, tagged
 from runner.web.routes.base import Routes, text
@@ -87,9 +88,9 @@ class Own(Routes):
             return self.door.refused(
                 call.visitor, 507, "It could not be kept, and was not taken. Try again later."
             )
-        self.door.sessions.note(done.id, grant.team, arrival, None, 0, f"{kind} {submission}")
+        signed = self.noted(done, arrival, f"{kind} {submission}")
         where = f"{ROOT if call.visitor.program else ''}/requests/{done.id}"
         if call.visitor.session is None:
-            facts = {"request": done.id, "arrival": arrival, "at": where}
+            facts = {"request": done.id, "arrival": arrival, "at": where, "receipt": receipt(signed, None)}
             return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
         return RedirectResponse(where, 303)

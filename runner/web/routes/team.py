@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from runner.exchange.inbox import ID
+from runner.exchange.receipts import published_key, receipt
 from runner.web.pages import page
 from runner.web.routes.base import Routes
-from runner.web.rules import TEAM, Call, Rule
+from runner.web.rules import EVERYBODY, TEAM, Call, Rule
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -21,6 +23,8 @@ class Team(Routes):
         return (
             Rule("GET", "/team", self.team, TEAM),
             Rule("GET", "/requests/{id}", self.request, TEAM),
+            Rule("GET", "/requests/{id}/receipt", self.receipt, TEAM),
+            Rule("GET", "/keys", self.keys, EVERYBODY),
         )
 
     async def team(self, call: Call) -> Response:
@@ -53,16 +57,14 @@ class Team(Routes):
 
     async def request(self, call: Call) -> Response:
         """What became of a request of the visitor's team: a page, or JSON for programs with a token."""
-        id = call.at("id")
-        known = self.door.sessions.noted(call.visitor.team, id) if ID.fullmatch(id) else []
-        answer = self.answer(call, id) if ID.fullmatch(id) else None
-        if not known and answer is None:
+        found = self._found(call)
+        if found is None:
             return self.nothing(call)
-        asked = known[0] if known else None
+        id, asked, answer = found
         if call.visitor.session is None:
             from starlette.responses import JSONResponse
 
-            facts = {"request": id, "asked": asked, "answer": answer}
+            facts = {"request": id, "asked": asked, "answer": answer, "receipt": _receipt(asked, answer)}
             return JSONResponse(facts, headers={"Cache-Control": "no-store"})
         shown = page(
             "request",
@@ -73,7 +75,39 @@ class Team(Routes):
             asked=asked,
             answer=answer,
             id=id,
+            receipt=_receipt(asked, answer) is not None,
         )
         if answer is None:  # without scripts a page can still look again
             shown.headers["Refresh"] = "2"
         return shown
+
+    async def receipt(self, call: Call) -> Response:
+        """The receipt of a request of the visitor's team, as a file."""
+        from starlette.responses import JSONResponse
+
+        found = self._found(call)
+        if found is None or (whole := _receipt(*found[1:])) is None:
+            return self.nothing(call)
+        name = f'attachment; filename="receipt-{found[0][:8]}.json"'
+        return JSONResponse(whole, headers={"Cache-Control": "no-store", "Content-Disposition": name})
+
+    async def keys(self, call: Call) -> Response:
+        """The public keys with which receipts are signed."""
+        from starlette.responses import JSONResponse
+
+        keys = {"front": self.door.sessions.signer.public, "work": published_key(call.published.root)}
+        return JSONResponse({"schema_version": 1, **keys}, headers={"Cache-Control": "no-cache"})
+
+    def _found(self, call: Call) -> tuple[str, dict[str, Any] | None, dict[str, Any] | None] | None:
+        """A request of the visitor's team, by its id: what the front noted of it, and its answer; None where there is neither."""
+        id = call.at("id")
+        if not ID.fullmatch(id):
+            return None
+        known, answer = self.door.sessions.noted(call.visitor.team, id), self.answer(call, id)
+        return (id, known[0] if known else None, answer) if known or answer else None
+
+
+def _receipt(asked: Mapping[str, Any] | None, answer: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    arrival = asked["receipt"] if asked else None
+    decision = answer.get("receipt") if answer else None
+    return receipt(arrival, decision) if arrival or decision else None

@@ -16,6 +16,7 @@ from runner.exchange.access import Access, Grant, Role, Token, verifier
 from runner.exchange.inbox import Inbox, answer
 from runner.exchange.link import Key
 from runner.exchange.published import Object, Published, Publisher
+from runner.exchange.receipts import Signer, examine
 from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
 from runner.web.pages import ahead, date
@@ -50,6 +51,8 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("POST", "/api/v1/submissions/{submission}/choose"): (401, 202, 403, 403, 403, 202),
     ("GET", "/team"): ("in", 200, 403, 403, 403, 200),
     ("GET", "/requests/{id}"): ("in", 200, 403, 403, 403, 404),
+    ("GET", "/requests/{id}/receipt"): ("in", 200, 403, 403, 403, 404),
+    ("GET", "/keys"): (200, 200, 200, 200, 200, 200),
     ("GET", "/api/v1"): (200, 200, 200, 200, 200, 200),
     ("GET", "/api/v1/openapi.json"): (200, 200, 200, 200, 200, 200),
     ("GET", "/api/v1/me"): (401, 200, 200, 200, 200, 200),
@@ -176,9 +179,9 @@ def fronts(root: Path) -> Iterator[Front]:
         }
     )
     to.alive()
-    answer(
-        exchange / "published", REQUEST, {"team": "alpha", "accepted": True, "arrival": "", "sha256": None}
-    )
+    decision = Signer.load(exchange.parent / "work.key").sign("decision", {})
+    known = {"team": "alpha", "accepted": True, "arrival": "", "sha256": None, "receipt": decision}
+    answer(exchange / "published", REQUEST, known)
     tokens = {role: Token.new() for role in (*ROLES, "other")}
     links = {name: Token.new() for name in ("public", *tokens)}
     grants = [grant(t, name) for name, t in tokens.items()]
@@ -413,3 +416,27 @@ def test_what_a_team_asks_for_its_submissions_is_kept_with_its_reason(front: Fro
         ("withdraw", {"submission": "alpha.one.x", "reason": "mine"}, None),
         ("choose", {"submission": "alpha.one.x"}, None),
     ]
+
+
+def test_what_arrives_is_signed_at_once_for_programs_and_for_people(front: Front) -> None:
+    with front.client("team") as client:
+        data, file = {"software": "one", "dataset": "dev"}, {"file": ("run.txt", b"1 Q0 d 1 1 x\n")}
+        taken = client.post("/tasks/mini/hand-in", data=data, files=file).json()
+        keys = client.get("/keys").json()
+        again = client.get(taken["at"]).json()["receipt"]
+        as_file = client.get(f"{taken['at']}/receipt")
+    assert examine(taken["receipt"], [keys["front"]]) == [] and keys["work"] is None
+    said = taken["receipt"]["arrival"]["statement"]
+    assert (said["request"], said["sha256"], said["size"]) == (taken["request"], taken["sha256"], 13)
+    assert (said["server"], said["team"], said["task"]) == (front.url, "alpha", "mini")
+    assert said["began"] <= said["arrived"] == taken["arrival"]
+    assert taken["receipt"] == again == as_file.json()
+    assert (
+        as_file.headers["content-disposition"].startswith("attachment")
+        and "no-store" in as_file.headers["cache-control"]
+    )
+    with front.browser() as team:
+        assert "signed receipt" in team.get(taken["at"]).text
+        assert team.get(f"{taken['at']}/receipt").json() == again
+    with front.client("other") as client:
+        assert client.get(f"{taken['at']}/receipt").status_code == 404

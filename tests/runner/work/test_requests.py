@@ -16,6 +16,7 @@ import pytest
 import schemas
 from runner.exchange.access import Token
 from runner.exchange.inbox import Inbox, Request, answered
+from runner.exchange.receipts import KEY, Signer, examine, receipt
 from runner.execution.trials.handed_in import Form
 from runner.model.clock import FixedClock, stamp
 from runner.model.errors import PlatformError
@@ -24,10 +25,11 @@ from runner.records.store.connect import open_store
 from runner.records.store.queries import submissions
 from runner.tasks.load import load_tasks
 from runner.work.accounts import Account, Accounts, open_accounts
+from runner.work.arrivals import OLDEST
 from runner.work.checks import Checks, Upload
-from runner.work.requests import OLDEST, Requests
+from runner.work.requests import Requests
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.mini import Project
+from tests.worlds.mini import TASK, Project
 
 NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
 
@@ -74,7 +76,8 @@ class Desk:
 def at_the_desk(project: Project, clock: FixedClock) -> Iterator[tuple[Requests, Accounts, list[str]]]:
     said: list[str] = []
     with open_store(project.config) as store, open_accounts(project.config, clock=clock) as accounts:
-        yield Requests(project.config, store, accounts, said.append, clock), accounts, said
+        signer = Signer.load(project.home / KEY)
+        yield Requests(project.config, store, accounts, said.append, clock, None, signer), accounts, said
 
 
 @pytest.fixture
@@ -124,6 +127,7 @@ def test_a_request_is_done_once_whatever_comes_again(desk: Desk, lost: str) -> N
         assert len(submissions(requests.store)) == 1
     again = desk.answer(request)
     assert again is not None and again["submission"] == first["submission"] and desk.inbox.waiting() == []
+    assert again["receipt"]["signature"] == first["receipt"]["signature"], "one decision has one receipt"
 
 
 def test_what_was_not_signed_in_for_is_dropped_and_leaves_no_trace(desk: Desk) -> None:
@@ -265,6 +269,52 @@ def test_who_may_not_hand_in_gets_no_check_and_our_failure_waits(desk: Desk) -> 
             desk.requests.round(desk.tasks)
             time.sleep(0.01)
         assert "waits" in desk.said[0] and desk.answer(request) is None and len(desk.inbox.waiting()) == 1
+
+
+def test_a_decision_is_signed_whatever_it_is(desk: Desk) -> None:
+    taken, refused = desk.ask(), desk.ask(data={"task": "other"})
+    desk.requests.round(desk.tasks)
+    for request, accepted in ((taken, True), (refused, False)):
+        found = desk.answer(request)
+        assert found is not None and not schemas.validate(found, "inbox-answer")
+        assert examine(receipt(None, found["receipt"]), [desk.requests.signer.public]) == []  # type: ignore[union-attr]
+        said = found["receipt"]["statement"]
+        assert (said["request"], said["accepted"], said["sha256"]) == (request.id, accepted, request.sha256)
+        assert said["size"] == request.size and said["decided"] == stamp(NOW)
+    assert said["code"] == "E207" and "submission" not in said
+
+
+@pytest.mark.parametrize("grace", ["", "10min"])
+def test_a_deadline_counts_the_last_byte_with_the_grace_that_the_task_gives(desk: Desk, grace: str) -> None:
+    """What begins before the deadline and ends after it is late, unless a dataset has a grace: to the second."""
+    dataset = {
+        **TASK["datasets"][0],
+        "closes": "2031-05-01 11:30:00 UTC",
+        **({"grace": grace} if grace else {}),
+    }
+    desk.project.write_task(uploads=True, datasets=[dataset, TASK["datasets"][1]])
+    desk.tasks = load_tasks(desk.project.config)[0]
+    end = datetime(2031, 5, 1, 11, 40 if grace else 30, tzinfo=UTC)
+    asked = {
+        seconds: desk.ask(data={"software": f"s{at}"}, arrival=stamp(end + timedelta(seconds=seconds)))
+        for at, seconds in enumerate((-600, -1, 1, 600))
+    }
+    desk.requests.round(desk.tasks)
+    found = {seconds: desk.answer(request) for seconds, request in asked.items()}
+    assert [one and one["accepted"] for one in found.values()] == [True, True, False, False]
+    assert {one["code"] for one in found.values() if one and not one["accepted"]} == {"E210"}
+
+
+def test_a_front_that_lies_about_the_time_gains_minutes_while_work_looks(desk: Desk) -> None:
+    desk.project.write_task(uploads=True, closes="2031-05-01 11:30 UTC")
+    desk.tasks = load_tasks(desk.project.config)[0]
+    desk.requests.round(desk.tasks)
+    late = desk.ask(arrival=stamp(NOW - timedelta(hours=1)))
+    found = desk.decided(late)
+    assert (found["accepted"], found["code"]) == (False, "E210")
+    assert (found["arrival"], found["said"]) == ("2031-05-01T11:55:00Z", "2031-05-01T11:00:00Z")
+    assert found["receipt"]["statement"]["said"] == found["said"]
+    assert any("3300 s earlier" in one for one in desk.said), "the organiser is told"
 
 
 def test_what_fails_on_our_side_waits(desk: Desk) -> None:

@@ -12,7 +12,7 @@ class Proxy:
     """Passes connections on. ``passed`` counts bytes in both directions; at ``cut_at`` the connection that carries that
     byte is closed behind it, and ``cuts`` counts one. While ``down``, nobody is connected."""
 
-    def __init__(self, target: int, listening: socket.socket) -> None:
+    def __init__(self, target: int | str, listening: socket.socket) -> None:
         self.target, self._listening = target, listening
         self.port: int = listening.getsockname()[1]
         self.passed = self.cuts = 0
@@ -28,11 +28,19 @@ class Proxy:
                 if self.down:
                     client.close()
                     continue
-                server = socket.create_connection(("127.0.0.1", self.target))
-                for one in (client, server):
-                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                server = self._connected()
                 for source, sink in ((client, server), (server, client)):
                     threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
+
+    def _connected(self) -> socket.socket:
+        if isinstance(self.target, str):
+            made = socket.socket(socket.AF_UNIX)
+            made.connect(self.target)
+            return made
+        made = socket.create_connection(("127.0.0.1", self.target))
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
 
     def _pass(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -53,8 +61,8 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def proxy(target: int = 0) -> Iterator[Proxy]:
-    """A proxy on a port of this machine; its target can be set later."""
+def proxy(target: int | str = 0) -> Iterator[Proxy]:
+    """A proxy on a port of this machine, to another port or the path of a socket; its target can be set later."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         made = Proxy(target, listening)
         thread = threading.Thread(target=made.accept, daemon=True)

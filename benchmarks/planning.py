@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,30 +66,43 @@ def software(_: Mounts, out: Path) -> None:
 def evaluator(mounts: Mounts, out: Path) -> None:
     """Leave scores that depend on nothing but how many evaluations there were before."""
     seed = int.from_bytes(hashlib.sha256(str(mounts).encode()).digest()[:2], "big") / 65536
-    values = [round((seed * (1 + number * 7)) % 1, 4) for number in range(TOPICS)]
-    mean = sum(values) / TOPICS
+    leave_scores(out, {"ndcg_10": [round((seed * (1 + number * 7)) % 1, 4) for number in range(TOPICS)]})
+
+
+def leave_scores(out: Path, scores: Mapping[str, Sequence[float]]) -> None:
+    """Leave the files of an evaluator that found these values of each measure, topic by topic."""
+    means = {
+        measure: {"value": sum(values) / len(values), "topics": TOPICS, "covered": TOPICS, "interval": None}
+        for measure, values in scores.items()
+    }
     result = {
         "schema_version": 1,
         "status": "valid",
         "evaluator": {"name": "bench", "version": "1"},
-        "measures": {"ndcg_10": {"value": mean, "topics": TOPICS, "covered": TOPICS, "interval": None}},
+        "measures": means,
         "findings": {"error": 0, "defect": 0, "warning": 0, "codes": {}},
         "run_tag": None,
         "message": "",
     }
     (out / "result.json").write_text(json.dumps(result))
-    lines = [{"measure": "ndcg_10", "topic": str(n), "value": v} for n, v in enumerate(values)]
+    lines = [
+        {"measure": measure, "topic": str(n), "value": v}
+        for measure, values in scores.items()
+        for n, v in enumerate(values)
+    ]
     (out / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (out / "findings.jsonl").touch()
 
 
-def machine(config: Config) -> tuple[Machine, FakeEngine]:
-    """A machine with a scripted engine."""
-    engine = FakeEngine({EVALUATOR: evaluator, SOFTWARE: software})
+def machine(config: Config, script: Callable[[Mounts, Path], None] = evaluator) -> tuple[Machine, FakeEngine]:
+    """A machine with a scripted engine, whose evaluator is ``script``."""
+    engine = FakeEngine({EVALUATOR: script, SOFTWARE: software})
     return Machine(config, engine=engine, images={"evaluator": EVALUATOR}), engine
 
 
-def write_project(root: Path, runs: int, *, teams: int = TEAMS, chained: bool = False) -> None:
+def write_project(
+    root: Path, runs: int, *, teams: int = TEAMS, chained: bool = False, task: Mapping[str, Any] = TASK
+) -> None:
     """A project with one task, and ``runs`` submissions that are registered and were never executed.
 
     ``chained``: each fourth software takes the one of its team before it as input.
@@ -101,7 +115,7 @@ def write_project(root: Path, runs: int, *, teams: int = TEAMS, chained: bool = 
     ):
         (folder / "datasets" / "test" / part).mkdir(parents=True)
         (folder / "datasets" / "test" / part / name).write_text(text)
-    (folder / "task.yaml").write_text(json.dumps(TASK))
+    (folder / "task.yaml").write_text(json.dumps(task))
     (root / "submissions").mkdir()
     _, engine = machine(config)
     image = engine.resolve(SOFTWARE)

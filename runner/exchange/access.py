@@ -23,6 +23,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import schemas
@@ -102,7 +103,7 @@ class Access:
     """The grants by token id, as they were published."""
 
     def __init__(self, grants: Mapping[str, Grant]) -> None:
-        self.grants = dict(grants)
+        self.grants: Mapping[str, Grant] = MappingProxyType(dict(grants))
 
     @classmethod
     def read(cls, published: Path) -> Access:
@@ -110,8 +111,11 @@ class Access:
         data = read_replaced(published / FILE, "access")
         if data is None:
             return cls({})
-        found = [Grant(**{**row, "scopes": tuple(row["scopes"])}) for row in data["grants"]]
-        return cls({grant.token: grant for grant in found})
+        known = _READ.get(published)
+        if known is None or known[0] is not data:  # once a version: it is asked at every request
+            found = [Grant(**{**row, "scopes": tuple(row["scopes"])}) for row in data["grants"]]
+            known = _READ[published] = (data, cls({grant.token: grant for grant in found}))
+        return known[1]
 
     def write(self, published: Path) -> None:
         """Publish these grants in the place of all others, at once. Raises OSError."""
@@ -140,3 +144,6 @@ class Access:
         # Of unknown ids the comparison is made all the same: how long an answer takes tells nothing.
         good = hmac.compare_digest(right, (found.verifier if found else "0" * 64).encode())
         return found if good else None
+
+
+_READ: dict[Path, tuple[Mapping[str, Any], Access]] = {}  # what was read last, by folder

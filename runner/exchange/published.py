@@ -59,6 +59,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +105,7 @@ class View:
 
     def get(self, path: str) -> Object | None:
         """The object at ``path``; None where this audience has none."""
-        found = list(self._rows("WHERE path = ?", path))
-        return found[0] if found else None
+        return _object(self._root, self._database, path)
 
     def below(self, prefix: str) -> list[Object]:
         """The objects whose paths begin with ``prefix``, by path."""
@@ -124,14 +124,23 @@ class View:
         return file_of(self._root, digest).read_bytes()
 
     def _rows(self, where: str, *values: Any) -> Iterator[Object]:
-        if not DIGEST.fullmatch(self._database):
-            return
-        path = self._root / "audiences" / f"{self._database}.sqlite"
-        address = f"file:{path}?mode=ro&immutable=1"
-        with closing(sqlite3.connect(address, uri=True)) as connection:
-            query = f"SELECT {_COLUMNS} FROM objects {where}"  # noqa: S608  (no text of anybody's stands in it)
-            for row in connection.execute(query, values):
-                yield Object(*row)
+        return _rows(self._root, self._database, where, *values)
+
+
+def _rows(root: Path, database: str, where: str, *values: Any) -> Iterator[Object]:
+    if not DIGEST.fullmatch(database):
+        return
+    address = f"file:{root / 'audiences' / database}.sqlite?mode=ro&immutable=1"
+    with closing(sqlite3.connect(address, uri=True)) as connection:
+        query = f"SELECT {_COLUMNS} FROM objects {where}"  # noqa: S608  (no text of anybody's stands in it)
+        for row in connection.execute(query, values):
+            yield Object(*row)
+
+
+@lru_cache(maxsize=4096)
+def _object(root: Path, database: str, path: str) -> Object | None:
+    """The object of a database, which is named by its content and never changes: pages ask for the same few again and again."""
+    return next(_rows(root, database, "WHERE path = ?", path), None)
 
 
 class Published:

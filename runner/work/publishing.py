@@ -29,10 +29,10 @@ from runner.views.logs import log_lines
 from runner.views.overview.facts import Overview, overview, standing
 from runner.views.overview.screen import lines
 from runner.views.pages import asset, render
-from runner.views.redact import redact_row, redact_run
+from runner.views.redact import RunView, redact_row, redact_run
 from runner.views.show import page as run_page
 from runner.views.show.contents import inside
-from runner.views.show.topics import medians_for, topics_of
+from runner.views.show.topics import Medians, medians_for, topics_of
 from runner.work.console import console
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Desk:
     to: Publisher
     problem: Callable[[RunnerError], None]
     _overviews: dict[str, tuple[Overview, str]] = field(default_factory=dict)
+    _medians: dict[tuple[str, ...], Medians | None] = field(default_factory=dict)
 
     def publish(self, teams: Sequence[str]) -> bool:
         """Publish to everybody, each of ``teams``, the organiser and assistants what they may see now; whether anything changed.
@@ -204,12 +205,20 @@ class Desk:
         found = detail(self.store, name, [] if task is None else [task], running=live)
         view = redact_run(found, audience, dataset)
         within, helps = inside(found, task, audience, dataset), hint(view, task)
-        topics = topics_of(view, task, medians_for(self.store, task, view, dataset))
+        topics = topics_of(view, task, self._medians_of(view, task, dataset))
         text = run_page.page(view, within.contents, None, topics, helps, piece=True)
         data = {**view, **within.data(), "hint": helps}
         yield self.to.object(f"runs/{name}", "run", name, data, text, self._style(run_page.STYLE))
         if log := _log(found, audience, dataset):
             yield self.to.object(f"logs/{name}", "log", name, log)
+
+    def _medians_of(self, view: RunView, task: Task | None, dataset: Dataset) -> Medians | None:
+        """The medians beside a run: the same for all runs of an audience on a dataset and scenario, and slow to compute."""
+        where = (view["task"], view["dataset"], view["scenario"])
+        key = (str(view.audience), *where, *sorted(view["topic_scores"]))
+        if key not in self._medians:
+            self._medians[key] = medians_for(self.store, task, view, dataset)
+        return self._medians[key]
 
     def _standings(self, audience: Audience) -> Iterator[Object]:
         for name, task in self.tasks.items():

@@ -1,0 +1,199 @@
+"""The load generator: a process of its own that asks a front over real sockets, and says what came of it.
+
+``python -m benchmarks.server_load`` reads what to do from stdin (JSON) and prints what it saw (JSON). It is plain asyncio over
+sockets, so that it takes as little of the processor as may be; what it took is in its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+WARM = 1.0  # seconds at the beginning that do not count
+
+
+@dataclass
+class Answer:
+    """Status, size of the body in bytes as it was sent, entity tag, and the body."""
+
+    status: int
+    size: int
+    etag: str
+    body: bytes
+
+
+class Connection:
+    """A connection that is kept."""
+
+    def __init__(self, url: str) -> None:
+        at = urlsplit(url)
+        self.host, self.port, self.name = str(at.hostname), int(at.port or 80), at.netloc
+
+    async def open(self) -> Connection:
+        """Connect."""
+        self.reader, self.writer = await asyncio.open_connection(self.host, self.port, limit=1 << 22)
+        return self
+
+    async def ask(
+        self, path: str, headers: dict[str, str] | None = None, body: bytes | None = None
+    ) -> Answer:
+        """Send a request and read its answer to the end."""
+        lines = [f"{'GET' if body is None else 'POST'} {path} HTTP/1.1", f"Host: {self.name}"]
+        lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        self.writer.write(("\r\n".join(lines) + "\r\n\r\n").encode() + (body or b""))
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        fields = {
+            name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])
+        }
+        size = int(fields.get("content-length", 0))
+        found = await self.reader.readexactly(size) if size else b""
+        return Answer(int(head[0].split()[1]), size, fields.get("etag", ""), found)
+
+    def close(self) -> None:
+        """Close it."""
+        self.writer.close()
+
+
+async def readers(url: str, path: str, count: int, seconds: float, headers: dict[str, str]) -> dict[str, Any]:
+    """``count`` readers, each a page a second, begun evenly; a wait counts from when the page was due."""
+    waits: list[float] = []
+    statuses: dict[str, int] = {}
+    sizes: set[int] = set()
+    begun = time.perf_counter() + 0.2
+
+    async def reader(number: int) -> None:
+        connection = await Connection(url).open()
+        for turn in range(int(seconds + WARM)):
+            due = begun + turn + number / count
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            said = await connection.ask(path, headers)
+            if turn >= WARM:
+                waits.append(time.perf_counter() - due)
+                statuses[str(said.status)] = statuses.get(str(said.status), 0) + 1
+                sizes.add(said.size)
+        connection.close()
+
+    await asyncio.gather(*(reader(number) for number in range(count)))
+    return {"waits": waits, "statuses": statuses, "bytes": max(sizes)}
+
+
+async def busy(url: str, path: str, count: int, seconds: float, headers: dict[str, str]) -> dict[str, Any]:
+    """``count`` connections, each asking again as soon as it was answered."""
+    first = await (await Connection(url).open()).ask(path, headers)
+    sent = dict(headers)
+    if sent.pop("Cached", None):
+        sent["If-None-Match"] = first.etag
+    statuses: dict[str, int] = {}
+    end = time.perf_counter() + seconds
+
+    async def one() -> None:
+        connection = await Connection(url).open()
+        while time.perf_counter() < end:
+            said = await connection.ask(path, sent)
+            statuses[str(said.status)] = statuses.get(str(said.status), 0) + 1
+        connection.close()
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(count)))
+    took = time.perf_counter() - begun
+    return {"statuses": statuses, "each": sum(statuses.values()) / took, "bytes": first.size}
+
+
+async def hand_ins(url: str, path: str, tokens: dict[str, str], times: int) -> dict[str, Any]:
+    """Every team hands in a file of its own, all at once and each ``times`` times at once."""
+    gate = asyncio.Event()
+
+    async def one(team: str, token: str) -> tuple[str, float, Answer]:
+        connection = await Connection(url).open()
+        await gate.wait()
+        begun = time.perf_counter()
+        said = await connection.ask(path, *_form(team, token))
+        connection.close()
+        return team, time.perf_counter() - begun, said
+
+    tasks = [asyncio.create_task(one(team, token)) for team, token in tokens.items() for _ in range(times)]
+    await asyncio.sleep(0.5)
+    gate.set()
+    found = await asyncio.gather(*tasks)
+    answers = [{"team": team, "status": said.status, **json.loads(said.body)} for team, _, said in found]
+    return {"waits": [wait for _, wait, _ in found], "answers": answers}
+
+
+def _form(team: str, token: str) -> tuple[dict[str, str], bytes]:
+    lines = "".join(f"1 Q0 d{n} {n} {200 - n}.0 {team}\n" for n in range(1, 101))
+    parts = [
+        f'name="{name}"\r\n\r\n{value}' for name, value in (("software", "at-once"), ("dataset", "test"))
+    ]
+    parts.append(f'name="file"; filename="run.txt"\r\nContent-Type: text/plain\r\n\r\n{lines}')
+    body = "".join(f"--b\r\nContent-Disposition: form-data; {part}\r\n" for part in parts) + "--b--\r\n"
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "multipart/form-data; boundary=b"}
+    return headers, body.encode()
+
+
+async def streams(url: str, path: str, count: int) -> dict[str, Any]:
+    """``count`` streams of a page that stay open; says ``open``, waits for a line on stdin, and until all heard that the page
+    changed."""
+    shown = await (await Connection(url).open()).ask(path)
+    tag = re.search(rb'data-tag="([0-9a-f]+)"', shown.body)
+    if tag is None:
+        raise SystemExit("the page does not follow")
+    path = f"/live?page={path}&have={tag[1].decode()}"
+    opened = []
+    for _ in range(count):
+        connection = await Connection(url).open()
+        connection.writer.write(f"GET {path} HTTP/1.1\r\nHost: {connection.name}\r\n\r\n".encode())
+        opened.append(connection)
+    heads = await asyncio.gather(*(one.reader.readuntil(b"\r\n\r\n") for one in opened))
+    good = [one for one, head in zip(opened, heads, strict=True) if head.startswith(b"HTTP/1.1 200")]
+    await asyncio.gather(*(one.reader.readuntil(b"retry:") for one in good))
+    sys.stdout.write("open\n")
+    sys.stdout.flush()
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+    begun = time.perf_counter()
+    heard = await asyncio.gather(*(_news(one) for one in good))
+    waits = [when - begun for when in heard if when]
+    for one in opened:
+        one.close()
+    return {"open": len(good), "heard": len(waits), "waits": waits}
+
+
+async def _news(one: Connection) -> float | None:
+    try:
+        await asyncio.wait_for(one.reader.readuntil(b"event: page"), 30)
+    except (TimeoutError, asyncio.IncompleteReadError):
+        return None
+    return time.perf_counter()
+
+
+DOES = {one.__name__: one for one in (readers, busy, hand_ins, streams)}
+
+
+def generator() -> subprocess.Popen[str]:
+    """A load generator that waits for what to do."""
+    command = [sys.executable, "-m", "benchmarks.server_load"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def main() -> int:
+    """Do what one line of stdin says; print what came of it."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    order = json.loads(sys.stdin.readline())
+    begun = time.process_time()
+    found = asyncio.run(DOES[order.pop("do")](**order))
+    print(json.dumps({**found, "cpu": time.process_time() - begun}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

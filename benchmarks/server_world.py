@@ -1,0 +1,139 @@
+"""What the server is measured on: a project whose runs were registered, run, scored and published by the project's own code.
+
+Softwares and evaluator are scripts (the scripted engine); archive, events, store, boards, accounts and ``published/`` are real.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from benchmarks import planning
+from runner.engines.fake import Mounts
+from runner.exchange.access import Token
+from runner.exchange.published import Published, Publisher
+from runner.execution.coordinator import EvaluationRequest, Silent, coordinating
+from runner.model.config import Config
+from runner.records.store.connect import open_store
+from runner.records.store.queries import submissions
+from runner.tasks.load import load_tasks
+from runner.work.accounts import open_accounts, publish_access
+from runner.work.publishing import Desk
+from runner.work.requests import Requests
+
+MEASURES = {
+    **{f"ndcg_{n}": f"nDCG@{n}" for n in (5, 10, 20, 100)},
+    **{f"p_{n}": f"P@{n}" for n in (1, 5, 10)},
+    **{"ap": "AP", "rr": "RR", "r_100": "R@100"},
+}
+BOARD = "/tasks/bench/main"
+TASK: dict[str, Any] = {
+    **planning.TASK,
+    "title": "Fifty topics and ten measures",
+    "uploads": True,
+    "measures": [{"id": id, "measure": name, "truths": "qrels.txt"} for id, name in MEASURES.items()],
+}
+
+
+@dataclass
+class Site:
+    """A project that is published, and the tokens of its teams. ``seconds``: how long its parts took to make."""
+
+    root: Path
+    tokens: Mapping[str, Token] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Config:
+        """The project's configuration."""
+        return planning.configuration(self.root)
+
+    @classmethod
+    def make(cls, root: Path, runs: int, teams: int) -> Site:
+        """``runs`` scored runs of ``teams`` teams, each with an account, all published."""
+        site = cls(root)
+        begun = time.perf_counter()
+        planning.write_project(root, runs, teams=teams, task=TASK)
+        numbers = count()
+
+        def evaluator(_: Mounts, out: Path) -> None:
+            drawn = random.Random(next(numbers))
+            level = drawn.uniform(0.2, 0.7)
+            scores = {
+                one: [round(min(1.0, max(0.0, drawn.gauss(level, 0.2))), 4) for _ in range(planning.TOPICS)]
+                for one in MEASURES
+            }
+            planning.leave_scores(out, scores)
+
+        machine, engine = planning.machine(site.config, evaluator)
+        request = EvaluationRequest()
+        with coordinating(site.config, Silent(), machine=machine) as coordinator:
+            done = coordinator.run(coordinator.plan(request), request).done
+        engine.close()
+        if len(done) != runs:
+            raise SystemExit(f"{len(done)} of {runs} runs were done")
+        with open_accounts(site.config) as accounts:
+            site.tokens = {f"team-{n}": accounts.add("team", f"team-{n}")[1] for n in range(teams)}
+            publish_access(site.config, accounts)
+        site.seconds["making it"] = time.perf_counter() - begun
+        site.publish()
+        return site
+
+    def publish(self) -> None:
+        """Publish what there is now, to everybody and each team."""
+        begun = time.perf_counter()
+        to = Publisher(self.config.published)
+        to.alive()
+        with open_store(self.config) as store:
+            Desk(store, load_tasks(self.config)[0], to, _fail).publish(sorted(self.tokens))
+        self.seconds["publishing"] = time.perf_counter() - begun
+
+    def alive(self) -> None:
+        """Say that work is there: pages are those of every day."""
+        Publisher(self.config.published).alive()
+
+    def another(self) -> None:
+        """Publish another board: everything that follows it has news."""
+        to, seen = Publisher(self.config.published), Published(self.config.published)
+        audiences = {}
+        for audience in seen.pointer():
+            objects = {one.path: one for one in seen.view(audience).below("")}
+            of = objects[BOARD.removeprefix("/")]
+            data = {**seen.view(audience).data(of), "notes": [f"as of {time.time_ns()}"]}
+            objects[of.path] = to.object(
+                of.path, of.kind, of.title, data, seen.view(audience).text(of), of.style
+            )
+            audiences[audience] = list(objects.values())
+        to.publish(audiences)
+
+    def decide(self) -> float:
+        """Decide everything in the inbox as work does; the seconds that it took."""
+        begun = time.perf_counter()
+        with open_store(self.config) as store, open_accounts(self.config) as accounts:
+            requests, tasks = Requests(self.config, store, accounts), load_tasks(self.config)[0]
+            while requests.inbox.waiting():
+                requests.round(tasks)
+        return time.perf_counter() - begun
+
+    def handed_in(self) -> dict[str, int]:
+        """How many submissions each team has in the store."""
+        found: dict[str, int] = {}
+        with open_store(self.config) as store:
+            for one in submissions(store):
+                found[one.team] = found.get(one.team, 0) + 1
+        return found
+
+    def open_again(self) -> None:
+        """Give folders that were sealed back the right to be removed."""
+        for place, _, _ in os.walk(self.root):
+            Path(place).chmod(0o755)
+
+
+def _fail(error: Exception) -> None:
+    raise error

@@ -84,6 +84,15 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Ready:
+    """A file on the inbox's disk that is complete and synced, with digest and size."""
+
+    path: Path
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Taken:
     """A request as work has it: its own copy of the payload, if there is one, with size and digest as the request says."""
 
@@ -97,26 +106,29 @@ class Inbox:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def put(self, request: Request, key: str, payload: BinaryIO | None = None) -> Request:
+    def put(self, request: Request, key: str, payload: BinaryIO | Ready | None = None) -> Request:
         """Put a request there; it is on the disk, and complete, when this returns.
 
         Args:
             request: The wish; size, digest and proof are filled in.
             key: Of the token that its sender signed in with.
-            payload: Read from where it stands to its end.
+            payload: Read from where it stands to its end; a file that is :class:`Ready` is moved, and not read.
 
         Returns:
             The request as it was written.
 
         Raises:
-            OSError: The disk refused it; nothing is left behind.
+            OSError: The disk refused it; nothing is left behind, and what was ready is where it was.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         part = self.root / f".{request.id}"
         part.mkdir(0o770)
         try:
             sha256, size = None, 0
-            if payload is not None:
+            if isinstance(payload, Ready):
+                payload.path.rename(part / "payload")
+                sha256, size = payload.sha256, payload.size
+            elif payload is not None:
                 with (part / "payload").open("xb") as file:
                     sha256, size = _copied(payload, file, MAX_PAYLOAD)
             known = {**request.signed, "sha256": sha256, "size": size}
@@ -130,6 +142,9 @@ class Inbox:
             part.rename(self.root / f"{self._next():010}-{request.id}")
             sync_folder(self.root)
         except BaseException:
+            if isinstance(payload, Ready):
+                with suppress(OSError):
+                    (part / "payload").rename(payload.path)
             shutil.rmtree(part, ignore_errors=True)
             raise
         return done

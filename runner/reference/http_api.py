@@ -36,6 +36,8 @@ curl -H "Authorization: Bearer $TOKEN" https://task.example.org/api/v1/runs
 - **Later versions** may add keys; those that are here stay what they are.
 - A run file is handed in as a form, like from the browser: a `file` and the [fields beside it](server.md#data-of-a-request-for-a-run-file).
   202 says that it is kept; `at` is where it is said what became of it.
+- **Uploads** that go on after a cut are [tus 1.0.0](https://tus.io/protocols/resumable-upload) at `/api/v1/uploads`
+  ([how](../how-to/serve.md#from-another-machine)); `GET /api/v1/uploads` lists those of the team.
 
 From Python, [`runner.api.connect`](api.md) gives all this as data frames.
 """

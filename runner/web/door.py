@@ -43,6 +43,7 @@ HEADERS = {
     "Permissions-Policy": "interest-cohort=()",
     "Vary": "Cookie, Authorization",
 }
+SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 FORM = "form-token"  # the name of the field that every form has
 WORDS = {
     401: "Sign in first",
@@ -161,7 +162,7 @@ class Door:
 
     def _unfit(self, request: Request, visitor: Visitor, rule: Rule) -> Response | None:
         """The answer to what a route cannot take, whoever sends it; None where it can."""
-        if rule.method == "POST" and not self._from_here(request):
+        if rule.method not in SAFE and not self._from_here(request):
             return self.refused(visitor, 403, "The form was not sent from a page of this server.")
         if not _plain_text(request):
             return self.refused(visitor, 415, "Texts of forms have the encoding UTF-8.")
@@ -193,7 +194,7 @@ class Door:
 
     def _wait(self, request: Request, visitor: Visitor, rule: Rule) -> int:
         """In how many seconds somebody may call this; 0 for now."""
-        sends = rule.method != "GET"
+        sends = rule.method not in SAFE
         if visitor.grant is not None:
             return self.limits.take("sender", visitor.grant.token, SENDING) if sends else 0
         kind, _, text = request.headers.get("authorization", "").partition(" ")

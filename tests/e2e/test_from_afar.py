@@ -34,8 +34,8 @@ def test_a_run_file_is_handed_in_by_make_from_another_home_and_scored(live: Proj
     (folder / "submission.yaml").write_text(json.dumps({"task": "mini", "run": [entry]}))
     token = call(live, "team", "add", "alpha").out.strip()
     with serving(live) as server:
+        until(lambda: "Mini" in server.client().get("/").text)
         call(home, "login", server.url, env={"RUNNER_TOKEN": token})
-        until(lambda: call(home, "status").err)  # the task is published
         environment = home.environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         line = ["make", "-C", str(ROOT), "-o", "setup", "submit", "TEAM=alpha", "SERVER=local"]
         said = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)

@@ -16,16 +16,22 @@ from runner.web.routes.reading import Reading
 from runner.web.routes.signing_in import SigningIn
 from runner.web.routes.team import Team
 from runner.web.routes.tokens import Tokens
+from runner.web.routes.uploads import Uploading
 from runner.web.rules import Rule
+from runner.web.uploads import Uploads
 
 
-def rules(door: Door, inbox: Inbox, live: Live | None = None) -> tuple[Rule, ...]:
+def rules(
+    door: Door, inbox: Inbox, live: Live | None = None, uploads: Uploads | None = None
+) -> tuple[Rule, ...]:
     """The routes of the front, in the order in which they are tried; ``live`` has the streams that are open (None: new ones)."""
+    uploads = uploads or Uploads(inbox.root / ".uploads")
     live = live or Live(door.published.root, door.sessions.taken)
     groups = (
         Api(door),
         Own(door, inbox),
-        HandingIn(door, inbox),
+        HandingIn(door, inbox, uploads),
+        Uploading(door, uploads),
         Team(door),
         Console(door),
         Following(door, live),

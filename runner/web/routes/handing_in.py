@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from runner.exchange.inbox import Inbox, Refused, Request
+from runner.exchange.inbox import Inbox, Ready, Refused, Request
 from runner.exchange.receipts import receipt
 from runner.model.clock import SystemClock, stamp
 from runner.web.door import FORM, Door
@@ -13,8 +13,10 @@ from runner.web.pages import page
 from runner.web.routes.api import ROOT
 from runner.web.routes.base import Routes, text
 from runner.web.rules import TEAM, Call, Operation, Rule
+from runner.web.uploads import Upload, Uploads
 
 if TYPE_CHECKING:
+    from starlette.datastructures import FormData
     from starlette.responses import Response
 
 FIELDS = ("software", "dataset", "scenario", "tag", "description", "method", "paper", "affiliation")
@@ -25,9 +27,9 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 class HandingIn(Routes):
     """What is handed in, and kept before it is answered."""
 
-    def __init__(self, door: Door, inbox: Inbox) -> None:
+    def __init__(self, door: Door, inbox: Inbox, uploads: Uploads) -> None:
         super().__init__(door)
-        self.inbox = inbox
+        self.inbox, self.uploads = inbox, uploads
 
     def rules(self) -> tuple[Rule, ...]:
         """The routes of this class, each with its rule."""
@@ -65,7 +67,6 @@ class HandingIn(Routes):
     async def hand_in(self, call: Call) -> Response:
         """Take a run file: it is in the inbox, on the disk, before this answers."""
         from starlette.concurrency import run_in_threadpool
-        from starlette.datastructures import UploadFile
         from starlette.responses import JSONResponse, RedirectResponse
 
         began = _now()
@@ -74,20 +75,23 @@ class HandingIn(Routes):
                 return self.door.refused(
                     call.visitor, 403, "The form is not one of this session: load the page again."
                 )
-            sent, grant = form.get("file"), call.visitor.grant
-            if not isinstance(sent, UploadFile) or grant is None or not sent.filename:
+            (sent, filename, upload), grant = self._sent(call, form), call.visitor.grant
+            if sent is None or grant is None or not filename:
                 return self.door.refused(call.visitor, 400, "No file was sent: choose a run file.")
-            name = _PLAIN.sub("-", sent.filename)[-100:].lstrip("._-") or "run.txt"
+            name = _PLAIN.sub("-", filename)[-100:].lstrip("._-") or "run.txt"
             said = {field: value for field in FIELDS if (value := text(form, field).strip())}
             data = {"task": call.at("task"), "file": name, **said}
             arrival = _now()
             asked = Request.new("run-file", grant.account, grant.token, grant.team, arrival, data)
             try:
-                done = await run_in_threadpool(self.inbox.put, asked, call.visitor.key, sent.file)
+                done = await run_in_threadpool(self.inbox.put, asked, call.visitor.key, sent)
             except (Refused, OSError):
                 return self.door.refused(
                     call.visitor, 507, "It could not be kept, and was not taken. Try again later."
                 )
+        if upload is not None:
+            self.uploads.forget(upload.id)
+            began = upload.began
         what = f"{data.get('software', '')} for {call.at('task')}: {name}"
         signed = self.noted(done, began, what)
         where = f"{ROOT if call.visitor.program else ''}/requests/{done.id}"
@@ -102,6 +106,15 @@ class HandingIn(Routes):
             }
             return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
         return RedirectResponse(where, 303)
+
+    def _sent(self, call: Call, form: FormData) -> tuple[BinaryIO | Ready | None, str, Upload | None]:
+        """The file that came with a form, or the complete upload of the team that it names, and how the file is called."""
+        from starlette.datastructures import UploadFile
+
+        if isinstance(sent := form.get("file"), UploadFile):
+            return sent.file, sent.filename or "", None
+        upload = self.uploads.whole(call.visitor.team, text(form, "upload"))
+        return (None if upload is None else self.uploads.ready(upload)), text(form, "name"), upload
 
 
 def _now() -> str:

@@ -99,7 +99,8 @@ def test_the_description_is_openapi(tmp_path: Path) -> None:
 
 def test_every_route_of_the_api_is_described(tmp_path: Path) -> None:
     found = {r.path for r in described(tmp_path) if r.path.startswith("/api/") and r.operation is None}
-    assert found == {"/api/v1/openapi.json"}, "a route of the API says what it gives"
+    tus = {"/api/v1/uploads", "/api/v1/uploads/{id}"}  # a protocol that is described elsewhere
+    assert found == {"/api/v1/openapi.json", *tus}, "a route of the API says what it gives"
 
 
 def test_every_route_answers_as_it_is_described(front: Front, tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""Sending a file to a server so that it goes on after a cut, also in another process: the client's side of tus 1.0.0.
+
+What a server has of a file is found by the file's digest, so that nothing has to be remembered here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from collections.abc import Callable
+from typing import BinaryIO
+
+from runner.cli.remote.client import API, Client
+from runner.model.errors import RunnerError
+
+CHUNK = 8 * 1024 * 1024
+TRIES = 8  # in a row without a byte that is new
+PAUSE, LONGEST = 1.0, 20.0  # seconds before the next try: doubled each time
+_TUS = {"Tus-Resumable": "1.0.0"}
+_CONFLICT, _LOCKED, _MISMATCH = 409, 423, 460
+
+
+def upload(
+    client: Client,
+    file: BinaryIO,
+    size: int,
+    sha256: str,
+    on_progress: Callable[[int], None],
+    wait: Callable[[float], None] = time.sleep,
+    *,
+    chunk: int = CHUNK,
+) -> str:
+    """Send a file, or what the server has not got of it yet.
+
+    Args:
+        client: The connection.
+        file: What is sent; it can be sought.
+        size: Its bytes.
+        sha256: Its digest (hex), under which it is found again.
+        on_progress: Told how many bytes are there.
+        wait: Lets so many seconds pass.
+        chunk: Bytes that are sent at once, and held in memory.
+
+    Returns:
+        The id of the complete upload, for the request that hands it in.
+
+    Raises:
+        RunnerError: As :meth:`Client.send`: what the server says; E312 when it cannot be reached again and again, or got
+            something else than was sent.
+    """
+    id, failed, last = "", 0, -1
+    while True:
+        try:
+            id = id or _begun(client, size, sha256)
+            at = _offset(client, id)
+            failed = 0 if at > last else failed
+            last = max(at, last)
+            on_progress(at)
+            while at < size:
+                at = _sent(client, id, file, at, chunk)
+                failed, last = 0, at
+                on_progress(at)
+            return id
+        except RunnerError as error:
+            failed += 1
+            if error.code != "E312" or failed >= TRIES:
+                raise
+        wait(min(LONGEST, PAUSE * 2 ** (failed - 1)))
+
+
+def _begun(client: Client, size: int, sha256: str) -> str:
+    """The id of the upload of this content: one that was begun before, or a new one."""
+    for one in client.get("uploads")["items"]:
+        if (one["sha256"], one["size"]) == (sha256, size):
+            return str(one["id"])
+    named = base64.b64encode(sha256.encode()).decode()
+    headers = {**_TUS, "Upload-Length": str(size), "Upload-Metadata": f"sha256 {named}"}
+    said = client.send("POST", *API, "uploads", headers=headers)
+    return str(said.headers.get("Location", "")).rpartition("/")[2]
+
+
+def _offset(client: Client, id: str) -> int:
+    """How many bytes the server has."""
+    text = client.send("HEAD", *API, "uploads", id, headers=_TUS).headers.get("Upload-Offset", "")
+    if not text.isdigit():
+        raise RunnerError("E312", "the server does not say how far an upload is", fix="submit again")
+    return int(text)
+
+
+def _sent(client: Client, id: str, file: BinaryIO, at: int, chunk: int) -> int:
+    """Send one chunk from ``at``; how many bytes the server has then."""
+    file.seek(at)
+    part = file.read(chunk)
+    checksum = base64.b64encode(hashlib.sha256(part).digest()).decode()
+    headers = {
+        **_TUS,
+        "Content-Type": "application/offset+octet-stream",
+        "Upload-Offset": str(at),
+        "Upload-Checksum": f"sha256 {checksum}",
+    }
+    fine = (_CONFLICT, _LOCKED, _MISMATCH)
+    said = client.send("PATCH", *API, "uploads", id, headers=headers, data=part, fine=fine)
+    said.close()
+    if said.status_code == _MISMATCH:
+        what = "the server got something else than was sent"
+        raise RunnerError("E312", what, fix="submit again; if it stays so, something on the way changes it")
+    if said.status_code in (_CONFLICT, _LOCKED):  # a connection that was cut may still be open there
+        raise RunnerError("E312", "the server has another part of it than was sent", fix="submit again")
+    return at + len(part)

@@ -1,0 +1,214 @@
+"""Uploads that go on after a cut, by the protocol tus 1.0.0 (https://tus.io/protocols/resumable-upload).
+
+Its core, and the extensions creation, expiration, checksum and termination. What is sent here is nobody's hand-in yet: a
+route that takes a file also takes the id of an upload of the same team instead. ``Upload-Metadata`` of a new one has ``sha256``, the
+digest of the whole: what came has it, or is not taken (460).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import TYPE_CHECKING
+
+from runner.model.clock import SystemClock, stamp
+from runner.web.door import Door
+from runner.web.routes.api import ROOT
+from runner.web.routes.base import Routes
+from runner.web.rules import EVERYBODY, TEAM, Call, Rule
+from runner.web.uploads import SHA256, Full, Upload, Uploads, checksum
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+VERSION = "1.0.0"
+MEDIA = "application/offset+octet-stream"
+_BLOCK = 1024 * 1024  # bytes that are written at once
+
+
+class Uploading(Routes):
+    """What teams send in parts."""
+
+    def __init__(self, door: Door, uploads: Uploads) -> None:
+        super().__init__(door)
+        self.uploads = uploads
+
+    def rules(self) -> tuple[Rule, ...]:
+        """The routes of this class, each with its rule."""
+        all_, one = f"{ROOT}/uploads", f"{ROOT}/uploads/{{id}}"
+        return (
+            Rule("OPTIONS", all_, self.options, EVERYBODY),
+            Rule("GET", all_, self.list, TEAM, "hand-in"),
+            Rule("POST", all_, self.create, TEAM, "hand-in"),
+            Rule("HEAD", one, self.head, TEAM, "hand-in"),
+            Rule("PATCH", one, self.append, TEAM, "hand-in", most=None),
+            Rule("DELETE", one, self.remove, TEAM, "hand-in"),
+        )
+
+    async def options(self, call: Call) -> Response:
+        """What of the protocol is offered."""
+        extensions = "creation,expiration,checksum,termination"
+        more = {"Tus-Version": VERSION, "Tus-Extension": extensions, "Tus-Checksum-Algorithm": "sha256,sha1"}
+        return _empty(204, **more, **{"Tus-Max-Size": str(self.uploads.bounds.each)})
+
+    async def list(self, call: Call) -> Response:
+        """The uploads of the team: what a program looks at to go on with one that another began."""
+        from starlette.responses import JSONResponse
+
+        team = str(call.visitor.team)
+        found = [
+            {"id": one.id, "sha256": one.sha256, "size": one.size, "offset": self.uploads.offset(one)}
+            for one in self.uploads.of(team)
+        ]
+        return JSONResponse({"items": found}, headers={"Cache-Control": "no-store"})
+
+    async def create(self, call: Call) -> Response:
+        """Begin an upload."""
+        if (wrong := self._other_version(call)) is not None:
+            return wrong
+        length = call.request.headers.get("upload-length", "")
+        sha256 = _metadata(call.request.headers.get("upload-metadata", "")).get("sha256", "")
+        if not length.isascii() or not length.isdigit() or len(length) > 15 or not SHA256.fullmatch(sha256):
+            why = "Upload-Length says how many bytes are to come, sha256 in Upload-Metadata their SHA-256 (hex, in base64)."
+            return self.door.refused(call.visitor, 400, why)
+        try:
+            made = self.uploads.create(str(call.visitor.team), int(length), sha256, _now())
+        except Full as full:
+            return self.door.refused(call.visitor, full.status, str(full))
+        except OSError:
+            return self.door.refused(call.visitor, 507, "The disk of the server refused it. Try again later.")
+        if made.size == 0:
+            self.uploads.finish(made, _now())
+        return _empty(201, Location=f"{ROOT}/uploads/{made.id}", **self._times(made))
+
+    async def head(self, call: Call) -> Response:
+        """How far an upload is."""
+        found = self._of(call)
+        if found is None:
+            return self.nothing(call)
+        more = {"Upload-Offset": str(self.uploads.offset(found)), "Upload-Length": str(found.size)}
+        return _empty(200, **more, **self._times(found))
+
+    async def append(self, call: Call) -> Response:
+        """Take more of an upload, from where it is."""
+        found = self._of(call)
+        if found is None:
+            return self.nothing(call)
+        if (wrong := self._other_version(call)) is not None:
+            return wrong
+        if call.request.headers.get("content-type") != MEDIA:
+            return self.door.refused(call.visitor, 415, f"The content is {MEDIA}.")
+        with self.uploads.only(found) as free:
+            if not free:
+                return self.door.refused(
+                    call.visitor, 423, "Somebody is sending it: try again in a few seconds."
+                )
+            try:
+                if call.request.headers.get("upload-offset") != str(self.uploads.offset(found)):
+                    return self.door.refused(
+                        call.visitor, 409, "It is at another offset: ask for that with HEAD."
+                    )
+                return await self._taken(call, found)
+            except OSError:
+                return self.door.refused(
+                    call.visitor, 507, "The disk of the server refused it. Try again later."
+                )
+
+    async def remove(self, call: Call) -> Response:
+        """Remove an upload."""
+        found = self._of(call)
+        if found is None:
+            return self.nothing(call)
+        with self.uploads.only(found) as free:
+            if not free:
+                return self.door.refused(
+                    call.visitor, 423, "Somebody is sending it: try again in a few seconds."
+                )
+            self.uploads.remove(found)
+        return _empty(204)
+
+    async def _taken(self, call: Call, upload: Upload) -> Response:
+        """Add the body to an upload, and end it with its last byte. What came before a cut stays. Raises OSError."""
+        from starlette.concurrency import run_in_threadpool
+
+        name, _, expected = call.request.headers.get("upload-checksum", "").partition(" ")
+        digest, began = checksum(name), self.uploads.offset(upload)
+        if name and digest is None:
+            return self.door.refused(call.visitor, 400, "Checksums are sha256 or sha1.")
+        if not await self._written(call, upload, digest, upload.size - began):
+            await run_in_threadpool(self.uploads.cut, upload, began)
+            return self.door.refused(call.visitor, 413, "That is more than Upload-Length said.")
+        if digest is not None and base64.b64encode(digest.digest()).decode() != expected:
+            await run_in_threadpool(self.uploads.cut, upload, began)
+            return _empty(460)
+        whole = self.uploads.offset(upload) == upload.size and upload.arrival is None
+        if whole and await run_in_threadpool(self.uploads.finish, upload, _now()) is None:
+            return _empty(460)
+        return _empty(204, **{"Upload-Offset": str(self.uploads.offset(upload))}, **self._times(upload))
+
+    async def _written(self, call: Call, upload: Upload, digest: object, left: int) -> bool:
+        """Write the body to the disk, block by block; False for more than is ``left``. Raises OSError, ClientDisconnect."""
+        import os
+
+        from starlette.concurrency import run_in_threadpool
+
+        block = bytearray()
+        with self.uploads.open(upload) as file:
+            try:
+                async for part in call.request.stream():
+                    block += part
+                    left -= len(part)
+                    if left < 0:
+                        block.clear()
+                        return False
+                    if digest is not None:
+                        digest.update(part)  # type: ignore[attr-defined]
+                    if len(block) >= _BLOCK:
+                        await run_in_threadpool(file.write, bytes(block))
+                        block.clear()
+            finally:  # a cut, too: what came is not sent again
+                file.write(block)
+                file.flush()
+                await run_in_threadpool(os.fsync, file.fileno())
+        return True
+
+    def _of(self, call: Call) -> Upload | None:
+        return self.uploads.get(call.visitor.team, call.at("id"))
+
+    def _times(self, upload: Upload) -> dict[str, str]:
+        try:
+            at = datetime.fromtimestamp(self.uploads.expires(upload), UTC)
+        except OSError:  # of another digest: it went
+            return {}
+        return {"Upload-Expires": format_datetime(at, usegmt=True)}
+
+    def _other_version(self, call: Call) -> Response | None:
+        return (
+            None
+            if call.request.headers.get("tus-resumable") == VERSION
+            else _empty(412, **{"Tus-Version": VERSION})
+        )
+
+
+def _metadata(text: str) -> dict[str, str]:
+    """The pairs of an ``Upload-Metadata``; what is none of base64 is left out."""
+    found = {}
+    for pair in text.split(","):
+        name, _, value = pair.strip().partition(" ")
+        try:
+            found[name] = base64.b64decode(value, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            continue
+    return found
+
+
+def _now() -> str:
+    return stamp(SystemClock().now())
+
+
+def _empty(status: int, **headers: str) -> Response:
+    from starlette.responses import Response
+
+    return Response(b"", status, {"Tus-Resumable": VERSION, "Cache-Control": "no-store", **headers})

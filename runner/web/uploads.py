@@ -1,0 +1,202 @@
+"""Uploads that go on after a cut: what a team has sent so far, on the disk, until it is handed in or its time is over.
+
+An upload is two files below ``inbox/.uploads/``: ``<id>.json`` says whose it is, and how many bytes of which SHA-256 are to come;
+``<id>`` has those that came. How far it is, is the size of that file: there is no second truth to lose. What is complete and has
+its digest is moved into a request as it is, so that nothing large is copied or held in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from runner.exchange.inbox import Ready
+from runner.model.limits import GIB, MIB, in_units
+from schemas.files import atomic_file, file_sha256
+
+ID = re.compile(r"[0-9a-f]{32}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+ALONE = 60.0  # seconds after which one of the two files without the other goes
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What uploads may take: bytes of ``each`` and of all of a ``team``, how many are ``open`` at a time, for how many seconds one
+    ``lasts`` after its last byte, and bytes that stay ``free`` on the disk."""
+
+    each: int = 32 * GIB
+    team: int = 48 * GIB
+    open: int = 16
+    lasts: float = 2 * 86400.0
+    free: int = 512 * MIB
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One upload: ``size`` bytes with the digest ``sha256`` are to come for ``team``; ``began`` and ``arrival`` (UTC) say when the first
+    and the last could come and came (None: not yet)."""
+
+    id: str
+    team: str
+    size: int
+    sha256: str
+    began: str
+    arrival: str | None = None
+
+
+class Full(Exception):
+    """An upload that is not begun, with the status of the answer; the text says what the bound is and what helps."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Uploads:
+    """The uploads below a folder. ``now`` gives seconds since 1970."""
+
+    def __init__(self, root: Path, bounds: Bounds = Bounds(), now: Callable[[], float] = time.time) -> None:
+        self.root, self.bounds, self._now = root, bounds, now
+        self._busy: set[str] = set()
+        self._lock = threading.Lock()
+
+    def create(self, team: str, size: int, sha256: str, began: str) -> Upload:
+        """Begin an upload, now. Raises Full, OSError."""
+        self.sweep()
+        bounds, there = self.bounds, self.of(team)
+        if size > bounds.each:
+            raise Full(413, f"An upload has at most {in_units(bounds.each)}: make the image smaller.")
+        if len(there) >= bounds.open:
+            raise Full(
+                429, f"A team has at most {bounds.open} uploads at a time: hand them in, or remove them."
+            )
+        kept = sum(one.size for one in there)
+        if kept + size > bounds.team:
+            why = f"Uploads of a team have at most {in_units(bounds.team)} together, and {in_units(kept)} are announced"
+            raise Full(413, f"{why}: hand them in, or remove them.")
+        self.root.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(self.root).free - size < bounds.free:
+            raise Full(507, "The disk of the server has no room for it: write to the organiser.")
+        made = Upload(secrets.token_hex(16), team, size, sha256, began)
+        self._file(made.id).touch()
+        self._write(made)
+        return made
+
+    def of(self, team: str) -> list[Upload]:
+        """The uploads of a team."""
+        ids = [path.stem for path in sorted(self.root.glob("*.json"))]
+        return [found for id in ids if (found := self.get(team, id)) is not None]
+
+    def get(self, team: str | None, id: str) -> Upload | None:
+        """An upload of a team; None where it has none of that id, or its time is over."""
+        if not ID.fullmatch(id):
+            return None
+        try:
+            found = Upload(**json.loads(self._facts(id).read_bytes()))
+            over = self.expires(found) < self._now()
+        except (OSError, ValueError, TypeError):
+            return None
+        return found if found.team == team and not over else None
+
+    def offset(self, upload: Upload) -> int:
+        """How many bytes have come. Raises OSError where it went away."""
+        return self._file(upload.id).stat().st_size
+
+    def expires(self, upload: Upload) -> float:
+        """When its time is over, in seconds since 1970. Raises OSError."""
+        return self._file(upload.id).stat().st_mtime + self.bounds.lasts
+
+    @contextmanager
+    def only(self, upload: Upload) -> Iterator[bool]:
+        """Whether nobody else writes to it, for as long as the block lasts."""
+        with self._lock:
+            free = upload.id not in self._busy
+            self._busy.add(upload.id)
+        try:
+            yield free
+        finally:
+            if free:
+                with self._lock:
+                    self._busy.discard(upload.id)
+
+    def open(self, upload: Upload) -> BinaryIO:
+        """The file, to add to it. Raises OSError."""
+        return self._file(upload.id).open("ab")
+
+    def cut(self, upload: Upload, size: int) -> None:
+        """Take away what came beyond ``size``. Raises OSError."""
+        os.truncate(self._file(upload.id), size)
+
+    def finish(self, upload: Upload, arrival: str) -> Upload | None:
+        """Note that the last byte came; None for content of another digest, which goes. Raises OSError."""
+        path = self._file(upload.id)
+        if file_sha256(path) != upload.sha256:
+            self.remove(upload)
+            return None
+        done = Upload(**{**asdict(upload), "arrival": arrival})
+        self._write(done)
+        return done
+
+    def whole(self, team: str | None, id: str) -> Upload | None:
+        """A complete upload of a team; None where it has none of that id."""
+        found = self.get(team, id)
+        return None if found is None or found.arrival is None else found
+
+    def ready(self, upload: Upload) -> Ready:
+        """The file of a complete upload, to be moved away."""
+        return Ready(self._file(upload.id), upload.sha256, upload.size)
+
+    def remove(self, upload: Upload) -> None:
+        """Take an upload away."""
+        self.forget(upload.id)
+
+    def sweep(self) -> None:
+        """Take away those whose time is over, and what a killed front left of one."""
+        now = self._now()
+        for id in {path.stem for path in self.root.glob("*")} - self._busy:
+            times = []
+            for path in (self._file(id), self._facts(id)):
+                with suppress(OSError):
+                    times.append(path.stat().st_mtime)
+            lasts = self.bounds.lasts if len(times) == 2 else ALONE
+            if times and max(times) + lasts < now:
+                with suppress(OSError):
+                    self.forget(id)
+
+    def forget(self, id: str) -> None:
+        """Take away what is there of an upload, whose it was."""
+        for path in (self._facts(id), self._file(id)):
+            path.unlink(missing_ok=True)
+
+    def _write(self, upload: Upload) -> None:
+        with atomic_file(self._facts(upload.id), mode=0o600, sync=True) as file:
+            file.write(json.dumps(asdict(upload)).encode())
+
+    def _file(self, id: str) -> Path:
+        return self.root / id
+
+    def _facts(self, id: str) -> Path:
+        return self.root / f"{id}.json"
+
+
+def checksum(name: str) -> hashlib._Hash | None:
+    """What computes a checksum of that name, of those that uploads offer; None for others."""
+    return (
+        hashlib.sha256()
+        if name == "sha256"
+        else hashlib.sha1(usedforsecurity=False)
+        if name == "sha1"
+        else None
+    )

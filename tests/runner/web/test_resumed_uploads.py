@@ -1,0 +1,199 @@
+"""Uploads that go on after a cut: the protocol tus 1.0.0 over real HTTP, bounds, and whose they are."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from runner.cli.remote.client import Client
+from runner.cli.remote.servers import Server
+from runner.cli.remote.uploading import upload
+from runner.exchange.access import Access, Token
+from runner.exchange.inbox import Inbox
+from runner.exchange.published import Publisher
+from runner.model.errors import RunnerError
+from runner.web.uploads import Bounds, Full, Uploads
+from tests.runner.web.test_routes import Front, grant
+from tests.worlds.proxy import Proxy, proxy
+from tests.worlds.site import serving
+
+CONTENT = os.urandom(3_000_000)
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+TUS = {"Tus-Resumable": "1.0.0"}
+PART = {**TUS, "Content-Type": "application/offset+octet-stream"}
+
+
+def metadata(digest: str = DIGEST) -> str:
+    return f"filename {base64.b64encode(b'x').decode()},sha256 {base64.b64encode(digest.encode()).decode()}"
+
+
+@pytest.fixture
+def line() -> Iterator[Proxy]:
+    with proxy() as made:
+        yield made
+
+
+@pytest.fixture
+def front(tmp_path: Path, line: Proxy) -> Iterator[Front]:
+    exchange = tmp_path / "exchange"
+    Publisher(exchange / "published").publish({})
+    tokens = {"team": Token.new(), "other": Token.new()}
+    Access({t.id: grant(t, name) for name, t in tokens.items()}).write(exchange / "published")
+    with serving(exchange, tmp_path / "state", 16_000_000, through=line) as url:
+        yield Front(exchange, url, tokens, "")
+
+
+@pytest.fixture
+def client(front: Front) -> Iterator[Client]:
+    with Client(Server("local", front.url, str(front.tokens["team"]), "alpha")) as made:
+        yield made
+
+
+def begin(team: httpx2.Client, size: int = len(CONTENT), digest: str = DIGEST) -> str:
+    headers = {**TUS, "Upload-Length": str(size), "Upload-Metadata": metadata(digest)}
+    said = team.post("/api/v1/uploads", headers=headers)
+    assert said.status_code == 201 and said.headers["upload-expires"], said.text
+    return str(said.headers["location"])
+
+
+def patch(team: httpx2.Client, where: str, part: bytes, at: int, **more: str) -> httpx2.Response:
+    return team.patch(where, content=part, headers={**PART, "Upload-Offset": str(at), **more})
+
+
+def test_what_is_offered_is_said_and_another_version_is_refused(front: Front) -> None:
+    with front.client() as anybody:
+        said = anybody.options("/api/v1/uploads")
+        assert said.headers["tus-version"] == "1.0.0" and int(said.headers["tus-max-size"]) > 2**30
+        assert set(said.headers["tus-extension"].split(",")) == {
+            "creation",
+            "expiration",
+            "checksum",
+            "termination",
+        }
+    with front.client("team") as team:
+        assert team.post("/api/v1/uploads", headers={"Tus-Resumable": "0.2"}).status_code == 412
+        for headers in (
+            {},
+            {"Upload-Length": "x"},
+            {"Upload-Length": "5"},
+            {"Upload-Length": "5", "Upload-Metadata": "sha256 !"},
+        ):
+            said = team.post("/api/v1/uploads", headers={**TUS, **headers})
+            assert said.status_code == 400 and "Upload-Length" in said.json()["why"]
+
+
+def test_an_upload_in_parts_is_handed_in_and_belongs_to_its_team(front: Front) -> None:
+    with front.client("team") as team, front.client("other") as other:
+        where = begin(team)
+        assert team.head(where).headers["upload-offset"] == "0"
+        assert patch(team, where, CONTENT[:1000], 5).status_code == 409, "not where it is"
+        assert team.patch(where, content=b"x", headers=TUS).status_code == 415
+        assert patch(team, where, CONTENT[:1000], 0).headers["upload-offset"] == "1000"
+        for said in (other.head(where), patch(other, where, b"x", 1000), other.delete(where)):
+            assert said.status_code == 404
+        assert other.get("/api/v1/uploads").json()["items"] == []
+        good = base64.b64encode(hashlib.sha1(CONTENT[1000:2000]).digest()).decode()
+        assert (
+            patch(team, where, CONTENT[2000:3000], 1000, **{"Upload-Checksum": f"sha1 {good}"}).status_code
+            == 460
+        )
+        assert team.head(where).headers["upload-offset"] == "1000", "what was wrong is gone"
+        assert (
+            patch(team, where, CONTENT[1000:2000], 1000, **{"Upload-Checksum": f"sha1 {good}"}).status_code
+            == 204
+        )
+        assert patch(team, where, CONTENT[2000:] + b"more", 2000).status_code == 413
+        form = {"software": "one", "upload": where.rpartition("/")[2], "name": "run.txt"}
+        assert team.post("/api/v1/tasks/mini/run-files", data=form).status_code == 400, "not whole yet"
+        assert patch(team, where, CONTENT[2000:], 2000).headers["upload-offset"] == str(len(CONTENT))
+        assert other.post("/api/v1/tasks/mini/run-files", data=form).status_code == 400
+        taken = team.post("/api/v1/tasks/mini/run-files", data=form)
+        assert taken.status_code == 202 and taken.json()["sha256"] == DIGEST
+        assert team.head(where).status_code == 404, "it is handed in once"
+        assert team.get("/api/v1/uploads").json()["items"] == []
+    inbox = Inbox(front.exchange / "inbox")
+    [(name, _)] = inbox.waiting()
+    found = inbox.take(name, front.exchange / "mine")
+    assert found.payload is not None and found.payload.read_bytes() == CONTENT
+    assert found.request.data["file"] == "run.txt"
+
+
+def test_what_is_not_what_was_announced_is_not_kept(front: Front) -> None:
+    with front.client("team") as team:
+        where = begin(team, 5, hashlib.sha256(b"right").hexdigest())
+        assert patch(team, where, b"wrong", 0).status_code == 460
+        assert team.head(where).status_code == 404
+        where = begin(team, 0, hashlib.sha256(b"").hexdigest())
+        assert team.delete(where).status_code == 204 and team.head(where).status_code == 404
+
+
+def test_a_cut_in_the_middle_loses_nothing_also_for_another_process(
+    front: Front, line: Proxy, client: Client
+) -> None:
+    """The line breaks behind the first million bytes: what came stays, and the next one that asks goes on there."""
+    with front.client("team") as team:
+        where = begin(team)
+        line.cut_at = line.passed + 1_000_000
+        with pytest.raises(httpx2.HTTPError):
+            patch(team, where, CONTENT, 0)
+    with front.client("team") as team:
+        at = int(team.head(where).headers["upload-offset"])
+    assert 900_000 < at < 1_000_000 and line.cuts == 1
+    there: list[int] = []
+    before = line.passed
+    upload(client, io.BytesIO(CONTENT), len(CONTENT), DIGEST, there.append, lambda _: None)
+    assert there[0] >= at and there[-1] == len(CONTENT)
+    assert line.passed - before < len(CONTENT) - at + 20_000, "only what was missing was sent"
+
+
+def test_the_client_goes_on_by_itself(line: Proxy, client: Client) -> None:
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) < 3:
+            line.cut_at = line.passed + 700_000
+
+    line.cut_at = line.passed + 1_200_000
+    upload(client, io.BytesIO(CONTENT), len(CONTENT), DIGEST, lambda _: None, wait, chunk=500_000)
+    assert line.cuts >= 2 and len(waited) >= line.cuts
+    line.down = True
+    with pytest.raises(RunnerError) as error:
+        upload(client, io.BytesIO(b"x"), 1, hashlib.sha256(b"x").hexdigest(), lambda _: None, waited.append)
+    assert error.value.code == "E312"
+
+
+def test_bounds_are_told_with_numbers_and_time_ends_uploads(tmp_path: Path) -> None:
+    now = [1e9]
+    bounds = Bounds(each=100, team=150, open=3, lasts=60.0, free=0)
+    uploads = Uploads(tmp_path / "uploads", bounds, lambda: now[0])
+
+    def full(team: str, size: int) -> tuple[int, str]:
+        with pytest.raises(Full) as error:
+            uploads.create(team, size, DIGEST, "")
+        return error.value.status, str(error.value)
+
+    assert full("alpha", 101)[0] == 413 and "100 B" in full("alpha", 101)[1]
+    first = uploads.create("alpha", 100, DIGEST, "")
+    assert full("alpha", 51)[0] == 413 and "150 B" in full("alpha", 51)[1]
+    for _ in range(2):
+        uploads.create("alpha", 1, DIGEST, "")
+    assert full("alpha", 1)[0] == 429 and "3 uploads" in full("alpha", 1)[1]
+    assert uploads.create("beta", 100, DIGEST, ""), "another team's are not counted"
+    for path in (tmp_path / "uploads").iterdir():
+        os.utime(path, (now[0], now[0]))
+    now[0] += 61
+    assert uploads.get("alpha", first.id) is None and uploads.of("alpha") == []
+    uploads.create("alpha", 100, DIGEST, "")
+    assert len(list((tmp_path / "uploads").iterdir())) == 2, "what is over takes no room"
+    none = Uploads(tmp_path / "more", Bounds(free=2**62))
+    with pytest.raises(Full) as error:
+        none.create("alpha", 1, DIGEST, "")
+    assert error.value.status == 507

@@ -229,6 +229,7 @@ _SERVER = (
     ("inbox-answer", "published/answers/ID.json", "work, for the front"),
     ("keys", "published/keys.json", "work, for the front"),
     ("receipt", "A receipt", "front and work, for the team"),
+    ("notices", "notices.yaml", "the organiser, for work"),
 )
 
 

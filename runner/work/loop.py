@@ -29,6 +29,7 @@ from runner.work.checks import Checks
 from runner.work.front import Front
 from runner.work.link import Link, forget_contact
 from runner.work.news import Told
+from runner.work.notices.telling import Telling
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
 
@@ -74,7 +75,10 @@ class Work:
         Raises E306 when another work process is there.
         """
         with _only(self.config):
-            threads = [threading.Thread(target=self._beside, args=(self._clerk,), name="clerk")]
+            threads = [
+                threading.Thread(target=self._beside, args=(self._clerk,), name="clerk"),
+                threading.Thread(target=self._beside, args=(self._tell,), name="notices"),
+            ]
             if self.front is not None:
                 threads.append(threading.Thread(target=self._beside, args=(self._link,), name="link"))
             else:
@@ -122,6 +126,9 @@ class Work:
         assert self.front is not None
         self.front.stopped = self.stop.is_set
         Link(self.config, self.front, self.listener.say, self.listener.problem).run(self.stop)
+
+    def _tell(self) -> None:
+        Telling(self.config, self.clock, self.listener.say, self.listener.problem).run(self.stop)
 
     def _clerk(self) -> None:
         while not self.stop.is_set():

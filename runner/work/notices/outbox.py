@@ -1,0 +1,90 @@
+"""What was told to whom, and what is still to be sent: a database in the data directory that survives restarts.
+
+A notice is marked before it is sent. Killed while it sends, work does not know whether it came: it is not sent again, for
+nobody is told twice. Receivers are ids (``hook:ID``, ``mail:organisers``, ``mail:team:NAME``), never addresses: these stay where
+they can be erased.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from runner.model.clock import stamp
+from runner.work.notices.due import Notice
+
+FILE = "notices.sqlite"
+PAUSES = tuple(timedelta(minutes=m) for m in (1, 5, 30, 120))  # after a try that failed; then it is given up
+_TABLES = """
+CREATE TABLE IF NOT EXISTS receivers (id TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS notices (receiver TEXT NOT NULL, key TEXT NOT NULL, about TEXT NOT NULL, team TEXT NOT NULL,
+                                    text TEXT NOT NULL, path TEXT NOT NULL, state TEXT NOT NULL, tries INTEGER NOT NULL,
+                                    due TEXT NOT NULL, PRIMARY KEY (receiver, key)) WITHOUT ROWID;
+"""
+
+
+class Outbox:
+    """The open database."""
+
+    def __init__(self, home: Path) -> None:
+        path = home / FILE
+        path.touch(0o600)
+        self._db = sqlite3.connect(path, timeout=30)
+        self._db.executescript(_TABLES)
+        with self._db:  # whoever was at it was killed
+            self._db.execute("UPDATE notices SET state = 'unknown' WHERE state = 'trying'")
+
+    def add(self, receiver: str, found: Iterable[Notice], now: datetime) -> None:
+        """Have notices sent that this receiver was not told. One who is new is not told what happened before."""
+        with self._db:
+            query = "INSERT OR IGNORE INTO receivers VALUES (?)"
+            new = self._db.execute(query, (receiver,)).rowcount == 1
+            for one in found:
+                state = "before" if new and one.about != "deadline" else "waiting"
+                row = (receiver, one.key, one.about, one.team, one.text, one.path, state, stamp(now))
+                query = "INSERT OR IGNORE INTO notices VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)"
+                self._db.execute(query, row)
+
+    def next(self, now: datetime) -> tuple[str, Notice] | None:
+        """The notice that is to be sent now, and to whom: marked as being sent; None where there is none."""
+        query = """SELECT receiver, key, about, team, text, path FROM notices WHERE state = 'waiting' AND due <= ?
+                   ORDER BY due, key LIMIT 1"""
+        row = self._db.execute(query, (stamp(now),)).fetchone()
+        if row is None:
+            return None
+        with self._db:
+            self._set("trying", row[0], row[1])
+        return row[0], Notice(*row[1:])
+
+    def sent(self, receiver: str, key: str) -> None:
+        """It was sent."""
+        with self._db:
+            self._set("sent", receiver, key)
+
+    def drop(self, receiver: str, key: str) -> None:
+        """It is not to be sent any more."""
+        with self._db:
+            self._set("dropped", receiver, key)
+
+    def failed(self, receiver: str, key: str, now: datetime) -> bool:
+        """It surely did not come; whether it is tried again."""
+        query = "SELECT tries FROM notices WHERE receiver = ? AND key = ?"
+        (tries,) = self._db.execute(query, (receiver, key)).fetchone()
+        with self._db:
+            if tries >= len(PAUSES):
+                self._set("dropped", receiver, key)
+                return False
+            query = "UPDATE notices SET state = 'waiting', tries = ?, due = ? WHERE receiver = ? AND key = ?"
+            self._db.execute(query, (tries + 1, stamp(now + PAUSES[tries]), receiver, key))
+        return True
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+    def _set(self, state: str, receiver: str, key: str) -> None:
+        self._db.execute(
+            "UPDATE notices SET state = ? WHERE receiver = ? AND key = ?", (state, receiver, key)
+        )

@@ -1,0 +1,118 @@
+"""The loop that tells: apart from the clerk, so that no receiver keeps anybody waiting."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
+
+import schemas
+from runner.exchange.published import Published
+from runner.model.clock import Clock
+from runner.model.config import Config
+from runner.model.errors import RunnerError, disk_error
+from runner.work.accounts import Accounts, open_accounts
+from runner.work.notices.due import Notice, notices
+from runner.work.notices.outbox import Outbox
+from runner.work.notices.sending import NotSent, Unknown, call, identity, mail
+from runner.work.notices.settings import Settings, load
+
+PACE = 5.0  # seconds between two looks
+MOST = 20  # notices that are sent at a time
+ADDRESS = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,190}")
+
+
+class Telling:
+    """Tells whoever ``notices.yaml`` names. ``say`` and ``problem`` take what the organiser should know."""
+
+    def __init__(
+        self, config: Config, clock: Clock, say: Callable[[str], None], problem: Callable[[RunnerError], None]
+    ) -> None:
+        self.config, self.clock, self.say, self.problem = config, clock, say, problem
+        self._told = ""
+
+    def run(self, stop: threading.Event) -> None:
+        """Tell until ``stop`` is set. What fails is said once, and tried again."""
+        while not stop.is_set():
+            try:
+                self.round(stop)
+                self._told = ""
+            except RunnerError as error:
+                self._failed(error)
+            except (OSError, sqlite3.Error) as error:
+                self._failed(disk_error("nobody can be told", OSError(str(error)), self.config.home))
+            stop.wait(PACE)
+
+    def _failed(self, error: RunnerError) -> None:
+        if self._told != str(error):
+            self.problem(error)
+        self._told = str(error)
+
+    def round(self, stop: threading.Event) -> None:
+        """Look what there is to tell, and send what is due. Raises RunnerError, OSError, sqlite3.Error."""
+        settings = load(self.config.root)
+        if settings is None:
+            return
+        with closing(Outbox(self.config.home)) as outbox, open_accounts(self.config) as accounts:
+            self._collect(settings, outbox, accounts)
+            for _ in range(MOST):
+                found = outbox.next(self.clock.now())
+                if found is None or stop.is_set():
+                    return
+                self._send(settings, outbox, accounts, *found)
+
+    def _collect(self, settings: Settings, outbox: Outbox, accounts: Accounts) -> None:
+        now, teams = self.clock.now(), accounts.teams()
+        found = list(notices(Published(self.config.published), teams, now, settings.deadline_hours))
+        for hook in settings.hooks:
+            of = [one for one in found if one.about in hook.about and hook.team in (None, one.team)]
+            outbox.add(f"hook:{hook.id}", of, now)
+        if settings.mail is not None:
+            wanted = [one for one in found if one.about in settings.mail.about]
+            if settings.mail.organisers:
+                outbox.add("mail:organisers", wanted, now)
+            for team in teams if settings.mail.teams else ():
+                outbox.add(f"mail:team:{team}", [one for one in wanted if one.team == team], now)
+
+    def _send(
+        self, settings: Settings, outbox: Outbox, accounts: Accounts, receiver: str, notice: Notice
+    ) -> None:
+        """Send one notice; what becomes of it is noted in the outbox, and said where it did not come."""
+        id, url = identity(receiver, notice), settings.url + notice.path
+        try:
+            if receiver.startswith("hook:"):
+                hook = next((one for one in settings.hooks if f"hook:{one.id}" == receiver), None)
+                if hook is None:
+                    return outbox.drop(receiver, notice.key)
+                call(hook, notice, id, url)
+            else:
+                to = _addresses(settings, accounts, receiver)
+                if settings.mail is None or not to:
+                    return outbox.drop(receiver, notice.key)
+                mail(settings.mail, ", ".join(to), notice, id, url)
+            outbox.sent(receiver, notice.key)
+        except NotSent as why:
+            again = outbox.failed(receiver, notice.key, self.clock.now())
+            then = "it is tried again" if again else "it is given up"
+            self.say(f"{receiver} was not told of {notice.key}: {schemas.show(str(why), 300)}; {then}")
+        except Unknown as why:
+            outbox.drop(receiver, notice.key)
+            self.say(
+                f"whether {receiver} was told of {notice.key} is not known: {schemas.show(str(why), 300)}"
+            )
+        return None
+
+
+def _addresses(settings: Settings, accounts: Accounts, receiver: str) -> list[str]:
+    """Where mail for a receiver goes now; nowhere for a team that is quiet, closed, or has no address."""
+    if settings.mail is None:
+        return []
+    if receiver == "mail:organisers":
+        return list(settings.mail.organisers)
+    team = receiver.removeprefix("mail:team:")
+    if not settings.mail.teams or team in settings.quiet or team not in accounts.teams():
+        return []
+    contact = accounts.people.of(accounts.of_team(team).id).contact.strip()
+    return [contact] if ADDRESS.fullmatch(contact) else []

@@ -1,0 +1,167 @@
+"""Who is told what, made of what was published, sent to real receivers on this machine."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.exchange.published import Published, Publisher
+from runner.model.clock import FixedClock
+from runner.model.errors import RunnerError
+from runner.work.accounts import open_accounts
+from runner.work.notices.due import notices
+from runner.work.notices.settings import load
+from runner.work.notices.telling import Telling
+from runner.work.publishing import Desk
+from tests.runner.execution.test_pool import World, good
+from tests.runner.work.notices.test_sending import Box, mail_server
+from tests.worlds.mini import Project
+
+NOW = datetime(2041, 12, 30, 23, 59, tzinfo=UTC)  # a day and a minute before the deadline
+CANARY = "canary-7730"
+
+
+@pytest.fixture
+def world(project: Project) -> Iterator[World]:
+    project.write_task(closes="2041-12-31 23:59 UTC")
+    made = World(project)
+    with open_accounts(project.config) as accounts:
+        for team in ("alpha", "beta", "gamma"):
+            account = accounts.add("team", team)[0]
+            accounts.people.put(account.id, contact=f"{team}@example.org" if team != "gamma" else "on paper")
+    yield made
+    made.close()
+
+
+def publish(world: World) -> None:
+    to = Publisher(world.project.config.published)
+    assert Desk(world.store, world.tasks, to, pytest.fail).publish(["alpha", "beta", "gamma"]) is not None
+
+
+def talkative(mounts: Any, out: Path) -> None:
+    mounts.say(f"a hidden topic is {CANARY}")
+    good(mounts, out)
+
+
+class Told:
+    """Rounds of telling, to a mail server that is there while the context lasts."""
+
+    def __init__(self, world: World, at: datetime, **more: Any) -> None:
+        self.world, self.box, self.said = world, Box(), list[str]()
+        self.server, port = mail_server(self.box)
+        mail = {"host": "localhost", "port": port, "tls": "none", "from": "task@example.org"}
+        mail |= {"organisers": ["org@example.org"], "teams": True}
+        settings = {"url": "https://task.example.org/", "mail": mail, **more}
+        (world.project.root / "notices.yaml").write_text(json.dumps(settings))
+        self.at = at
+
+    def round(self, at: datetime | None = None) -> list[tuple[str, str]]:
+        """One round of a new process: to whom what was sent, by subject."""
+        self.box.got.clear()
+        clock = FixedClock(at or self.at)
+        Telling(self.world.project.config, clock, self.said.append, pytest.fail).round(threading.Event())
+        return sorted((to[0].partition("@")[0], subject(text)) for _, to, text in self.box.got)
+
+
+def subject(text: str) -> str:
+    unfolded = text.replace("\r\n ", " ")
+    return next(line for line in unfolded.split("\r\n") if line.startswith("Subject: ")).removeprefix(
+        "Subject: "
+    )
+
+
+@pytest.fixture
+def told(world: World) -> Iterator[Told]:
+    made = Told(world, datetime(2041, 6, 1, tzinfo=UTC), quiet=["beta"])
+    publish(world)
+    assert made.round() == []
+    yield made
+    made.server.stop()
+
+
+def test_teams_and_organisers_are_told_once_and_nothing_hidden(world: World, told: Told) -> None:
+    mine, theirs = world.hand_in("alpha", script=talkative), world.hand_in("beta")
+    publish(world)
+    assert told.round() == [], "it waits"
+    world.work()
+    assert told.round() == [], "nothing is told that was not published"
+    publish(world)
+    first = told.round()
+    whole = "".join(text for *_, text in told.box.got)
+    assert first == [
+        ("alpha", f"mini: {mine} is done: scored"),
+        ("org", f"mini: {mine} is done: scored"),
+        ("org", f"mini: {theirs} is done: scored"),
+    ], "beta wants none, gamma has no address"
+    assert CANARY not in whole and "0.5" not in whole and f"https://task.example.org/runs/{mine}" in whole
+    assert told.round() == [] == told.round(), "never twice, also by another process"
+    assert told.said == []
+
+
+def test_a_held_run_is_told_to_the_organiser_and_its_team(world: World, told: Told) -> None:
+    run = world.hand_in("alpha")
+    world.engine.script["proctor/evaluator"] = lambda mounts, out: None  # leaves no result
+    world.work()
+    publish(world)
+    assert world.outcome(run).name == "held"
+    words = f"mini: {run} is held: the organiser looks at it"
+    assert told.round() == [("alpha", words), ("org", words)]
+
+
+@pytest.mark.parametrize(
+    ("at", "told_"),
+    [
+        ("2041-12-30T23:58:00", False),
+        ("2041-12-31T00:00:00", True),
+        ("2041-12-31T23:58:59", True),
+        ("2042-01-01T00:00:00", False),
+    ],
+)
+def test_a_deadline_is_told_from_a_day_before_until_it_is_over(
+    world: World, told: Told, at: str, told_: bool
+) -> None:
+    now = datetime.fromisoformat(at).replace(tzinfo=UTC)
+    found = told.round(now)
+    assert [who for who, _ in found] == (["alpha", "org", "org", "org"] if told_ else [])
+    assert all("deadline" in words and "2041-12-31" in words for _, words in found)
+    assert told.round(now) == []
+
+
+def test_a_server_that_is_down_is_tried_again(world: World, told: Told) -> None:
+    world.hand_in("alpha")
+    world.work()
+    publish(world)
+    told.box.says = "450 later"
+    assert told.round() == [] and len(told.said) == 2 and all("tried again" in one for one in told.said)
+    told.box.says = "250 OK"
+    assert told.round() == [], "not at once"
+    assert len(told.round(datetime(2041, 6, 1, 0, 2, tzinfo=UTC))) == 2
+
+
+def test_settings_are_read_by_schema_with_lines(project: Project) -> None:
+    assert load(project.root) is None
+    file = project.root / "notices.yaml"
+    for text, words in (
+        ("url: nowhere\n", "address of the front"),
+        ("url: https://x.org\nhooks:\n- {id: a, url: 'ftp://x'}\n", "an address such as"),
+        ("url: https://x.org\nhoks: []\n", "hoks"),
+        ("url: https://x.org\nhooks: [{id: a, url: 'https://a'}, {id: a, url: 'https://b'}]\n", "one id"),
+        ("url: [\n", ""),
+    ):
+        file.write_text(text)
+        with pytest.raises(RunnerError) as caught:
+            load(project.root)
+        assert words in str(caught.value) + " ".join(str(one) for one in caught.value.problems)
+
+
+def test_without_settings_nobody_is_told(world: World) -> None:
+    publish(world)
+    Telling(world.project.config, FixedClock(NOW), pytest.fail, pytest.fail).round(threading.Event())
+    assert not (world.project.home / "notices.sqlite").exists()
+    assert list(notices(Published(world.project.config.published), ["nobody"], NOW, 24)) == []

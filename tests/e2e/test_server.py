@@ -140,7 +140,7 @@ def test_a_team_hands_in_from_a_browser_and_everybody_sees_it(live: Project) -> 
         assert said.status_code == 200 and "SHA-256" in said.text
         where = str(said.url)
         run = until(lambda: re.search(r'href="(/runs/alpha\.one\.[^"]+)"', team.get(where).text))[1]
-        until(lambda: "scored" in team.get("/team").text)
+        until(lambda: "<td>scored</td>" in team.get("/team").text)
         assert "scored" in team.get(run).text
 
         public = server.client()

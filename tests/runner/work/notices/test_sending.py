@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -46,8 +47,9 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def receiver() -> Iterator[str]:
+@contextmanager
+def receiving() -> Iterator[str]:
+    """The address of a hook on this machine; what it gets is in ``Receiver.got``."""
     Receiver.got, Receiver.status, Receiver.location = [], 200, ""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     thread = threading.Thread(target=server.serve_forever)
@@ -56,6 +58,12 @@ def receiver() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[str]:
+    with receiving() as url:
+        yield url
 
 
 def test_a_hook_gets_the_notice_signed(receiver: str, monkeypatch: pytest.MonkeyPatch) -> None:

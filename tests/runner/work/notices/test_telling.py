@@ -20,7 +20,8 @@ from runner.work.notices.settings import load
 from runner.work.notices.telling import Telling
 from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import World, good
-from tests.runner.work.notices.test_sending import Box, mail_server
+from tests.runner.work import test_loop as loop
+from tests.runner.work.notices.test_sending import Box, Receiver, mail_server, receiving
 from tests.worlds.mini import Project
 
 NOW = datetime(2041, 12, 30, 23, 59, tzinfo=UTC)  # a day and a minute before the deadline
@@ -158,6 +159,26 @@ def test_settings_are_read_by_schema_with_lines(project: Project) -> None:
         with pytest.raises(RunnerError) as caught:
             load(project.root)
         assert words in str(caught.value) + " ".join(str(one) for one in caught.value.problems)
+
+
+def test_work_tells_while_it_works(project: Project) -> None:
+    """The loop itself: what is handed in is run and published, and the hook is called once, also after a restart."""
+    project.write_task(uploads=True)
+    world = loop.World(project)
+    token = loop.team(world)
+    with receiving() as url:
+        hook = {"id": "all", "url": url, "private": True}
+        settings = {"url": "https://task.example.org", "hooks": [hook]}
+        (project.root / "notices.yaml").write_text(json.dumps(settings))
+        with loop.at_work(world) as notes:
+            loop.until(lambda: (project.home / "notices.sqlite").exists())
+            loop.ask(world, token)
+            loop.until(lambda: Receiver.got)
+        with loop.at_work(world):
+            loop.until(lambda: loop.outcomes(world) == ["scored"])
+        [(_, _, body)] = Receiver.got
+    assert json.loads(body)["text"].endswith(".dev is done: scored") and notes.problems == []
+    world.close()
 
 
 def test_without_settings_nobody_is_told(world: World) -> None:

@@ -35,12 +35,14 @@ class Arrivals:
     def __init__(self, home: Path, now: Callable[[], datetime], *, brought: bool = False) -> None:
         self._file, self._now, self._brought = home / FILE, now, brought
         self._last: datetime | None = None
-        self._between: dict[str, tuple[str, str]] = {}  # by id: not before, not after
-        self._written = datetime.fromtimestamp(0, UTC)
+        self._between: dict[
+            str, tuple[str, str, str]
+        ] = {}  # by id: not before, not after, and digest of what it asks
+        self._written, self._changed = datetime.fromtimestamp(0, UTC), False
         try:
             data = json.loads(self._file.read_bytes())
             self._last = moment(data["last"])
-            self._between = {str(id): (str(a), str(b)) for id, (a, b) in data["between"].items()}
+            self._between = {str(id): (str(a), str(b), str(c)) for id, (a, b, c) in data["between"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             pass  # nobody looked yet, or nobody knows
 
@@ -52,23 +54,32 @@ class Arrivals:
             self._last is not None and not self._brought
         ):  # min: the clock of this machine may have been set back
             first = max(first, min(self._last, now) - SLACK)
-        found = {id: self._between.get(id, (stamp(first), stamp(now))) for id in waiting}
-        changed = found.keys() != self._between.keys()
+        found = {id: self._between.get(id, (stamp(first), stamp(now), "")) for id in waiting}
+        changed = self._changed or found.keys() != self._between.keys()
         self._last, self._between = now, found
         if changed or now - self._written >= EVERY or now < self._written:
             with atomic_file(self._file, mode=0o600) as file:
                 file.write(json.dumps({"last": stamp(now), "between": found}).encode())
-            self._written = now
+            self._written, self._changed = now, False
 
-    def counts(self, id: str, said: str) -> datetime:
-        """When a request arrived, as it counts: what the front ``said``, within what can have been."""
+    def counts(self, id: str, said: str, digest: str) -> datetime:
+        """When a request arrived, as it counts: what the front ``said``, within what can have been.
+
+        ``digest`` is of all that it asks: what is another thing now under an id that was seen before came now.
+        """
         now = self._now()
-        first, last = map(moment, self._between.get(id, (stamp(now - OLDEST), stamp(now))))
+        first, last, known = self._between.get(id, (stamp(now - OLDEST), stamp(now), ""))
+        if known and known != digest:
+            first = last = stamp(now)
+        if known != digest:
+            self._between[id] = (first, last, digest)
+            self._changed = True
         try:
             at = moment(said)
         except ValueError:
-            return min(last, now)
-        return min(last, now) if at < now - OLDEST else min(max(at, first), last, now)
+            return min(moment(last), now)
+        believed = at >= now - OLDEST
+        return min(max(at, moment(first)), moment(last), now) if believed else min(moment(last), now)
 
 
 def difference(counted: datetime, said: str) -> str:

@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import schemas
 from runner.exchange.inbox import Inbox, Refused, Request, Taken, answer, answered
 from runner.exchange.receipts import SAME, Signer
 from runner.exchange.security import SecurityLog
@@ -101,7 +102,7 @@ class Requests:
             taken = self.inbox.take(name, Path(scratch) / "request")
             request = taken.request
             handler = HANDLERS[request.kind]
-            arrival = self._arrivals.counts(request.id, request.arrival)
+            arrival = self._arrivals.counts(request.id, request.arrival, schemas.digest(request.signed))
             if told := difference(arrival, request.arrival):
                 self.say(f"request {request.id} arrived {stamp(arrival)}: {told}")
             known = self.accounts.known(request.account, request.token)

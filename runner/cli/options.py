@@ -174,6 +174,10 @@ ContactOption = Annotated[
     str | None, typer.Option("--contact", help="How they are reached, such as a mail address.")
 ]
 AffiliationOption = Annotated[str | None, typer.Option("--affiliation", help="Where they work.")]
+RegistrationArgument = Annotated[
+    str, typer.Argument(help="The account of a registration, as runner team waiting lists it, or its team.")
+]
+OtherNameOption = Annotated[str | None, typer.Option("--name", help="Call the team so instead.")]
 PeopleUrlOption = Annotated[
     str, typer.Option("--url", help="How people reach the server, such as https://task.example.org.")
 ]

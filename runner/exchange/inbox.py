@@ -40,7 +40,13 @@ from schemas.files import atomic_file, sync_folder
 
 MAX_REQUEST = 64 * 1024  # bytes of request.json
 MAX_PAYLOAD = 512 * 1024 * 1024  # bytes of a payload that work copies at most
-KINDS = ("run-file", "withdraw", "choose", "token")  # a kind is a handler in runner/work/handlers/
+KINDS = (
+    "run-file",
+    "withdraw",
+    "choose",
+    "token",
+    "register",
+)  # a kind is a handler in runner/work/handlers/
 ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"([0-9]{10})-([0-9a-f]{32})")
 _CHUNK = 1024 * 1024

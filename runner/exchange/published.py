@@ -25,27 +25,19 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 
 **Objects** (path: kind; data is what ``--json`` of the command prints for the audience):
 
-``tasks``                      tasks       title, description, dates and tables of every task
-``tasks/TASK``                 task        ``runner task show``
-``tasks/TASK/TABLE``           board       ``runner leaderboard``; only where its scores are open
-``runs``                       runs        ``runner runs``: of the team; of all teams for organiser and assistant
-``runs/RUN``                   run         ``runner show``
-``logs/RUN``                   log         ``runner logs``: stdout and stderr; only where its team may read them
-``standing/TASK``              standing    what the team has left of quota and time
-``console``                    console     for organisers and assistants (:mod:`runner.work.console`)
-``styles/SHA256``              style       a style sheet that pages name
-=============================  ==========  ======================================================
-=======
-=================================  ========  ======================================================
-``tasks``                          tasks     title, description, dates and tables of every task
-``tasks/TASK``                     task      ``runner task show``
-``tasks/TASK/TABLE``               board     ``runner leaderboard``; only where its scores are open
-``tasks/TASK/rounds/ROUND/TABLE``  board     the same of a round that was frozen
-``runs``                           runs      ``runner runs``: of the team; of all teams for organiser and assistant
-``runs/RUN``                       run       ``runner show``
-``standing/TASK``                  standing  what the team has left of quota and time
-``styles/SHA256``                  style     a style sheet that pages name
-=================================  ========  ======================================================
+=================================  ============  ======================================================
+``tasks``                          tasks         title, description, dates and tables of every task
+``tasks/TASK``                     task          ``runner task show``
+``tasks/TASK/TABLE``               board         ``runner leaderboard``; only where its scores are open
+``tasks/TASK/rounds/ROUND/TABLE``  board         the same of a round that was frozen
+``runs``                           runs          ``runner runs``: of the team; of all teams for organiser and assistant
+``runs/RUN``                       run           ``runner show``
+``logs/RUN``                       log           ``runner logs``: stdout and stderr; only where its team may read them
+``standing/TASK``                  standing      what the team has left of quota and time
+``console``                        console       for organisers and assistants (:mod:`runner.work.console`)
+``registration/TASK``              registration  how teams register: dates, terms, what is asked; only where the task has it
+``styles/SHA256``                  style         a style sheet that pages name
+=================================  ============  ======================================================
 """
 
 from __future__ import annotations

@@ -41,6 +41,41 @@ class Phase:
     grace: float = 0.0
 
 
+REGISTRATION_ASKS = {
+    "contact": "required",
+    "members": "optional",
+    "affiliation": "optional",
+    "purpose": "optional",
+}
+
+
+@dataclass(frozen=True)
+class Registering:
+    """How teams register for a task by the web: when, who lets them in (``organiser``, ``at-once``), what they accept (a text file
+    of the task; empty: nothing), and what is asked of them."""
+
+    opens: ZonedTime | None = None
+    closes: ZonedTime | None = None
+    approve: str = "organiser"
+    terms_file: str = ""
+    terms_version: str = ""
+    asks: Mapping[str, str] = field(default_factory=lambda: dict(REGISTRATION_ASKS))
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether teams register now."""
+        return (self.opens is None or self.opens.began(now)) and (
+            self.closes is None or self.closes.admits(now)
+        )
+
+    def says(self) -> list[str]:
+        """When and how, in words."""
+        let_in = "the organiser lets teams in" if self.approve == "organiser" else "teams are in at once"
+        dates = (("from", self.opens), ("until", self.closes))
+        when = "; ".join(f"{word} {at.says()}" for word, at in dates if at is not None)
+        terms = [f"terms are accepted there: version {self.terms_version}"] if self.terms_file else []
+        return [f"on the task's page of the server{f', {when}' if when else ''}; {let_in}", *terms]
+
+
 @dataclass(frozen=True)
 class Calendar:
     """The dates of a task. ``extensions`` are those of task.yaml; later ones are events. ``publish`` and ``phases``: by dataset."""
@@ -53,6 +88,7 @@ class Calendar:
     publish: Mapping[str, ZonedTime] = field(default_factory=dict)
     phases: Mapping[str, Phase] = field(default_factory=dict)
     names: ZonedTime | None = None  # until then names are made up
+    registration: Registering | None = None  # None: only the organiser makes accounts
 
     def scores_due(self, dataset: str, decided: datetime | None, now: datetime) -> bool:
         """Whether the date from which the scores on ``dataset`` are to be open has come, and nobody decided since then.
@@ -126,6 +162,19 @@ def _phase(row: Mapping[str, Any]) -> Phase:
     return Phase(**dates, grace=parse_duration(row["grace"]) if "grace" in row else 0.0)
 
 
+def _registering(row: Mapping[str, Any]) -> Registering:
+    dates = {key: parse(row[key]) for key in _DATES if key in row}
+    terms, asks = row.get("terms", {}), {**REGISTRATION_ASKS, **row.get("asks", {})}
+    approve = row.get("approve", Registering.approve)
+    return Registering(
+        **dates,
+        approve=approve,
+        terms_file=terms.get("file", ""),
+        terms_version=terms.get("version", ""),
+        asks=asks,
+    )
+
+
 def calendar(task: Task) -> Calendar:
     """The calendar of a task that was loaded. Raises E401 when a date in it is none."""
     data = task.definition
@@ -144,6 +193,7 @@ def calendar(task: Task) -> Calendar:
             publish={
                 row["id"]: parse(row["publish_at"]) for row in data.get("datasets", ()) if "publish_at" in row
             },
+            registration=_registering(data["registration"]) if "registration" in data else None,
             phases={
                 row["id"]: _phase(row) for row in data.get("datasets", ()) if {*_DATES, "grace"} & {*row}
             },
@@ -171,6 +221,8 @@ def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
         for i, row in rows(data, "datasets")
         if "publish_at" in row
     }
+    own = data.get("registration", {})
+    texts |= {("registration", key): own[key] for key in _DATES if key in own}
     texts |= {("extensions", team): text for team, text in data.get("extensions", {}).items()}
     if _has_names_date(data):
         texts["anonymous", "until"] = data["anonymous"]["until"]
@@ -182,6 +234,9 @@ def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
             problems.add(pointer, f'"{schemas.show(text, 60)}": {error.what}', error.fix)
     opens, closes = found.get(("opens",)), found.get(("closes",))
     _check_phases(data, found, problems)
+    first, last = (found.get(("registration", key)) for key in _DATES)
+    if first is not None and last is not None and first.at >= last.end:
+        problems.add(("registration", "closes"), "registration closes before it opens", "exchange the dates")
     for pointer, moment in found.items():
         if pointer[0] == "extensions" and closes is None:
             if "closes" not in problems.doc.data:

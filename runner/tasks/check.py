@@ -23,6 +23,7 @@ from runner.tasks.data_files import inside, within
 from runner.tasks.folders import inputs_folder, is_hidden, tree, truths_folder, where_hidden
 from runner.tasks.tables import check_tables
 
+MOST_TERMS = 64 * 1024  # bytes of the file that teams accept
 Raw = Mapping[str, Any]
 
 
@@ -49,8 +50,24 @@ def check_definition(config: Config, folder: Path, problems: Problems) -> None:
     _check_scores(data, problems)
     _check_frames(data, problems)
     check_services(folder, data, problems)
+    _check_registration(folder, data, problems)
     for i, row in rows(data, "models"):
         check_inside(folder, ("models", i, "path"), row.get("path"), problems)
+
+
+def _check_registration(folder: Path, data: Raw, problems: Problems) -> None:
+    """The text that teams accept is a file of the task, and no longer than people read."""
+    at, name = ("registration", "terms", "file"), data.get("registration", {}).get("terms", {}).get("file")
+    if name is None:
+        return
+    path = inside(folder, name)
+    if path is None or not path.is_file():
+        what = f'there is no file "{schemas.show(name)}" in the task\'s folder'
+        problems.add(at, what, "write the terms there as plain text")
+    elif path.stat().st_size > MOST_TERMS:
+        problems.add(
+            at, f"the terms have more than {MOST_TERMS} bytes", "shorten them, or name their address"
+        )
 
 
 def _check_scores(data: Raw, problems: Problems) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import schemas
+from runner.model.calendar import Registering
 from runner.model.errors import RunnerError
 from runner.model.task import Dataset, Model, Scenario, Source, Task, Workflow
-from runner.tasks.data_files import files_digest, folder_files
+from runner.tasks.data_files import files_digest, folder_files, inside
 from runner.tasks.views import (
     Files,
     Shown,
@@ -23,6 +25,29 @@ from runner.tasks.views import (
     view_digest,
     view_summary,
 )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What teams accept: a text, and its SHA-256."""
+
+    text: str
+    sha256: str
+
+
+def terms_of(task: Task, rules: Registering) -> Terms | None:
+    """The terms that teams accept when they register; None where the task has none. Raises E401 when they cannot be read."""
+    if not rules.terms_file:
+        return None
+    path = inside(task.folder, rules.terms_file)
+    try:
+        if path is None:
+            raise OSError("it is not inside the task's folder")
+        content = path.read_bytes()
+        return Terms(content.decode(), hashlib.sha256(content).hexdigest())
+    except (OSError, UnicodeDecodeError) as error:
+        what = f"the terms of {task.id} cannot be read"
+        raise RunnerError("E401", what, why=str(error), fix="write them as plain text (UTF-8)") from error
 
 
 def why_stage_missing(dataset: Dataset) -> str:

@@ -6,11 +6,13 @@ to us. No answer says when something was made. Answers for somebody who signed i
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from runner.exchange.access import Access, Token
@@ -44,6 +46,7 @@ HEADERS = {
     "Vary": "Cookie, Authorization",
 }
 SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
+WAIT = 5.0  # seconds that a page waits for work's answer
 FORM = "form-token"  # the name of the field that every form has
 WORDS = {
     401: "Sign in first",
@@ -180,6 +183,13 @@ class Door:
         grant = visitor.grant
         who = {} if grant is None else {"account": grant.account, "token": grant.token, "role": grant.role}
         self.log.note(what, address=self.came_from(request), **{**who, **facts})
+
+    async def awaited(self, id: str) -> dict[str, Any] | None:
+        """What became of a request, once it did; None when that takes longer than a page should."""
+        last = time.monotonic() + WAIT
+        while (found := answered(self.published.root, id)) is None and time.monotonic() < last:
+            await asyncio.sleep(0.2)
+        return found
 
     def wrong_token(self, request: Request, token: Token | None) -> int:
         """Count a token that opens nothing; the seconds until another may be tried, 0 for now."""

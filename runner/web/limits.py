@@ -26,6 +26,7 @@ class Rate:
 
 STRANGERS = Rate(100, 1.0)  # by address: what people send who are not signed in, and wrong tokens
 WRONG = Rate(10, 0.1)  # by id of a token: wrong secrets of it
+REGISTERING = Rate(10, 1 / 60)  # by address: registrations that are taken
 SENDING = Rate(300, 5.0)  # by token: what is sent with it
 
 

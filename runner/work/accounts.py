@@ -27,6 +27,8 @@ from runner.model.errors import PlatformError, RunnerError, disk_error, no_such
 from runner.model.names import BASELINES, check_apart, check_name
 from runner.work.people import TABLES as PEOPLE
 from runner.work.people import People
+from runner.work.registrations import TABLES as REGISTRATIONS
+from runner.work.registrations import Registrations
 
 SCOPES: dict[Role, tuple[str, ...]] = {
     "organiser": ("read", "manage"),
@@ -44,6 +46,7 @@ CREATE INDEX tokens_of ON tokens (account);
 """,
     PEOPLE,
     "ALTER TABLE tokens ADD COLUMN expires TEXT",
+    REGISTRATIONS,
 )
 VERSION = len(_TABLES)
 
@@ -67,6 +70,7 @@ class Accounts:
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._db, self._clock = connection, clock
         self.people = People(connection)
+        self.registrations = Registrations(connection)
 
     def all(self) -> list[Account]:
         """Every account, in the order in which they were made."""
@@ -109,14 +113,7 @@ class Accounts:
                 team has an account.
         """
         if team is not None:
-            check_name("team", team)
-            if team == BASELINES:
-                raise RunnerError("E208", f"{BASELINES} are the organiser's", fix="choose another name")
-            with_account = [one.team for one in self.all() if one.team is not None]
-            if team in with_account:
-                fix = f"runner team rotate {team} makes a new token"
-                raise RunnerError("E101", f"the team {team} has an account", fix=fix)
-            check_apart("team", team, [*with_account, *teams])
+            self._check_team(team, teams)
         account = "a-" + secrets.token_hex(8)
         with self._db:
             self._db.execute(
@@ -124,6 +121,29 @@ class Accounts:
             )
             token = self._token(account, role)
         return self._account(account), token
+
+    def admit(self, account: str, team: str, token: str, key: str, *, teams: Sequence[str] = ()) -> Account:
+        """Make the account of a team that registered, with the ids and the token that it was shown. As :meth:`add`."""
+        self._check_team(team, teams)
+        with self._db:
+            row = (account, "team", team, self._now())
+            self._db.execute("INSERT INTO accounts VALUES (?, ?, ?, ?, NULL)", row)
+            self._insert(account, token, key, SCOPES["team"])
+        return self._account(account)
+
+    def has(self, account: str) -> bool:
+        """Whether there is an account of that id."""
+        return any(one.id == account for one in self.all())
+
+    def _check_team(self, team: str, teams: Sequence[str]) -> None:
+        check_name("team", team)
+        if team == BASELINES:
+            raise RunnerError("E208", f"{BASELINES} are the organiser's", fix="choose another name")
+        with_account = [one.team for one in self.all() if one.team is not None]
+        if team in with_account:
+            fix = f"runner team rotate {team} makes a new token"
+            raise RunnerError("E101", f"the team {team} has an account", fix=fix)
+        check_apart("team", team, [*with_account, *teams])
 
     def rotate(self, account: Account) -> Token:
         """A new token in the place of all others of an account. Raises E101 for one that is closed."""

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from runner.exchange.access import Role, Token
+from runner.exchange.inbox import answer
 from runner.exchange.security import SecurityLog
 from runner.model.clock import Clock
 from runner.model.config import Config
@@ -19,6 +21,7 @@ from runner.model.errors import RunnerError
 from runner.records.store.connect import Store, open_store
 from runner.records.store.queries import submissions
 from runner.work.accounts import Account, Accounts, open_accounts, publish_access
+from runner.work.registrations import Registration
 
 ACTOR = "organiser"
 
@@ -37,6 +40,46 @@ class Managing:
         account, token = self.accounts.add(role, team, teams=known)
         self._done("account-added", account, role=role)
         return account, token
+
+    def wait(self, asked: Registration) -> None:
+        """Have a registration wait for the organiser. Raises E101 when too many do."""
+        self.accounts.registrations.put(asked)
+        SecurityLog(self.config.home).note("registration waits", account=asked.account)
+
+    def admit(self, asked: Registration, team: str | None = None) -> Account:
+        """Make the account that was registered for, under another name of the ``team`` where one is given. Raises as :meth:`add`."""
+        if self.accounts.has(asked.account):  # killed before, the rest was not done
+            return self._admitted(asked)
+        name = team or asked.team
+        known = [entry.team for entry in submissions(self.store) if entry.team != name]
+        if any(entry.team == name for entry in submissions(self.store)):
+            why = "Whoever has the account of a team has its softwares, too."
+            fix = "runner team add makes an account for who handed them in; or give this one another name"
+            raise RunnerError("E101", f"softwares of {name} were handed in before", why=why, fix=fix)
+        self.accounts.admit(asked.account, name, asked.token, asked.key, teams=known)
+        return self._admitted(asked)
+
+    def _admitted(self, asked: Registration) -> Account:
+        account = self.accounts.named(asked.account)
+        self.accounts.people.put(
+            account.id, contact=asked.contact, affiliation=asked.affiliation, members=asked.members
+        )
+        self.accounts.registrations.accepted(asked)
+        self._done("account-added", account, role="team")
+        self._answer(asked, accepted=True, pending=False)
+        self.accounts.registrations.remove(asked.account)
+        return account
+
+    def reject(self, asked: Registration, reason: str) -> None:
+        """Refuse a registration, and erase what was said in it."""
+        self.accounts.registrations.remove(asked.account)
+        SecurityLog(self.config.home).note("registration refused", account=asked.account)
+        facts = {"code": "E103", "what": "the organiser did not let the team in", "why": reason}
+        self._answer(asked, accepted=False, **facts)
+
+    def _answer(self, asked: Registration, **facts: Any) -> None:
+        about = {"team": None, "kind": "register", "arrival": asked.arrival, "sha256": None}
+        answer(self.config.published, asked.request, {**about, **facts})
 
     def rotate(self, account: Account) -> Token:
         """A new token in the place of all others. Raises E101 for an account that is closed."""

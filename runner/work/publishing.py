@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.exchange.published import Object, Publisher
+from runner.model.clock import stamp
 from runner.model.errors import RunnerError
 from runner.records.store.queries import frozen_rounds
 from runner.records.store.run_detail import detail
+from runner.tasks.files import terms_of
 from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open
 from runner.views.hints import hint
 from runner.views.leaderboard.export import as_dict
@@ -141,10 +143,27 @@ class Desk:
                     for round_ in of.dates.rounds.values()
                     if (made := frozen.get(round_.id))
                 ]
+                yield from self._registering(task, of)
                 yield from (*boards, *(one for made in frozen.values() for one in made))
                 data = schemas.canonical({**facts, "boards": heads, "rounds": rounds})
                 yield replace(page, data=self.to.keep(data))
         yield self.to.object("tasks", "tasks", "Tasks", listed)
+
+    def _registering(self, task: Task, of: Overview) -> Iterator[Object]:
+        """How teams register for a task; nothing where they do not."""
+        rules = of.dates.registration
+        if rules is not None:
+            terms = terms_of(task, rules)
+            dates = {
+                key: at.own if at.own == at.utc else f"{at.own} ({at.utc})"
+                for key in ("opens", "closes")
+                if (at := getattr(rules, key)) is not None
+            }
+            begins, ends = rules.opens and stamp(rules.opens.at), rules.closes and stamp(rules.closes.end)
+            said = {"task": task.id, "title": task.title, "approve": rules.approve, "asks": dict(rules.asks)}
+            read = None if terms is None else {"version": rules.terms_version, **vars(terms)}
+            facts = {**said, "dates": dates, "begins": begins, "ends": ends, "terms": read}
+            yield self.to.object(f"registration/{task.id}", "registration", task.title, facts)
 
     def _overview(self, task: Task) -> tuple[Overview, str]:
         """A task's overview, and the digest of its piece of a page: the same for everybody."""

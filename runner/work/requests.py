@@ -32,7 +32,7 @@ from runner.work.accounts import Account, Accounts
 from runner.work.arrivals import Arrivals, difference
 from runner.work.checks import Checks, Later
 from runner.work.handlers import HANDLERS
-from runner.work.handlers.wish import NotGood, Wish
+from runner.work.handlers.wish import Handler, NotGood, Wish
 
 AGAIN = 60.0  # seconds until a request that could not be decided is tried again
 EVENT = "request-decided"
@@ -105,13 +105,9 @@ class Requests:
             arrival = self._arrivals.counts(request.id, request.arrival, schemas.digest(request.signed))
             if told := difference(arrival, request.arrival):
                 self.say(f"request {request.id} arrived {stamp(arrival)}: {told}")
-            known = self.accounts.known(request.account, request.token)
-            if known is None or not request.is_proven(known[1]) or request.team != known[0].team:
-                SecurityLog(self.config.home).note(
-                    "request refused", request=request.id, account=request.account
-                )
-                raise Refused("nobody with that token made it")
-            account = known[0]
+            if handler.strangers and answered(self.config.published, request.id) is not None:
+                return False
+            account = self._asker(request, handler)
             try:
                 if handler.scope is not None:
                     self.accounts.check(account, request.token, handler.scope)
@@ -130,6 +126,17 @@ class Requests:
             self._note(request, arrival, said)
         return bool(said["accepted"])
 
+    def _asker(self, request: Request, handler: Handler) -> Account:
+        """The account of who asks; of strangers the one that they want to have. Raises Refused for what they do not prove."""
+        known = self.accounts.known(request.account, request.token)
+        if handler.strangers:
+            wanted = Account(request.account, "team", None, request.arrival, None, ())
+            known = wanted, str(request.data.get("key"))
+        if known is None or not request.is_proven(known[1]) or request.team != known[0].team:
+            SecurityLog(self.config.home).note("request refused", request=request.id, account=request.account)
+            raise Refused("nobody with that token made it")
+        return known[0]
+
     def _wish(
         self, taken: Taken, account: Account, arrival: datetime, tasks: Mapping[str, Task], scratch: Path
     ) -> Wish:
@@ -145,11 +152,16 @@ class Requests:
             scratch,
             self.accounts,
             taken.request.token,
+            taken.request.id,
             taken.request.sha256,
             self.checks,
         )
 
     def _note(self, request: Request, arrival: datetime, said: Mapping[str, Any]) -> None:
+        if HANDLERS[request.kind].strangers:
+            about = {"team": None, "kind": request.kind, "arrival": stamp(arrival), "sha256": request.sha256}
+            answer(self.config.published, request.id, {**about, **said})
+            return
         task = request.data.get("task")
         facts = {
             "request": request.id,

@@ -169,6 +169,49 @@ def erase(account: options.AccountArgument, member: options.MemberIdOption = Non
     _spread()
 
 
+@teams.command("waiting", epilog="Examples:  runner team waiting  |  runner team waiting --json")
+def waiting(as_json: options.JsonOption = False) -> None:
+    """List the registrations that wait for the organiser, with what was said in them."""
+    from runner.work.accounts import open_accounts
+
+    with open_accounts(context.config()) as known:
+        found = known.registrations.waiting()
+    shown = ("account", "team", "task", "arrival", "contact", "affiliation", "members", "purpose")
+    if as_json:
+        output.as_json([{name: getattr(one, name) for name in shown} for one in found])
+    elif not found:
+        output.say("nobody waits")
+    for one in () if as_json else found:
+        lines = {name: getattr(one, name) for name in shown}
+        output.facts({**lines, "members": ", ".join(one.members), "terms": one.terms[0]})
+        output.data("")
+
+
+@teams.command(
+    "approve",
+    epilog="Examples:  runner team approve a-0123456789abcdef  |  runner team approve alpha --name alpha-2",
+)
+def approve(registration: options.RegistrationArgument, name: options.OtherNameOption = None) -> None:
+    """Let a team in that registered: its token opens from now on."""
+    from runner.work.managing import managing
+
+    with managing(context.config()) as office:
+        account = office.admit(office.accounts.registrations.named(registration), name)
+    output.say(f"{account.team} is in; its account is {account.id}")
+
+
+@teams.command(
+    "reject", epilog='Examples:  runner team reject a-0123456789abcdef --reason "we do not know you"'
+)
+def reject(registration: options.RegistrationArgument, reason: options.ReasonOption = "") -> None:
+    """Refuse a registration, and erase what was said in it. The reason is shown to who registered."""
+    from runner.work.managing import managing
+
+    with managing(context.config()) as office:
+        office.reject(office.accounts.registrations.named(registration), reason)
+    output.say("refused, and erased")
+
+
 def _added(
     role: Role,
     team: str | None,
@@ -221,11 +264,16 @@ def _people(
         account = choose(known)
         if (member, contact, affiliation) != (None, None, None):
             known.people.put(account.id, contact=contact, affiliation=affiliation, members=member)
-        of = known.people.of(account.id)
+        of, terms = known.people.of(account.id), known.registrations.terms_of(account.id)
     if as_json:
-        output.as_json(_facts(account) | _said(of))
-    else:
-        output.facts({"account": account.id, "is": _name(account, of), **_lines(of)})
+        output.as_json(_facts(account) | _said(of) | {"terms": terms})
+        return
+    output.facts({"account": account.id, "is": _name(account, of), **_lines(of)})
+    for one in terms:
+        purpose = f": {one['purpose']}" if one["purpose"] else ""
+        output.data(
+            f"terms {one['version'] or '(none)'} of {one['task']}, {one['accepted']}{output.printable(purpose)}"
+        )
 
 
 def _rotated(choose: Callable[[Accounts], Account], as_json: bool) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import schemas
-from runner.model.calendar import Calendar, calendar
+from runner.model.calendar import Calendar, Registering, calendar
 from runner.model.kinds import OutputFile, kind_spec
 from runner.model.task import Stated
 from runner.views.overview.inputs import InputFile, first_id, input_files
@@ -81,6 +81,7 @@ class Overview:
             "team": None if self.standing is None else _standing(self.standing),
             "dates": {
                 **{name: _date(getattr(dates, name)) for name in ("opens", "closes")},
+                "registration": _registering(dates.registration),
                 "rounds": [
                     {"id": r.id, "title": r.title, "at": _date(r.at), "datasets": list(r.datasets)}
                     for r in dates.rounds.values()
@@ -170,6 +171,13 @@ def _outputs(task: Task, public: Dataset | None) -> Sequence[OutputFile]:
 def _phase(dates: Calendar, dataset: str) -> dict[str, Any]:
     opens, closes = dates.opening(dataset), dates.closing(dataset, "")
     return {"opens": _date(opens), "closes": _date(closes), "grace": dates.grace(dataset)}
+
+
+def _registering(of: Registering | None) -> dict[str, Any] | None:
+    if of is None:
+        return None
+    dates = {name: _date(getattr(of, name)) for name in ("opens", "closes")}
+    return {**dates, "approve": of.approve, "asks": dict(of.asks), "terms_version": of.terms_version}
 
 
 def _quota(quota: Quota) -> dict[str, Any]:

@@ -64,6 +64,8 @@ def lines(of: Overview, *, most: int | None = None, of_example: int = 2) -> Iter
     yield from _section("limits", [_limits(of), *_frame(of.task)])
     yield from _section("quota", _quotas(of))
     yield from _section("dates", _dates(of, most))
+    if registration := of.dates.registration:
+        yield from _section("register", registration.says())
     if until := task.anonymous_until:
         yield from _section("names", [f"boards have made-up names of other teams until {until}"])
     if task.verify_before == "final":

@@ -13,6 +13,7 @@ from runner.web.routes.handing_in import HandingIn
 from runner.web.routes.link import Link
 from runner.web.routes.own import Own
 from runner.web.routes.reading import Reading
+from runner.web.routes.registering import Registering
 from runner.web.routes.signing_in import SigningIn
 from runner.web.routes.team import Team
 from runner.web.routes.tokens import Tokens
@@ -38,6 +39,7 @@ def rules(
         SigningIn(door),
         Link(door, inbox),
         Tokens(door, inbox),
+        Registering(door, inbox),
         Reading(door),
     )
     found = [rule for group in groups for rule in group.rules()]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runner.exchange.access import Access, Grant, Token
-from runner.exchange.inbox import Inbox, Refused, Request, answered
+from runner.exchange.inbox import Inbox, Refused, Request
 from runner.model.clock import SystemClock, stamp
 from runner.web.door import FORM, Door
 from runner.web.pages import page
@@ -17,7 +15,6 @@ from runner.web.rules import EVERYBODY, SIGNED_IN, Call, Rule
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-WAIT = 5.0  # seconds that a page waits for work's answer
 EVERYTHING = "read hand-in manage"
 MAKES = {  # what may be done with a new token, in words
     EVERYTHING: "everything, also making tokens",
@@ -118,7 +115,7 @@ class Tokens(Routes):
             self.door.sessions.replace(grant.token, asked.id)
         self.door.note("token asked for", call.request, call.visitor, by=grant.token, new=token.id)
         program = call.visitor.grant is not None and call.visitor.session is None
-        answer = None if program else await self._answer(asked.id)
+        answer = None if program else await self.door.awaited(asked.id)
         if program:
             facts = {"request": asked.id, "token": str(token), "scopes": scopes}
             return JSONResponse(facts, 202, {"Cache-Control": "no-store"})
@@ -141,13 +138,6 @@ class Tokens(Routes):
         if given:
             self.door.keep(done, self.door.before, given, None)
         return _never_kept(done)
-
-    async def _answer(self, id: str) -> dict[str, Any] | None:
-        """What became of a request, once it did; None when that takes longer."""
-        last = time.monotonic() + WAIT
-        while (found := answered(self.door.published.root, id)) is None and time.monotonic() < last:
-            await asyncio.sleep(0.2)
-        return found
 
     def _link(self, call: Call) -> tuple[Token, Grant] | None:
         """The link in the address and what it is for; None when it opens nothing any more."""

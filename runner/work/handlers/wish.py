@@ -20,7 +20,7 @@ from runner.work.checks import Checks
 class Wish:
     """A request as its handler gets it: rights and proof were checked, nothing else was. ``clock`` stands at its arrival;
     ``scratch`` is an empty folder that goes when the handler returns, ``payload`` a private copy of what was sent, ``sha256`` its
-    digest. ``token`` is the id of the one that signed it. ``checks`` looks at run files (None: they are taken as they are)."""
+    digest. ``token`` is the id of the one that signed it, ``request`` its own. ``checks`` looks at run files (None: they are taken as they are)."""
 
     config: Config
     store: Store
@@ -32,6 +32,7 @@ class Wish:
     scratch: Path
     accounts: Accounts
     token: str
+    request: str
     sha256: str | None = None
     checks: Checks | None = None
 
@@ -46,9 +47,11 @@ class NotGood(RunnerError):
 
 @dataclass(frozen=True)
 class Handler:
-    """``scope`` is what the token has to have; None: ``do`` looks itself. ``do`` returns fields of schemas/inbox-answer.schema.json; called again with the same wish it changes nothing more.
+    """``scope`` is what the token has to have; None: ``do`` looks itself. ``strangers``: who asks has no account yet, and proves
+    only that the key in ``data`` is theirs; no event is made of it, since anybody could fill the log. ``do`` returns fields of schemas/inbox-answer.schema.json; called again with the same wish it changes nothing more.
     It raises RunnerError: of the team's doing (exit codes 1 and 2) the request is refused, of ours it waits; and ``Later``
     for what has to be looked at first. A :class:`NotGood` tells more than an error does."""
 
     scope: str | None
     do: Callable[[Wish], dict[str, Any]]
+    strangers: bool = False

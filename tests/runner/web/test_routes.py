@@ -34,6 +34,12 @@ LEFT = {
     **{"deadline": None, "closes": {}, "paused": {}, "datasets": {}},
 }
 
+REGISTRATION = {
+    **{"task": "mini", "title": "Mini", "approve": "organiser", "dates": {}, "begins": None, "ends": None},
+    "asks": {"contact": "required", "members": "optional", "affiliation": "optional", "purpose": "off"},
+    "terms": {"version": "1", "text": "Be fair.", "sha256": "e" * 64},
+}
+
 # What each role gets: its status. "in": sent to sign in; where a team gets something, another team gets the last column.
 TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     # method, path: public, team, organiser, assistant, assessor, another team
@@ -80,6 +86,9 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/site.js"): (200, 200, 200, 200, 200, 200),
     ("GET", "/link/{link}"): (200, 200, 200, 200, 200, 200),
     ("POST", "/link/{link}"): (403, 202, 202, 202, 202, 202),
+    ("GET", "/tasks/{task}/register"): (200, 200, 200, 200, 200, 200),
+    ("POST", "/tasks/{task}/register"): (403, 400, 400, 400, 400, 400),
+    ("GET", "/registrations/{id}"): (404, 404, 404, 404, 404, 404),  # of others' requests
     ("GET", "/token"): ("in", 200, 200, 200, 200, 200),
     ("POST", "/token"): (401, 202, 202, 202, 202, 202),
     ("GET", "/favicon.ico"): (204, 204, 204, 204, 204, 204),
@@ -152,6 +161,7 @@ def task(to: Publisher, style: str) -> list[Object]:
         "output": {"says": "a line a document", "example": ""},
     }
     return [
+        to.object("registration/mini", "registration", "Mini", REGISTRATION),
         to.object("tasks", "tasks", "Tasks", [data]),
         to.object("tasks/mini", "task", "Mini", {**data, **more}, "<pre>Mini</pre>", style),
         Object(f"styles/{style}", "style", "", to.keep(b"{}"), None, style),

@@ -1,0 +1,317 @@
+"""Registering on the web: from the form to an account, by hostile people, too; nobody learns here who takes part."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+import pytest
+
+from runner.exchange.access import Token
+from runner.exchange.inbox import Inbox, Request, answered
+from runner.exchange.published import Publisher
+from runner.model.clock import FixedClock, stamp
+from runner.records.store.connect import open_store
+from runner.tasks.load import load_tasks
+from runner.web.limits import REGISTERING
+from runner.work.accounts import open_accounts
+from runner.work.publishing import Desk
+from runner.work.requests import Requests
+from tests.runner.web.test_routes import form_of
+from tests.runner.web.test_tokens import SHOWN
+from tests.worlds.mini import Project, call
+from tests.worlds.site import serving
+
+TERMS = "Be fair.\nName your sources."
+SHA256 = hashlib.sha256(TERMS.encode()).hexdigest()
+SAID = {
+    **{
+        "team": "alpha",
+        "contact": "ada@example.org",
+        "members": "Ada Lovelace\nGrace Hopper",
+        "accepted": "yes",
+    },
+    **{"affiliation": "Somewhere", "purpose": "research", "terms": SHA256},
+}
+
+
+@dataclass
+class Site:
+    """A front over a project that lets teams register, with somebody who decides."""
+
+    project: Project
+    url: str = ""
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def client(self, token: str = "") -> httpx2.Client:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        return httpx2.Client(base_url=self.url, trust_env=False, timeout=30, headers=headers)
+
+    def open(self, approve: str = "organiser", **more: Any) -> None:
+        """Write the task anew, and publish it."""
+        registration = {"approve": approve, "terms": {"file": "terms.txt", "version": "2031-1"}, **more}
+        folder = self.project.write_task(uploads=True, registration=registration)
+        (folder / "terms.txt").write_text(TERMS)
+        with open_store(self.project.config) as store:
+            problems: list[Exception] = []
+            to = Publisher(self.project.config.published)
+            Desk(store, load_tasks(self.project.config)[0], to, problems.append).publish(["alpha", "beta"])
+            to.alive()
+        assert problems == []
+
+    def decide(self) -> None:
+        with open_store(self.project.config) as store, open_accounts(self.project.config) as accounts:
+            tasks = load_tasks(self.project.config)[0]
+            Requests(self.project.config, store, accounts, lambda _: None).round(tasks)
+
+    def register(self, **changes: str) -> httpx2.Response:
+        with self.client() as client:
+            form = form_of(client.get("/tasks/mini/register").text)
+            return client.post("/tasks/mini/register", data={"form-token": form, **SAID, **changes})
+
+    def teams(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = call(self.project, "team", "list", "--people", "--json").json
+        return found
+
+
+@pytest.fixture
+def site(project: Project) -> Iterator[Site]:
+    made = Site(project)
+    made.open()
+    with serving(project.config.exchange, project.home / "front") as url, deciding(made):
+        made.url = url
+        yield made
+
+
+@contextmanager
+def deciding(site: Site) -> Iterator[None]:
+    def decide() -> None:
+        while not site.stopped.wait(0.1):
+            site.decide()
+
+    thread = threading.Thread(target=decide)
+    thread.start()
+    try:
+        yield
+    finally:
+        site.stopped.set()
+        thread.join()
+
+
+def opens(site: Site, token: str) -> bool:
+    with site.client(token) as program:
+        return program.get("/team").status_code == 200
+
+
+def test_a_team_registers_and_is_in_once_the_organiser_lets_it(site: Site) -> None:
+    with site.client() as client:
+        assert "Register a team" in client.get("/tasks/mini").text
+        assert "Name your sources." in client.get("/tasks/mini/register").text
+    said = site.register()
+    assert said.status_code == 200 and "waits for the organiser" in said.text
+    [token] = SHOWN.findall(said.text)
+    assert not opens(site, token) and site.teams() == []
+    [waits] = call(site.project, "team", "waiting", "--json").json
+    assert (waits["team"], waits["contact"], waits["members"]) == (
+        "alpha",
+        SAID["contact"],
+        ["Ada Lovelace", "Grace Hopper"],
+    )
+    address = said.text.split('href="/registrations/')[1].split('"')[0]
+    call(site.project, "team", "approve", "alpha")
+    assert opens(site, token)
+    with site.client() as client:
+        assert "The team is in" in client.get(f"/registrations/{address}").text
+    [team] = site.teams()
+    assert team["id"] == waits["account"] and team["affiliation"] == "Somewhere"
+    [terms] = call(site.project, "team", "people", "alpha", "--json").json["terms"]
+    assert (terms["version"], terms["sha256"], terms["purpose"]) == ("2031-1", SHA256, "research")
+    assert terms["accepted"].endswith("Z") and call(site.project, "team", "waiting", "--json").json == []
+    log = site.project.config.events.read_text()
+    assert team["id"] in log and not any(word in log for word in ("alpha", "ada@", "Lovelace", "Somewhere"))
+    call(site.project, "account", "erase", team["id"])
+    assert call(site.project, "team", "people", team["id"], "--json", expect=None).code == 2
+
+
+def test_who_is_not_let_in_is_told_and_forgotten(site: Site) -> None:
+    said = site.register()
+    [token] = SHOWN.findall(said.text)
+    address = said.text.split('href="/registrations/')[1].split('"')[0]
+    call(site.project, "team", "reject", "alpha", "--reason", "we <b>do not</b> know you")
+    with site.client() as client:
+        text = client.get(f"/registrations/{address}").text
+        assert "not let in" in text and "we &lt;b&gt;do not" in text
+    assert not opens(site, token)
+    left = (site.project.home / "accounts.sqlite").read_bytes()
+    assert b"Lovelace" not in left and b"ada@" not in left
+
+
+def test_at_once_means_at_once(site: Site) -> None:
+    site.open("at-once")
+    said = site.register()
+    assert "The team is in" in said.text and opens(site, SHOWN.findall(said.text)[0])
+    again = site.register(team="ALPHA")
+    assert (
+        again.status_code == 400
+        and "choose another name" in again.text
+        and "alpha" not in again.text.split("</nav>")[-1].replace("ALPHA", "")
+    )
+    assert SAID["contact"] in again.text, "what was filled in stays"
+    assert [one["team"] for one in site.teams()] == ["alpha"]
+
+
+@pytest.mark.parametrize("approve", ["organiser", "at-once"])
+def test_nobody_learns_who_takes_part_without_being_on_a_board(site: Site, approve: str) -> None:
+    """With the organiser in between a name that is taken looks like any other; at once, only that it cannot be had is told."""
+    site.open(approve)
+    call(site.project, "team", "add", "secret-team")
+    answers = set()
+    for name in (
+        ("secret-team", "SECRET_TEAM", "secret-tearn")
+        if approve == "organiser"
+        else ("secret-team", "SECRET.team", "secret_team")
+    ):
+        text = site.register(team=name).text
+        answers.add(
+            " ".join(
+                SHOWN.sub("", text)
+                .replace(name, "")
+                .split("<main")[1]
+                .split('role="')[1]
+                .split("</p>")[0]
+                .split("/registrations/")[0]
+                .split()
+            )
+        )
+    assert len(answers) == 1, answers
+    if approve == "organiser":
+        said = call(site.project, "team", "approve", "secret-team", expect=2)
+        assert "has an account" in said.err
+        call(site.project, "team", "approve", "secret-team", "--name", "gamma")
+        assert [one["team"] for one in site.teams()] == ["secret-team", "gamma"]
+
+
+def test_softwares_of_a_team_without_account_are_not_had_by_registering(site: Site) -> None:
+    from tests.runner.execution.test_pool import World
+
+    world = World(site.project)
+    world.hand_in("beta")
+    world.close()
+    site.register(team="beta")
+    assert "handed in before" in call(site.project, "team", "approve", "beta", expect=2).err
+    site.open("at-once")
+    assert site.register(team="beta").status_code == 400 and site.teams() == []
+
+
+def test_what_is_missing_or_hostile_is_told_and_only_words(site: Site) -> None:
+    evil = '"><script>alert(1)</script>'
+    for changes, why in (
+        ({"team": ""}, "Missing: the team"),
+        ({"contact": ""}, "Missing: contact"),
+        ({"accepted": ""}, "Accept the terms"),
+        ({"terms": "0" * 64}, "changed meanwhile"),
+        ({"team": evil}, "no name for a team"),
+        ({"team": "../../x"}, "no name for a team"),
+        ({"contact": "a\x1b[31m@b"}, "does not print"),
+        ({"members": f"{evil}\n" + "x" * 101}, "Too long: members"),
+        ({"members": "\n".join(f"m{n}" for n in range(51))}, "At most 50"),
+    ):
+        said = site.register(**changes)
+        assert said.status_code == 400 and why in said.text, (changes, said.text)
+        assert "<script" not in said.text.replace('<script src="/site.js" defer></script>', "")
+    assert call(site.project, "team", "waiting", "--json").json == []
+    with site.client() as client:
+        assert client.post("/tasks/mini/register", data=SAID).status_code == 403, "not from our page"
+    site.register(members=evil, purpose=evil, affiliation=evil)
+    assert "\x1b" not in call(site.project, "team", "waiting").out
+
+
+def test_registering_has_its_dates_and_a_task_without_it_has_no_page(site: Site) -> None:
+    site.open(closes="2031-05-01 23:59 AoE", opens="2031-01-01 00:00 UTC")
+    with site.client() as client:
+        text = client.get("/tasks/mini/register").text
+        assert "2031-05-01 23:59 AoE" in text and "That is not now" in text
+    for dates in ({"opens": "2031-01-01 00:00 UTC"}, {"closes": "2999-01-01 00:00 UTC"}):
+        site.open(**dates)
+        with site.client() as client:
+            assert next(iter(dates.values())) in client.get("/tasks/mini/register").text
+    site.project.write_task()
+    with open_store(site.project.config) as store:
+        Desk(
+            store, load_tasks(site.project.config)[0], Publisher(site.project.config.published), print
+        ).publish([])
+    with site.client() as client:
+        assert client.get("/tasks/mini/register").status_code == 404
+        assert "Register a team" not in client.get("/tasks/mini").text
+
+
+def test_registrations_are_counted_by_address(site: Site) -> None:
+    codes = [site.register(team=f"team-{n}").status_code for n in range(int(REGISTERING.burst) + 2)]
+    assert codes[-1] == 429 and codes[0] == 200
+    assert len(call(site.project, "team", "waiting", "--json").json) >= REGISTERING.burst
+
+
+NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
+CLOSES = "2031-05-01 11:59 UTC"
+
+
+@pytest.mark.parametrize(
+    ("opens", "closes", "arrival", "good"),
+    [
+        ("2031-05-01 12:00 UTC", "2031-06-01 00:00 UTC", "2031-05-01T11:59:59Z", False),
+        ("2031-05-01 12:00 UTC", "2031-06-01 00:00 UTC", "2031-05-01T12:00:00Z", True),
+        ("2031-01-01 00:00 UTC", "2031-05-01 11:59 UTC", "2031-05-01T11:59:59Z", True),
+        ("2031-01-01 00:00 UTC", "2031-05-01 11:59 UTC", "2031-05-01T12:00:00Z", False),
+        ("2031-01-01 00:00 UTC", "2031-05-01 13:59 CEST", "2031-05-01T11:59:59Z", True),
+    ],
+)
+def test_work_looks_at_the_dates_to_the_second(
+    project: Project, opens: str, closes: str, arrival: str, good: bool
+) -> None:
+    asked = directly(project, arrival, {}, opens=opens, closes=closes)
+    found = answered(project.config.published, asked.id)
+    assert found is not None and found["accepted"] is good and (good or found["code"] == "E210")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"account": "a-" + "0" * 16}, {"team": "alpha"}, {"proof": "0" * 64}, {"data": {"key": "0" * 64}}],
+)
+def test_what_strangers_cannot_prove_is_dropped(project: Project, change: dict[str, Any]) -> None:
+    asked = directly(project, stamp(NOW), change)
+    assert answered(project.config.published, asked.id) is None
+    assert call(project, "team", "waiting", "--json").json == []
+
+
+def directly(project: Project, arrival: str, change: dict[str, Any], **dates: str) -> Request:
+    """A registration that a front writes, decided at a fixed time; ``change`` is made of it afterwards."""
+    project.write_task(registration={"asks": {"contact": "optional"}, **dates})
+    token = Token.new()
+    data = {"task": "mini", "team": "alpha", "key": token.key}
+    asked = Request.new("register", "a-" + "1" * 16, token.id, None, arrival, data)
+    inbox = Inbox(project.config.inbox)
+    done = inbox.put(asked, token.key)
+    if change:
+        import json
+
+        import schemas
+
+        [(name, _)] = inbox.waiting()
+        path = inbox.root / name / "request.json"
+        there = json.loads(path.read_bytes())
+        path.write_bytes(schemas.canonical({**there, **change, "data": {**data, **change.get("data", {})}}))
+    for _ in range(2):  # once more, as after a crash
+        with (
+            open_store(project.config) as store,
+            open_accounts(project.config, clock=FixedClock(NOW)) as accounts,
+        ):
+            Requests(project.config, store, accounts, lambda _: None, FixedClock(NOW)).round(
+                load_tasks(project.config)[0]
+            )
+    return done

@@ -89,11 +89,12 @@ def hosts_of(url: str) -> list[str]:
 
 def settings(app: Guard) -> uvicorn.Config:
     """How uvicorn runs the front: it tells nothing of itself, believes no proxy, and does not wait for ever."""
+    import python_multipart
     import uvicorn
 
     from runner.web.connections import Connection
 
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # strangers shall not fill our log
+    logging.getLogger(python_multipart.__name__).setLevel(logging.ERROR)  # strangers shall not fill our log
     return uvicorn.Config(
         app,
         http=Connection,

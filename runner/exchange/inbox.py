@@ -12,25 +12,28 @@ gives the order, ``id`` (128 random bits) says which request it is: work decides
 
 Work reads it by :meth:`Inbox.waiting` and :meth:`Inbox.take`: no link is followed, nothing but regular files with one name is
 opened, sizes are bounded before anything is read, and the payload is copied to a folder of work's own and hashed while
-it is copied. What cannot be taken is a :class:`Refused`. Rights are looked up again from work's own accounts, the proof
-(:func:`runner.exchange.access.proven`) shows that the token's owner was signed in, and ``arrival`` is the front's word only
-within bounds that work sets.
+it is copied. What cannot be taken is a :class:`Refused`; what our own disk or rights do not let us read waits. Before the payload
+is copied, rights are looked up again from work's own accounts: the proof (:func:`runner.exchange.access.proven`) shows that the
+token's owner was signed in. ``arrival`` is the front's word only within bounds that work sets.
 
 What became of a request is an answer in ``published/answers/<id>.json`` (:func:`answer`, :func:`answered`): for its team alone.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import heapq
 import json
 import os
 import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,6 +43,8 @@ from schemas.files import atomic_file, sync_folder
 
 MAX_REQUEST = 64 * 1024  # bytes of request.json
 MAX_PAYLOAD = 512 * 1024 * 1024  # bytes of a payload that work copies at most
+MAX_DEPTH = 20  # lists and mappings within each other in request.json
+MAX_LOOK = 1000  # requests that are looked at in one go
 KINDS = (
     "run-file",
     "withdraw",
@@ -49,7 +54,15 @@ KINDS = (
 )  # a kind is a handler in runner/work/handlers/
 ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"([0-9]{10})-([0-9a-f]{32})")
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _CHUNK = 1024 * 1024
+_THEIRS = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.ELOOP,
+    errno.ENXIO,
+    errno.EISDIR,
+)  # what the front did, not our machine
 
 
 class Refused(Exception):
@@ -83,6 +96,11 @@ class Request:
     def signed(self) -> dict[str, Any]:
         """What the proof is of: everything else."""
         return {name: value for name, value in asdict(self).items() if name != "proof"}
+
+    @property
+    def arrived(self) -> datetime:
+        """The arrival. Raises ValueError for what is no time."""
+        return datetime.strptime(self.arrival, _TIME).replace(tzinfo=UTC)
 
     def is_proven(self, key: str) -> bool:
         """Whether somebody with the token's key made it."""
@@ -124,6 +142,7 @@ class Inbox:
             The request as it was written.
 
         Raises:
+            Refused: It is larger than work would take; nothing is left behind.
             OSError: The disk refused it; nothing is left behind, and what was ready is where it was.
         """
         self.root.mkdir(parents=True, exist_ok=True)
@@ -139,8 +158,11 @@ class Inbox:
                     sha256, size = _copied(payload, file, MAX_PAYLOAD)
             known = {**request.signed, "sha256": sha256, "size": size}
             done = Request(**known, proof=prove(key, known))
+            text = schemas.canonical({"schema_version": 1, **asdict(done)})
+            if len(text) > MAX_REQUEST:
+                raise Refused(f"the request has more than {MAX_REQUEST} bytes")
             with (part / "request.json").open("xb") as file:
-                file.write(schemas.canonical({"schema_version": 1, **asdict(done)}))
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             part.chmod(0o770)  # work, of the folder's group, takes it away
@@ -165,13 +187,14 @@ class Inbox:
             if ID.fullmatch(path.name[1:]):
                 shutil.rmtree(path, ignore_errors=True)
 
-    def waiting(self) -> list[tuple[str, str]]:
-        """The names of the requests that are there, in their order, each with its id. Other names are passed over."""
+    def waiting(self, most: int = MAX_LOOK) -> list[tuple[str, str]]:
+        """The names of the first requests that are there, in their order, each with its id. Other names are passed over."""
         try:
-            names = sorted(path.name for path in self.root.iterdir())
+            with os.scandir(self.root) as entries:
+                found = ((m[0], m[2]) for one in entries if (m := _NAME.fullmatch(one.name)))
+                return heapq.nsmallest(most, found)
         except FileNotFoundError:
             return []
-        return [(name, m[2]) for name in names if (m := _NAME.fullmatch(name))]
 
     def sizes(self, name: str) -> dict[str, int]:
         """The files of a request, and how many bytes each has; empty for what is none."""
@@ -181,8 +204,26 @@ class Inbox:
         except OSError:
             return {}
 
-    def take(self, name: str, into: Path, *, most: int = MAX_PAYLOAD) -> Taken:
-        """Copy a request into a new folder ``into`` and check what it is. Raises Refused, OSError for our own disk."""
+    def take(
+        self,
+        name: str,
+        into: Path,
+        *,
+        most: int = MAX_PAYLOAD,
+        allow: Callable[[Request], object] = lambda request: None,
+    ) -> Taken:
+        """Copy a request into a new folder and check what it is.
+
+        Args:
+            name: Of the request's folder.
+            into: The new folder.
+            most: Bytes that the payload may have.
+            allow: Called before the payload is copied; raises Refused for what shall not be taken.
+
+        Raises:
+            Refused: It is none; the text has nothing of what stands in it.
+            OSError: Our own disk, or rights, do not let us have it.
+        """
         match = _NAME.fullmatch(name)
         if match is None:
             raise Refused("not a request's name")
@@ -192,6 +233,7 @@ class Inbox:
             request = _parsed(raw)
             if request.id != match[2]:
                 raise Refused("its id is not that of its folder")
+            allow(request)
             if request.sha256 is None:
                 return Taken(request, None)
             if request.size > most:
@@ -203,12 +245,27 @@ class Inbox:
             raise Refused("its payload is not what it says")
         return Taken(request, into / "payload")
 
-    def remove(self, name: str) -> None:
-        """Take a request that was decided away; where that is not allowed, it stays, and its id is known."""
-        if _NAME.fullmatch(name):
+    def remove(self, name: str) -> bool:
+        """Take a request that was decided away; False when nobody lets us, and it is still there.
+
+        Only what a request has is removed. A folder that holds more, or another folder, gets a name with a dot in front, which
+        nobody looks at: how many files there are, and how deep, is the front's choice.
+        """
+        if not _NAME.fullmatch(name):
+            return False
+        path = self.root / name
+        with suppress(OSError):
+            if path.is_symlink() or not path.is_dir():
+                path.unlink()
+        for file in ("request.json", "payload"):
             with suppress(OSError):
-                path = self.root / name
-                path.unlink() if path.is_symlink() or not path.is_dir() else shutil.rmtree(path)
+                (path / file).unlink()
+        with suppress(OSError):
+            path.rmdir()
+        with suppress(OSError):
+            if path.is_dir():
+                path.rename(self.root / f".refused-{name}")
+        return not os.path.lexists(path)
 
 
 def id_of(name: str) -> str:
@@ -242,14 +299,37 @@ def _id(text: str) -> str:
 
 
 def _parsed(raw: bytes) -> Request:
-    """The request that these bytes are. Raises Refused."""
+    """The request that these bytes are: it can be signed, written down and dated. Raises Refused."""
     try:
         data = json.loads(raw)
+        if not _flat(data):
+            raise Refused("request.json is nested too deeply")
+        schemas.canonical(data)
     except (ValueError, RecursionError):
         raise Refused("request.json is not JSON") from None
-    if problems := schemas.validate(data, "inbox-request"):
-        raise Refused(f"request.json: {problems[0].where} {problems[0].what}")
-    return Request(**{name: value for name, value in data.items() if name != "schema_version"})
+    if schemas.validate(data, "inbox-request") or not isinstance(data["size"], int):
+        raise Refused("request.json does not fit its schema")
+    request = Request(**{name: value for name, value in data.items() if name != "schema_version"})
+    try:
+        request.arrived  # noqa: B018  (whether it is a time)
+    except ValueError:
+        raise Refused("its arrival is no time") from None
+    return request
+
+
+def _flat(data: Any) -> bool:
+    """Whether JSON data are not nested beyond MAX_DEPTH."""
+    level = [data]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return True
+    return False
 
 
 @contextmanager
@@ -258,6 +338,8 @@ def _folder(path: Path) -> Iterator[int]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
+        if error.errno not in _THEIRS:
+            raise
         raise Refused(f"it is no folder: {error.strerror}") from None
     try:
         yield descriptor
@@ -272,11 +354,14 @@ def _opened(folder: int, name: str, most: int) -> Iterator[BinaryIO]:
     try:
         descriptor = os.open(name, flags, dir_fd=folder)
     except OSError as error:
+        if error.errno not in _THEIRS:
+            raise
         raise Refused(f"{name} cannot be opened: {error.strerror}") from None
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+        os.close(descriptor)
+        raise Refused(f"{name} is no file of its own")
     with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
-            raise Refused(f"{name} is no file of its own")
         if facts.st_size > most:
             raise Refused(f"{name} has more than {most} bytes")
         yield file

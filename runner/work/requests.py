@@ -11,7 +11,8 @@ A kind of request is a row of :data:`runner.work.handlers.HANDLERS`.
 
 from __future__ import annotations
 
-import tempfile
+import math
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,10 +33,15 @@ from runner.work.accounts import Account, Accounts
 from runner.work.arrivals import Arrivals, difference
 from runner.work.checks import Checks, Later
 from runner.work.handlers import HANDLERS
-from runner.work.handlers.wish import Handler, NotGood, Wish
+from runner.work.handlers.wish import NotGood, Wish
+from schemas.files import scratch_folder
 
 AGAIN = 60.0  # seconds until a request that could not be decided is tried again
+AT_ONCE = 2.0  # seconds that one round may take, apart from the request that it is at
+LOOKED_AT = 10_000  # requests of which it is kept when they were seen first
+LINES = 20  # lines a minute about what is no request
 EVENT = "request-decided"
+SCRATCH = "request"
 _TOLD = ("accepted", "submission", "runs", "code")  # of a decision, to the team and in the event
 
 
@@ -55,37 +61,60 @@ class Requests:
     _decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _later: dict[str, float] = field(default_factory=dict)
     _parked: dict[str, str] = field(default_factory=dict)  # by id whose they are: they wait for a check
+    _minute: int = 0
+    _refused: int = 0
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(self.config.inbox)
         self._arrivals = Arrivals(self.config.home, lambda: self.clock.now(), brought=self.brought)
+        for left in self.config.home.glob(f".{SCRATCH}-*"):  # work was killed
+            shutil.rmtree(left, ignore_errors=True)
         self._decided = {str(e.data["request"]): e.data for e in self.store.log if e.type == EVENT}
 
     def round(self, tasks: Mapping[str, Task]) -> int:
-        """Decide what waits, in order; returns how many requests were accepted. Raises OSError when nothing can be kept."""
-        self._arrivals.look([identity for _, identity in self.inbox.waiting()])
-        accepted = 0
-        for name, identity in self._in_turn():
+        """Decide what waits, in order, for :data:`AT_ONCE` seconds; returns how many requests were accepted.
+
+        Raises OSError when nothing can be kept.
+        """
+        self._arrivals.look([identity for _, identity in self.inbox.waiting(LOOKED_AT)])
+        accepted, begun, waiting = 0, time.monotonic(), self._in_turn()
+        there = {identity for _, identity in waiting}
+        self._later = {one: due for one, due in self._later.items() if one in there}
+        for name, identity in waiting:
+            if time.monotonic() - begun > AT_ONCE:
+                break
             if self._later.get(identity, 0.0) > time.monotonic():
                 continue
-            if identity in self._decided:
-                self._answer_again(identity)
-                self.inbox.remove(name)
-                continue
             try:
-                accepted += self._decide(name, tasks)
+                if identity in self._decided:
+                    self._answer_again(identity)
+                else:
+                    accepted += self._decide(name, tasks)
             except Later:
                 continue
             except Refused as refused:
-                self.say(f"request {identity} is none: {refused}")
+                self._refuse(identity, refused)
             except (RunnerError, OSError) as error:  # ours: it waits
                 self._later[identity] = time.monotonic() + AGAIN
                 why = f"{error.code} {error.what}" if isinstance(error, RunnerError) else str(error)
                 self.say(f"request {identity} waits: {why}")
                 continue
-            self.inbox.remove(name)
+            if not self.inbox.remove(name):
+                self._later[identity] = math.inf
             self._parked.pop(identity, None)
         return accepted
+
+    def _refuse(self, identity: str, why: Refused) -> None:
+        """Say what was no request; not without end, whatever the front does."""
+        minute = int(time.monotonic() / 60)
+        if minute != self._minute:
+            if self._refused > LINES:
+                self.say(f"{self._refused - LINES} more were none")
+            self._minute, self._refused = minute, 0
+        self._refused += 1
+        if self._refused <= LINES:
+            self.say(f"request {identity} is none: {why}")
+            SecurityLog(self.config.home).note("request refused", request=identity, why=str(why))
 
     def _in_turn(self) -> list[tuple[str, str]]:
         """What waits, in order; of files that wait for a check the teams take turns, and none is copied while one is looked at."""
@@ -98,20 +127,19 @@ class Requests:
 
     def _decide(self, name: str, tasks: Mapping[str, Task]) -> bool:
         """Decide one request; whether it was accepted. Raises Refused for what is none, RunnerError for what waits."""
-        with tempfile.TemporaryDirectory(prefix="request-") as scratch:
-            taken = self.inbox.take(name, Path(scratch) / "request")
-            request = taken.request
+        with scratch_folder(self.config.home, SCRATCH) as scratch:
+            taken = self.inbox.take(name, scratch / "request", allow=self._allowed)
+            request, account = taken.request, self._allowed(taken.request)
             handler = HANDLERS[request.kind]
             arrival = self._arrivals.counts(request.id, request.arrival, schemas.digest(request.signed))
             if told := difference(arrival, request.arrival):
                 self.say(f"request {request.id} arrived {stamp(arrival)}: {told}")
             if handler.strangers and answered(self.config.published, request.id) is not None:
                 return False
-            account = self._asker(request, handler)
             try:
                 if handler.scope is not None:
                     self.accounts.check(account, request.token, handler.scope)
-                done = handler.do(self._wish(taken, account, arrival, tasks, Path(scratch)))
+                done = handler.do(self._wish(taken, account, arrival, tasks, scratch))
                 said: dict[str, Any] = {"accepted": True, **done}
             except Later:
                 self._parked[request.id] = account.team or ""
@@ -126,14 +154,13 @@ class Requests:
             self._note(request, arrival, said)
         return bool(said["accepted"])
 
-    def _asker(self, request: Request, handler: Handler) -> Account:
-        """The account of who asks; of strangers the one that they want to have. Raises Refused for what they do not prove."""
+    def _allowed(self, request: Request) -> Account:
+        """Whose request it is; of strangers the account that they want to have. Raises Refused for what is not proven."""
         known = self.accounts.known(request.account, request.token)
-        if handler.strangers:
+        if HANDLERS[request.kind].strangers:
             wanted = Account(request.account, "team", None, request.arrival, None, ())
             known = wanted, str(request.data.get("key"))
         if known is None or not request.is_proven(known[1]) or request.team != known[0].team:
-            SecurityLog(self.config.home).note("request refused", request=request.id, account=request.account)
             raise Refused("nobody with that token made it")
         return known[0]
 

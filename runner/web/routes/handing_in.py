@@ -85,7 +85,9 @@ class HandingIn(Routes):
             asked = Request.new("run-file", grant.account, grant.token, grant.team, arrival, data)
             try:
                 done = await run_in_threadpool(self.inbox.put, asked, call.visitor.key, sent)
-            except (Refused, OSError):
+            except Refused:
+                return self.door.refused(call.visitor, 413, "Texts or file are too long; nothing was taken.")
+            except OSError:
                 return self.door.refused(
                     call.visitor, 507, "It could not be kept, and was not taken. Try again later."
                 )

@@ -84,7 +84,9 @@ class Own(Routes):
         asked = Request.new(kind, grant.account, grant.token, grant.team, arrival, data)
         try:
             done = await run_in_threadpool(self.inbox.put, asked, call.visitor.key)
-        except (Refused, OSError):
+        except Refused:
+            return self.door.refused(call.visitor, 413, "The text is too long; nothing was taken.")
+        except OSError:
             return self.door.refused(
                 call.visitor, 507, "It could not be kept, and was not taken. Try again later."
             )

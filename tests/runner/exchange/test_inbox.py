@@ -108,7 +108,35 @@ def whole_folder(folder: Path, secret: Path) -> None:
     folder.symlink_to(secret.with_name("moved"))
 
 
+def folder_for_request(folder: Path, secret: Path) -> None:
+    (folder / "request.json").unlink()
+    (folder / "request.json").mkdir()
+
+
+def changed(**fields: object) -> object:
+    def change(folder: Path, secret: Path) -> None:
+        data = json.loads((folder / "request.json").read_text())
+        (folder / "request.json").write_text(json.dumps(data | fields))
+
+    change.__name__ = f"{next(iter(fields))}_{next(iter(fields.values()))!s:.20}"
+    return change
+
+
+def nested(depth: int) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
 BAD = (
+    folder_for_request,
+    changed(arrival="9999-99-99T99:99:99Z"),
+    changed(arrival="0000-01-01T00:00:00Z"),
+    changed(size=13.0),
+    changed(data={"a": float("nan")}),
+    changed(data={"a": "\ud800"}),
+    changed(data=nested(40)),
     link,
     hard_link,
     pipe,
@@ -136,6 +164,55 @@ def test_nothing_but_plain_files_of_the_front_is_opened(tmp_path: Path, change: 
     assert secret.read_bytes() == b"1 Q0 d 1 1 x\n"
     inbox.remove(name)
     assert inbox.waiting() == [] and secret.exists()
+
+
+def test_what_our_side_may_not_read_is_no_fault_of_the_request(tmp_path: Path) -> None:
+    """Too many open files, a failing disk, a folder of the wrong group: nothing is thrown away."""
+    import resource
+
+    inbox = Inbox(tmp_path / "inbox")
+    ask(inbox.root)
+    name = only(inbox.root)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            inbox.take(name, tmp_path / "mine")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert inbox.take(name, tmp_path / "mine").payload is not None
+
+
+def test_no_folder_is_walked_to_be_removed(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "inbox")
+    ask(inbox.root)
+    name = only(inbox.root)
+    (inbox.root / name / "more").mkdir()
+    assert inbox.remove(name) and inbox.waiting() == []
+    assert [path.name for path in inbox.root.iterdir()] == [f".refused-{name}"]
+
+
+def test_a_request_that_work_would_not_take_is_not_written(tmp_path: Path) -> None:
+    request = Request.new("run-file", "a-" + "0" * 16, TOKEN.id, "alpha", WHEN, {"description": "x" * 70_000})
+    with pytest.raises(Refused, match="bytes"):
+        Inbox(tmp_path).put(request, TOKEN.key)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_requests_of_many_are_looked_at(tmp_path: Path) -> None:
+    for number in range(50):
+        (tmp_path / f"{50 - number:010}-{number:032x}").mkdir()
+    assert [name[:10] for name, _ in Inbox(tmp_path).waiting(3)] == ["0000000001", "0000000002", "0000000003"]
+
+
+def test_nobody_is_asked_for_a_payload_that_was_not_allowed(tmp_path: Path) -> None:
+    def no(request: Request) -> None:
+        raise Refused("not theirs")
+
+    ask(tmp_path / "inbox")
+    with pytest.raises(Refused, match="theirs"):
+        Inbox(tmp_path / "inbox").take(only(tmp_path / "inbox"), tmp_path / "mine", allow=no)
+    assert not (tmp_path / "mine").exists()
 
 
 def test_sizes_are_bounded_before_anything_is_copied(tmp_path: Path) -> None:

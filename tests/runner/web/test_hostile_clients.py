@@ -354,6 +354,14 @@ def test_forms_are_bounded_where_no_file_is_taken(front: Front, tmp_path: Path) 
             assert said.status_code == 202
 
 
+def test_a_form_that_work_would_not_take_is_refused_at_once(front: Front) -> None:
+    before = Inbox(front.exchange / "inbox").waiting()
+    with front.client("team") as client:
+        fields = {"software": "x", "description": "y" * 40_000, "affiliation": "z" * 40_000}
+        said = client.post(HAND_IN, data=fields, files={"file": ("r", b"x")})
+    assert said.status_code == 413 and Inbox(front.exchange / "inbox").waiting() == before
+
+
 def test_what_goes_wrong_inside_shows_nothing(front: Front, tmp_path: Path) -> None:
     for broken in served(front.exchange, tmp_path / "own/state", front.tokens, front.style):
         with broken.browser() as team:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,12 +61,12 @@ def at_work(world: World) -> Iterator[Notes]:
         assert not thread.is_alive()
 
 
-def ask(world: World, token: Token) -> Request:
+def ask(world: World, token: Token, software: str = "one", inbox: Path | None = None) -> Request:
     grant = Access.read(world.project.config.published).grant(token)
     assert grant is not None
-    data = {"task": "mini", "software": "one", "dataset": "dev", "file": "run.txt"}
+    data = {"task": "mini", "software": software, "dataset": "dev", "file": "run.txt"}
     request = Request.new("run-file", grant.account, token.id, grant.team, stamp(SystemClock().now()), data)
-    return Inbox(world.project.config.inbox).put(
+    return Inbox(inbox or world.project.config.inbox).put(
         request, token.key, io.BytesIO(run_text("dev", "x").encode())
     )
 

@@ -64,7 +64,9 @@ def application(
     async def refused(request: Request, error: Exception) -> Response:
         visitor = Visitor(program=is_api(request.url.path))
         if not isinstance(error, HTTPException):
-            return door.refused(visitor, 500)
+            answer = door.refused(visitor, 500)
+            answer.headers["Connection"] = "close"  # uvicorn ends the connection behind it
+            return answer
         answer = door.refused(visitor, error.status_code)
         answer.headers.update(error.headers or {})
         return answer

@@ -142,8 +142,9 @@ class Published:
         self.root = root
 
     def view(self, audience: str) -> View:
-        """What an audience may see now; nothing where nothing was published to it."""
-        return View(self.root, str(self.pointer().get(audience, "")))
+        """What an audience may see now; what everybody may see until something was published to it for the first time."""
+        there = self.pointer()
+        return View(self.root, str(there.get(audience) or there.get("public", "")))
 
     def pointer(self) -> Mapping[str, str]:
         """Which database is each audience's; empty before anything was published."""

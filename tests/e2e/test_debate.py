@@ -47,10 +47,9 @@ def other(project: Project, team: str, name: str) -> None:
     project.software(name, command=command, task=TASK, tag=name, workflow="interactive")
 
 
-@pytest.fixture
-def held(live: Project, sidecars_image: ImageRef) -> Project:
-    """The task with two claims in its public dataset and the arguments about them; five servers have debated them."""
-    folder = live.root / "tasks" / TASK
+def write_short(project: Project) -> None:
+    """The task with two claims in its public dataset, and the arguments about them."""
+    folder = project.root / "tasks" / TASK
     shutil.copytree(ROOT / "tasks" / TASK, folder, ignore=shutil.ignore_patterns("*.npy"))
     # Index and user read all of them in each room, before anybody can talk.
     arguments = folder / "services" / "arguments" / "arguments.jsonl.gz"
@@ -67,6 +66,12 @@ def held(live: Project, sidecars_image: ImageRef) -> Project:
         assert definition.count(old) == 1
         definition = definition.replace(old, new)
     (folder / "task.yaml").write_text(definition)
+
+
+@pytest.fixture
+def held(live: Project, sidecars_image: ImageRef) -> Project:
+    """The short task; five servers have debated its claims."""
+    write_short(live)
     elastic(live, "one")
     other(live, "baselines", "rad-elastic-perl")
     for name in ("rad-never-ready", "rad-dies-at-turn-3", "rad-floods"):

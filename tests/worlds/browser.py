@@ -107,7 +107,7 @@ def watched(browser: Browser, url: str, **options: Any) -> Iterator[Watched]:
     page = context.new_page()
     made = Watched(page, url)
     here = urlsplit(url).netloc
-    page.on("console", lambda message: made.said.append(message.text))
+    page.on("console", lambda message: made.said.append(f"{message.text} {message.location['url']}"))
     page.on("pageerror", lambda error: made.said.append(str(error)))
     page.on(
         "request", lambda one: made.elsewhere.append(one.url) if urlsplit(one.url).netloc != here else None

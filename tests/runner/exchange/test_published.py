@@ -26,6 +26,7 @@ def test_each_audience_sees_its_own_objects_and_nothing_of_others(tmp_path: Path
     assert [one.path for one in view.below("runs/")] == ["runs/a"]
     for other in ("public", "team:b", "team:unknown", "../../x"):
         assert seen.view(other).get("runs/a") is None
+    assert seen.view("team:unknown").get("tasks") is not None, "who has just come sees what everybody sees"
 
 
 def test_what_is_published_again_unchanged_keeps_every_byte(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from jiter import from_json
 from schemas.reading import JSON_DEPTH, beyond_bounds
 
 BLOCK = 1 << 20
+AT_ONCE = 128  # lines: what is made of them stays in the processor's cache, and the garbage collector sleeps
 GZIP = b"\x1f\x8b"
 _PACKED_BLOCK = 8192  # damage loses what was unpacked of its block, so these are small
 
@@ -142,26 +144,46 @@ def values(
     read: Callable[[int], bytes], max_line: int, rules: Rules = STRICT
 ) -> Iterator[tuple[int, Any | Fault]]:
     """Number and value, or fault, of every line of what ``read(size)`` gives; whatever it raises goes through."""
-    strict = rules is STRICT
-    plainly = strict or rules is LENIENT
+    for first, block in blocks(read, max_line, rules):
+        yield from enumerate(block, first)
+
+
+def blocks(
+    read: Callable[[int], bytes], max_line: int, rules: Rules = STRICT
+) -> Iterator[tuple[int, list[Any] | Iterator[Any | Fault]]]:
+    """The same for many lines at once: the number of the first, and a list where every line has a value and none is blank."""
+    how = _QUICK[rules is STRICT]
     for first, _, block in _blocks(read, max_line):
         if block is None:
-            yield first, Fault("too-long")
+            yield first, iter([Fault("too-long")])
             continue
-        sure = plainly and not (strict and _doubtful(block))
-        for number, raw in enumerate(block.split(b"\n"), first):
-            if sure and len(raw) <= max_line:
-                try:
-                    yield number, from_json(raw, allow_inf_nan=not strict, catch_duplicate_keys=strict)
-                    continue
-                except ValueError:
-                    pass
-            if len(raw) > max_line:
-                yield number, Fault("too-long")
-            elif not raw or raw.isspace():
-                yield number, Fault("blank")
-            else:
-                yield number, parse(raw, rules)
+        every = block.split(b"\n")
+        sure = _sure(block, rules) and max(map(len, every)) <= max_line
+        for start in range(0, len(every), AT_ONCE):
+            lines = every[start : start + AT_ONCE]
+            found: list[Any] | Iterator[Any] = (_value(raw, max_line, rules) for raw in lines)
+            if sure:
+                with suppress(ValueError):
+                    found = [from_json(raw, **how) for raw in lines]
+            yield first + start, found
+
+
+# How jiter is asked, leniently and strictly. Texts are mostly different ones: only keys are looked up among those before.
+_QUICK: tuple[dict[str, Any], dict[str, Any]] = (
+    {"allow_inf_nan": True, "catch_duplicate_keys": False, "cache_mode": "keys"},
+    {"allow_inf_nan": False, "catch_duplicate_keys": True, "cache_mode": "keys"},
+)
+
+
+def _sure(block: bytes, rules: Rules) -> bool:
+    """Whether what the quick way takes of these lines, the other one takes, too."""
+    return rules is LENIENT or (rules is STRICT and not _doubtful(block))
+
+
+def _value(raw: bytes, max_line: int, rules: Rules) -> Any | Fault:
+    if len(raw) > max_line:
+        return Fault("too-long")
+    return Fault("blank") if not raw or raw.isspace() else parse(raw, rules)
 
 
 def parse(raw: bytes, rules: Rules = STRICT) -> Any | Fault:
@@ -196,7 +218,7 @@ _NO_BRACKETS = bytes({*range(256)} - {*b"[{\n"})
 
 def _quickly(raw: bytes, strict: bool) -> Any:
     try:
-        value = from_json(raw, allow_inf_nan=not strict, catch_duplicate_keys=strict)
+        value = from_json(raw, **_QUICK[strict])
     except ValueError:
         return _UNSURE
     return value if not strict or not _doubtful(raw) or _bounded(value) else _UNSURE

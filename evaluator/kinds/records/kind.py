@@ -158,8 +158,7 @@ def score(
 ) -> Sequence[float] | None:
     """Put a measure's value into the sink, and those of records where they are not too many. Returns those of records."""
     name, measure = wanted.asked.id, wanted.measure
-    values = measure.values(columns)
-    value = measure.value(columns)
+    values, value = measure.scores(columns)
     read = [columns.output[c.field] for c in measure.columns() if c.side == "output"]
     covered = len(columns) - max((list(column).count(MISSING) for column in read), default=0)
     span = interval(measure, columns, values, clusters) if intervals else None

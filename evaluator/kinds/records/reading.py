@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from evaluator.formats.files import BOM
 from evaluator.formats.mistaken import beginning, no_json_lines
 from schemas import render_pointer
 from schemas.jsonarray import array_rows
-from schemas.jsonl import STRICT, Fault, Rules, values
+from schemas.jsonl import STRICT, Fault, Rules, blocks
 
 MAX_RECORD = 4 << 20  # bytes
 FORMATS = {"jsonl": "JSON Lines", "json": "a JSON array", "csv": "CSV", "tsv": "TSV"}
@@ -45,6 +46,23 @@ class Item(NamedTuple):
 BROKEN = object()
 
 
+# As Item(…), which takes three times as long: there may be millions.
+_item: Callable[[type[Item], tuple[Any, ...]], Item] = tuple.__new__
+
+
+@dataclass(frozen=True)
+class Block:
+    """Records of lines that follow one another, of which none is broken or blank: the number of the ``first``, and ``values``."""
+
+    first: int
+    values: list[Any]
+
+    def __iter__(self) -> Iterator[Item]:
+        """One after the other."""
+        for number, value in enumerate(self.values, self.first):
+            yield _item(Item, (number, value, None, None))
+
+
 def format_of(name: str) -> str:
     """The format that a file's name tells, JSON Lines where it does not."""
     bare = name.removesuffix(".gz")
@@ -66,26 +84,31 @@ def other_format(path: Path, form: str) -> str:
     )
 
 
-def json_items(read: Read, log: Log, *, array: bool, rules: Rules = STRICT) -> Iterator[Item]:
-    """The records of JSON Lines, or of an array. What is broken is a finding, and its value is :data:`BROKEN`.
+def json_items(read: Read, log: Log, *, array: bool, rules: Rules = STRICT) -> Iterator[Iterable[Item]]:
+    """The records of JSON Lines, or of an array, some at once. What is broken is a finding, and its value is :data:`BROKEN`.
 
     ``rules`` say how strictly lines are read; arrays are read strictly.
     """
     if array:
-        yield from _entries(read, log)
+        yield _entries(read, log)
         return
-    for number, value in values(read, MAX_RECORD, rules):
+    for first, block in blocks(read, MAX_RECORD, rules):
+        if isinstance(block, list):
+            log.lines = first + len(block) - 1
+            yield Block(first, block)
+        else:
+            yield _lines(first, block, log)
+
+
+def _lines(first: int, block: Iterator[Any | Fault], log: Log) -> Iterator[Item]:
+    for number, value in enumerate(block, first):
         log.lines = number
         if type(value) is Fault:
             if value.kind == "blank":
                 continue
-            log.add(_CODES[value.kind], number, _said(value, array))
+            log.add(_CODES[value.kind], number, _said(value, False))
             value = BROKEN
         yield _item(Item, (number, value, None, None))
-
-
-# As Item(…), which takes three times as long: there may be millions.
-_item: Callable[[type[Item], tuple[Any, ...]], Item] = tuple.__new__
 
 
 def _entries(read: Read, log: Log) -> Iterator[Item]:

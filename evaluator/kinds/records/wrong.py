@@ -11,7 +11,9 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
+from itertools import compress, repeat
 from math import isfinite
+from operator import ge
 from typing import Any
 
 from evaluator.kinds.records.options import Wanted
@@ -48,7 +50,7 @@ class Wrong:
         if "classes" in known or "differences" in known:
             return
         if output.form is truth.form is LABEL:
-            self._found[key] = _classes(of.keys, said, right)
+            self._found[key] = _classes(of, output.field, truth.field)
         elif output.form is truth.form is NUMBER:
             self._found[key] = _differences(of.keys, said, right)
         elif values is not None and "values" not in known:
@@ -67,9 +69,9 @@ class Wrong:
         return made
 
 
-def _classes(keys: Sequence[str], said: Sequence[Any], right: Sequence[Any]) -> dict[str, Any]:
+def _classes(of: Columns, output: str, truth: str) -> dict[str, Any]:
     """How often which class was taken for which, as a matrix, and the pairs that are mixed up most often with some ids."""
-    pairs = Counter(zip(right, said, strict=True))
+    pairs = {(true, got): count for (got, true), count in of.pairs(output, truth).items()}
     often: Counter[str] = Counter()
     for (true, got), count in pairs.items():
         often[true] += count
@@ -87,11 +89,15 @@ def _classes(keys: Sequence[str], said: Sequence[Any], right: Sequence[Any]) -> 
         MOST_PAIRS, mixed, key=lambda pair: (-mixed[pair], pair[0], pair[1] is MISSING, str(pair[1]))
     )
     examples: dict[tuple[Any, Any], list[str]] = {pair: [] for pair in most}
-    for key, got, true in zip(keys, said, right, strict=True):
+    left = sum(min(mixed[pair], MOST_EACH) for pair in most)
+    rows = zip(of.keys, of.output[output], of.truth[truth], strict=True)
+    while left:
+        key, got, true = next(rows)
         if true != got and (ids := examples.get((true, got))) is not None and len(ids) < MOST_EACH:
             ids.append(_cut(key))
+            left -= 1
     return {
-        **_counts(len(keys), sum(mixed.values()), sum(n for (_, got), n in mixed.items() if got is MISSING)),
+        **_counts(len(of), sum(mixed.values()), sum(n for (_, got), n in mixed.items() if got is MISSING)),
         "classes": {
             "labels": [_cut(label) for label in labels],
             "matrix": matrix,
@@ -112,7 +118,9 @@ def _differences(keys: Sequence[str], said: Sequence[Any], right: Sequence[Any])
     exact = bisect_right(ordered, 0)
     above, missing = sum(map((0.0).__lt__, by)), len(keys) - len(by)
     least = ordered[-MOST_RECORDS] if len(ordered) > MOST_RECORDS else 0  # at least as large are the largest
-    large = ((one, n) for one, n in zip(by, rows, strict=True) if one and abs(one) >= least)
+    large = (
+        (by[n], rows[n]) for n in compress(range(len(by)), map(ge, map(abs, by), repeat(least))) if by[n]
+    )
     most = nsmallest(MOST_RECORDS, large, key=lambda one: (-abs(one[0]), one[1]))
     return {
         **_counts(len(keys), len(keys) - exact, missing),

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from evaluator.errors import EvaluatorError
@@ -43,12 +44,21 @@ MISSING: Final = _Missing()
 class Form:
     """What a column may hold. ``read`` makes of a JSON value what measures see, MISSING of one that will not do.
 
-    ``says`` is what is wanted, for messages.
+    ``says`` is what is wanted, for messages. ``plain``: whether ``read`` gives each of many values back as it is.
     """
 
     name: str
     says: str
     read: Callable[[Any], Any]
+    plain: Callable[[list[Any]], bool] = lambda _: False
+
+    def column(self, values: list[Any]) -> list[Any] | None:
+        """``read`` of each value, MISSING for None; None where another one is MISSING."""
+        if self.plain(values):
+            return values
+        found = [MISSING if value is None else self.read(value) for value in values]
+        missing = sum(one is MISSING for one in found)
+        return found if missing == sum(one is None for one in values) else None
 
 
 def _number(value: Any) -> Any:
@@ -68,13 +78,23 @@ def _label(value: Any) -> Any:
     )
 
 
-NUMBER = Form("number", "a number", _number)
-LABEL = Form("label", "a label: text, a whole number, true or false", _label)  # columns hold text: 1 is "1"
+def _numbers(values: list[Any]) -> bool:
+    return {*map(type, values)} <= {int, float} and all(-1e300 < value < 1e300 for value in values)
+
+
+def _words(values: list[Any]) -> bool:
+    return {*map(type, values)} == {str}
+
+
+NUMBER = Form("number", "a number", _number, _numbers)
+# Columns hold text: 1 is "1".
+LABEL = Form("label", "a label: text, a whole number, true or false", _label, _words)
 MAX_TEXT = 100_000  # characters: n-grams of longer ones would fill the memory
 TEXT = Form(
     "text",
     f"text of at most {MAX_TEXT:,} characters",
     lambda value: value if isinstance(value, str) and len(value) <= MAX_TEXT else MISSING,
+    lambda values: _words(values) and max(map(len, values)) <= MAX_TEXT,
 )
 ANY = Form("any", "a value", lambda value: MISSING if value is None else value)
 
@@ -98,9 +118,18 @@ class Columns:
     keys: Sequence[str]
     output: Mapping[str, Sequence[Any]]
     truth: Mapping[str, Sequence[Any]]
+    _pairs: dict[tuple[str, str], Counter[tuple[Any, Any]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def pairs(self, said: str, right: str) -> Counter[tuple[Any, Any]]:
+        """How often each value of a field of the output goes with each of a field of the truths; counted once."""
+        if (said, right) not in self._pairs:
+            self._pairs[said, right] = Counter(zip(self.output[said], self.truth[right], strict=True))
+        return self._pairs[said, right]
 
     def take(self, rows: Sequence[int]) -> Columns:
         """These rows, in this order; a row may come several times (resampling)."""
@@ -190,6 +219,10 @@ class Measure(ABC):
         """The columns of ``field`` and ``truth``: what the output says (or MISSING), and what is right."""
         return of.output[self.field], of.truth[self.truth]
 
+    def scores(self, of: Columns) -> tuple[Sequence[float] | None, float]:
+        """:meth:`values` and :meth:`value`, each computed once."""
+        return self.values(of), self.value(of)
+
     @abstractmethod
     def value(self, of: Columns) -> float:
         """The value over all records; a record that is missing counts as the worst that there is.
@@ -275,13 +308,22 @@ class PerRecord(Measure):
         groups = self.given["macro"]
         return (*super().columns(), *([Column("truth", groups, LABEL)] if groups else []))
 
+    def scores(self, of: Columns) -> tuple[Sequence[float], float]:
+        """See :meth:`Measure.scores`."""
+        values = self.values(of)
+        rows = range(len(of))
+        return values, self._over(values, of)(rows) if self.given["macro"] else RULES[self.rule](values)
+
     def value(self, of: Columns) -> float:
         """The rule over :meth:`values`."""
-        return self.resampled(of)(range(len(of)))
+        return self.scores(of)[1]
 
     def resampled(self, of: Columns) -> Callable[[Sequence[int]], float]:
         """See :meth:`Measure.resampled`: values of records are computed once."""
-        values, rule, macro = self.values(of), RULES[self.rule], self.given["macro"]
+        return self._over(self.values(of), of)
+
+    def _over(self, values: Sequence[float], of: Columns) -> Callable[[Sequence[int]], float]:
+        rule, macro = RULES[self.rule], self.given["macro"]
         if not macro:
             return lambda rows: rule([values[row] for row in rows])
         of_row = of.truth[macro]

@@ -115,12 +115,14 @@ class ByClass(Overall):
     def classes(self, of: Columns) -> list[str]:
         """Those that are averaged, sorted; ``labels`` in their order."""
         given = self.given["labels"]
-        return [str(LABEL.read(label)) for label in given] if given else classes(*self.pair(of))
+        return (
+            [str(LABEL.read(one)) for one in given] if given else classes(*of.pairs(self.field, self.truth))
+        )
 
     def counts(self, of: Columns) -> Counts:
         """See :class:`Counts`."""
         found = Counts(Counter(), Counter(), Counter(), Counter())
-        for (said, right), times in Counter(zip(*self.pair(of), strict=True)).items():
+        for (said, right), times in of.pairs(self.field, self.truth).items():
             found.said[said] += times
             found.right[right] += times
             if said is MISSING:

@@ -35,6 +35,8 @@ def errors(measure: Measure, of: Columns) -> list[float]:
     low, high = measure.given.get("range") or (min(right), max(right))
     if not low <= min(right) <= max(right) <= high:
         raise refuse(measure, "there are truths outside of its range", "correct range or the truths")
+    if MISSING not in said:
+        return [float(abs(a - b)) for a, b in zip(said, right, strict=True)]
     found = [None if a is MISSING else abs(a - b) for a, b in zip(said, right, strict=True)]
     worst = max((one for one in found if one is not None), default=0.0)
     return [

@@ -55,6 +55,7 @@ READERS = {
         ),
         *("account", "account add", "account list", "account people", "account link"),
         *("account rotate", "account close", "account erase"),
+        *("requests", "requests list", "requests show", "requests approve", "requests reject"),
         *("round", "round freeze", "labels", "labels export", "labels import", "labels agreement"),
         *(
             "task new",

@@ -51,6 +51,7 @@ KINDS = (
     "choose",
     "token",
     "register",
+    "propose",
 )  # a kind is a handler in runner/work/handlers/
 ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"([0-9]{10})-([0-9a-f]{32})")

@@ -55,6 +55,7 @@ TYPES: Mapping[str, str] = {
     "policy-changed": "the rules of a task were noted: for the first time, or because they are others than those noted last",
     "results-exported": "results were written out for an audience: a leaderboard, run, page or comparison, and its SHA-256",
     "request-decided": "a request that came through the front was done or refused, once; with the opaque id of the account that asked",
+    "proposal-decided": "what was proposed on the web (`request-decided` of the kind `propose`, by its number) was approved and done, or rejected",
     "account-added": "somebody may sign in from now on; accounts have opaque ids, and who is behind them stands in no event",
     "token-replaced": "an account was given a new token; the ones before open nothing any more",
     "token-added": "somebody made a token of their account with another one, or with a one-time link",

@@ -227,6 +227,7 @@ _SERVER = (
     ("inbox-choose", "data of a request to choose", "the front, for work"),
     ("inbox-token", "data of a request for a token", "the front, for work"),
     ("inbox-register", "data of a registration", "the front, for work"),
+    ("inbox-propose", "data of a proposal", "the front, for work"),
     ("inbox-answer", "published/answers/ID.json", "work, for the front"),
     ("keys", "published/keys.json", "work, for the front"),
     ("receipt", "A receipt", "front and work, for the team"),

@@ -66,6 +66,7 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
         ": it is {submission}",
         ": refused, {code}: {what}",
     ),
+    "proposal-decided": ("proposal {proposal} was decided", ": approved and done{approved}"),
     "account-added": ("the account {account} was made", ", as {role}"),
     "token-replaced": ("the account {account} was given a new token, {token}",),
     "token-added": ("the account {account} has a new token, {token}, asked for with {by}",),

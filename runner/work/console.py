@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.views.audience import on_boards
 from runner.views.history import told
+from runner.work.proposals import waiting
 
 if TYPE_CHECKING:
     from runner.model.task import Task
@@ -30,7 +31,7 @@ SHOWN = (
     *("quota-extended", "deadline-extended", "limits-extended", "dataset-paused", "dataset-resumed"),
     *("dataset-published", "dataset-unpublished", "names-opened", "run-released", "run-closed", "run-cancelled"),
     *("round-frozen", "run-reviewed", "run-commented", "log-excerpt-released", "evaluations-accepted"),
-    *("account-added", "token-replaced", "account-closed", "account-erased"),
+    *("proposal-decided", "account-added", "token-replaced", "account-closed", "account-erased"),
 )  # fmt: skip
 # Facts of them that go through the front; others are free text, or say what is inside a run.
 FACTS = (
@@ -48,7 +49,7 @@ FACTS = (
         "count",
     ),
     *("until", "publish_at", "wall_clock", "memory", "bytes", "first", "last", "stream"),
-    *("account", "role", "token"),
+    *("account", "role", "token", "proposal", "approved"),
 )
 
 
@@ -59,6 +60,7 @@ def console(
     teams: Sequence[str],
     events: Iterable[Event],
     home: Path,
+    opened: Mapping[str, Collection[str]],
 ) -> dict[str, Any]:
     """The console as data.
 
@@ -69,9 +71,11 @@ def console(
         teams: That have an open account.
         events: The event log.
         home: A folder on the disk that work fills.
+        opened: By task the datasets whose scores are published.
     """
     queue = [row for row in rows if row["outcome"]["name"] in ("pending", "running")]
     held = [row for row in rows if row["outcome"]["name"] == "held"]
+    known = list(events)
     reviews = list(_reviews(listed, tasks))
     runs = Counter(row["team"] for row in rows)
     free, of = _disk(home)
@@ -83,9 +87,24 @@ def console(
         },
         "held": {"count": len(held), "runs": [_held(row) for row in held[:MOST]]},
         "review": {"count": len(reviews), "runs": reviews[:MOST]},
+        "proposals": [
+            {
+                "number": one.number,
+                "time": one.time,
+                "says": one.says,
+                "look": f"runner requests show {one.number}",
+            }
+            for one in waiting(known)
+        ],
+        "closed": [
+            {"task": task.id, "dataset": one.id}
+            for task in tasks.values()
+            for one in task.datasets.values()
+            if one.visibility != "public" and one.id not in opened.get(task.id, ())
+        ],
         "teams": [{"team": team, "runs": runs[team]} for team in teams],
         "disk": {"free_gib": free, "of_gib": of},
-        "events": list(_events(events))[-MOST:][::-1],
+        "events": list(_events(known))[-MOST:][::-1],
     }
 
 

@@ -17,7 +17,7 @@ import schemas
 from runner.exchange.published import Object, Publisher
 from runner.model.clock import stamp
 from runner.model.errors import RunnerError
-from runner.records.store.queries import frozen_rounds
+from runner.records.store.queries import frozen_rounds, published
 from runner.records.store.run_detail import detail
 from runner.tasks.files import terms_of
 from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open
@@ -85,7 +85,13 @@ class Desk:
         found["organiser"] = [*found["public"], runs, *together]
         rows = self._rows_for_assistants(of_team, of_team)
         shown = console(
-            rows, chain(*of_team.values()), self.tasks, teams, self.store.log, self.store.archive.root.parent
+            rows,
+            chain(*of_team.values()),
+            self.tasks,
+            teams,
+            self.store.log,
+            self.store.archive.root.parent,
+            {name: published(self.store, name) for name in self.tasks},
         )
         both = self.to.object("console", "console", "Console", shown)
         found["organiser"].append(both)

@@ -197,7 +197,7 @@ class Requests:
             "arrival": stamp(arrival),
             "said": request.arrival,
             "decided": stamp(self.clock.now()),
-            **{name: said[name] for name in (*_TOLD, "what") if name in said},
+            **{name: said[name] for name in (*_TOLD, "what", "proposal") if name in said},
         }
         self.store.commit(EVENT, facts, actor=request.team or "runner")
         self._decided[request.id] = facts

@@ -14,6 +14,7 @@ from runner.exchange.inbox import Inbox
 from runner.exchange.published import Published, Publisher
 from runner.work.accounts import open_accounts, publish_access
 from runner.work.publishing import Desk
+from runner.work.requests import Requests
 from tests.runner.execution.test_pool import World
 from tests.worlds.browser import Watched, launched, watched
 from tests.worlds.mini import Project
@@ -226,3 +227,29 @@ def test_an_open_console_shows_what_comes_in(browser: Browser, site: Site) -> No
         site.publish()
         at.page.wait_for_selector("main >> text=gamma.newest")
         assert "2 wait" in at.page.inner_text("main") and at.said == []
+
+
+def test_an_organiser_proposes_and_the_page_says_what_to_do_at_the_terminal(
+    browser: Browser, site: Site
+) -> None:
+    config = site.world.project.config
+    site.world.store.commit(
+        "dataset-unpublished", {"task": "mini", "dataset": "test", "reason": ""}, actor="organiser"
+    )
+    site.publish()
+    with watched(browser, site.url, viewport={"width": 390, "height": 800}) as at:
+        site.sign_in(at, "organiser")
+        at.go("/console")
+        page = at.page
+        page.click("summary:has-text('Propose something')")
+        page.select_option("#propose-dataset", "mini/test")
+        page.click("form:has(#propose-dataset) button")
+        page.wait_for_selector("text=received, and not looked at yet")
+        with open_accounts(config) as accounts:
+            Requests(config, site.world.store, accounts, lambda text: None).round(site.world.tasks)
+        site.publish()
+        page.wait_for_selector("text=publish mini test")
+        page.wait_for_selector("text=runner requests show")
+        assert at.fits() and at.said == []
+    with watched(browser, site.url) as at:
+        assert at.go("/tasks/mini/main") == 404, "nothing happened"

@@ -19,15 +19,12 @@ if TYPE_CHECKING:
 @app.command(epilog="Examples:  runner publish vaswani test")
 def publish(task: options.TaskArgument, dataset: options.DatasetArgument) -> None:
     """Open the mean scores on a blinded dataset to everybody. Per-topic scores and logs stay closed."""
-    from runner.records.store.queries import published
+    from runner.records import opening
 
     where, loaded, chosen = context.dataset(task, dataset)
     with context.store(where) as store:
-        if chosen.id in published(store, loaded.id):
-            output.say(f"the scores on {task}/{dataset} were published already")
-            return
-        store.commit("dataset-published", {"task": loaded.id, "dataset": chosen.id}, actor="organiser")
-    output.say(f"the scores on {task}/{dataset} are public")
+        new = opening.publish(store, loaded, chosen.id)
+    output.say(f"the scores on {task}/{dataset} {'are public' if new else 'were published already'}")
 
 
 @app.command(epilog="Examples:  runner unpublish vaswani test --reason 'wrong judgments'")
@@ -72,28 +69,17 @@ def release(
     Read them first: a software can have written hidden topics there. Scores by topic and the run's files stay closed. It holds
     for the attempt that counts now, not for one that is made later.
     """
-    import schemas
-    from runner.records.store.queries import find_run
+    from runner.records import opening
     from runner.views.audience import ORGANISER
     from runner.views.listing import run_id
 
     where = context.config()
     tasks = context.all_tasks(where)
     with context.store(where) as store:
-        run = run_id(store, tasks, ORGANISER, run)
-        found = find_run(store, run, tasks.values(), running=store.archive.live())
-        task = tasks.get(found.submission.task)
-        if task and found.dataset in task.datasets and task.datasets[found.dataset].visibility == "public":
-            what, why = f"{found.id} is on a public dataset", "Its team sees everything."
-            raise RunnerError("E101", what, why=why, fix="nothing to do")
-        if found.outcome.attempt is None:
-            raise RunnerError("E102", f"{found.id} has no attempt to be released", fix="runner evaluate")
-        if found.released is not undo:
+        found = opening.closed_run(store, tasks, run_id(store, tasks, ORGANISER, run))
+        if not opening.release(store, found, reason, undo=undo):
             output.say(f"{found.id} was {'released' if found.released else 'closed'} already")
             return
-        data = {"task": found.submission.task, "run": found.id, "attempt": found.outcome.attempt}
-        more = {} if undo else {"reason": schemas.show(reason, 500)}
-        store.commit("run-closed" if undo else "run-released", {**data, **more}, actor="organiser")
     team = found.submission.team
     state = "closed again" if undo else f"open to {team}: runner show RUN --as team:{team}"
     output.say(f"{found.id} is {state}")

@@ -1,14 +1,21 @@
-"""The server: the work process, the front, and both together."""
+"""The server: the work process, the front, both together; and what was proposed on its pages."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runner.cli import context, output
-from runner.cli.app import app
+from runner.cli import context, options, output
+from runner.cli.app import app, group
+from runner.model.errors import RunnerError
+
+if TYPE_CHECKING:
+    from runner.work.proposals import Desk
 
 BindOption = Annotated[
     str, typer.Option("--bind", help="Address and port on which the front listens; port 0: any that is free.")
@@ -25,6 +32,12 @@ ProxyOption = Annotated[
         "--proxy",
         help="Address of the server before it whose X-Forwarded-For is believed, such as 127.0.0.1; may be given several times.",
     ),
+]
+requests = group(
+    "requests", "What organisers proposed on the web: nothing of it happens before it is approved here."
+)
+NumberArgument = Annotated[
+    int, typer.Argument(help="The number of the proposal, as runner requests list has it.")
 ]
 
 
@@ -110,3 +123,66 @@ def serve(bind: BindOption = "127.0.0.1:8080", url: UrlOption = None, proxy: Pro
     output.say("CAUTION: front and work are one user here; on a server start runner front as another one")
     given = ["--bind", bind, *(["--url", url] if url else []), "--exchange", str(where.exchange), *proxies]
     supervise({"work": ["work"], "front": ["front", *given]})
+
+
+@contextmanager
+def _desk() -> Iterator[Desk]:
+    from runner.work.managing import managing
+    from runner.work.proposals import Desk
+
+    where = context.config()
+    with managing(where) as made:
+        yield Desk(made, context.all_tasks(where))
+
+
+@requests.command("list", epilog="Examples:  runner requests list  |  runner requests list --json")
+def list_(as_json: options.JsonOption = False) -> None:
+    """List what was proposed and waits, by its number."""
+    from runner.work.proposals import waiting
+
+    with _desk() as desk:
+        found = waiting(desk.managing.store.log)
+    if as_json:
+        output.as_json([vars(one) | {"asked": dict(one.asked)} for one in found])
+    elif not found:
+        output.say("nothing is proposed")
+    else:
+        rows = [(str(one.number), one.time[:16].replace("T", " "), one.account, one.says) for one in found]
+        output.table(("proposal", "UTC", "account", "what"), rows, right=("proposal",))
+
+
+@requests.command(epilog="Examples:  runner requests show 17")
+def show(number: NumberArgument) -> None:
+    """Say what happens when a proposal is approved, from the data that are here."""
+    with _desk() as desk:
+        one = desk.find(number)
+        output.data(f"proposal {one.number}: {one.says}")
+        output.data(f"by {one.account}, {one.time}")
+        for line in desk.shown(one):
+            output.data(line)
+
+
+@requests.command(epilog="Examples:  runner requests approve 17  |  runner requests approve 17 --yes")
+def approve(
+    number: NumberArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask again.")] = False,
+) -> None:
+    """Do what was proposed. Says first what happens, and asks."""
+    with _desk() as desk:
+        one = desk.find(number)
+        for line in desk.shown(one):
+            output.say(line)
+        if not yes and not (sys.stdin.isatty() and typer.confirm("Do it?", default=False, err=True)):
+            fix = f"runner requests approve {number} --yes, or runner requests reject {number}"
+            raise RunnerError("E101", "nothing was done", why="Nobody said yes.", fix=fix)
+        for line in desk.approve(one):
+            output.data(line)
+    output.say(f"proposal {number} is approved, and done")
+
+
+@requests.command(epilog="Examples:  runner requests reject 17 --reason 'not before the workshop'")
+def reject(number: NumberArgument, reason: options.ReasonOption = "") -> None:
+    """Reject what was proposed: nothing happens."""
+    with _desk() as desk:
+        desk.reject(desk.find(number), reason)
+    output.say(f"proposal {number} is rejected")

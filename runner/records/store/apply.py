@@ -35,6 +35,7 @@ run-commented            task, run, text, to (organiser or team)
 policy-changed           task, policy (its rules), changes (in words; none: noted for the first time), more (how many were too many)
 results-exported         task, what, name (of a table, run or dataset), format, audience, sha256
 request-decided          request, account, team, kind, arrival, sha256 (of what was sent), accepted, and submission or code and what: no row
+proposal-decided         proposal (number of the event that it was taken with), approved, reason: no row
 account-added            account (opaque id), role: no row, as of the other events of accounts
 token-replaced           account, token (id)
 token-added              account, token, by (ids of the new token and of the token or link that asked)
@@ -389,6 +390,7 @@ _RULES: dict[str, Callable[[Connection, Event, RunArchive], None]] = {
     "policy-changed": _policy,
     "results-exported": _exported,
     "request-decided": lambda *_: None,  # work asks the log for it, once
+    "proposal-decided": lambda *_: None,
     **dict.fromkeys((t for t in TYPES if t.startswith(("account-", "token-", "link-"))), lambda *_: None),
     "loss-accepted": _loss,
 }

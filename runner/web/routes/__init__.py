@@ -34,7 +34,7 @@ def rules(
         HandingIn(door, inbox, uploads),
         Uploading(door, uploads),
         Team(door),
-        Console(door),
+        Console(door, inbox),
         Following(door, live),
         SigningIn(door),
         Link(door, inbox),

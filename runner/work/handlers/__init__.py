@@ -7,6 +7,7 @@ and :data:`runner.exchange.inbox.KINDS`, and a schema ``inbox-<kind>`` of its ``
 from collections.abc import Mapping
 
 from runner.work.handlers.own import choose_own, withdraw_own
+from runner.work.handlers.propose import propose
 from runner.work.handlers.register import register
 from runner.work.handlers.run_file import hand_in_run_file
 from runner.work.handlers.token import make_token
@@ -18,4 +19,5 @@ HANDLERS: Mapping[str, Handler] = {
     "choose": Handler("hand-in", choose_own),
     "token": Handler(None, make_token),
     "register": Handler(None, register, strangers=True),
+    "propose": Handler("manage", propose),
 }

@@ -82,6 +82,7 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("POST", "/sign-in"): (403, 403, 403, 403, 403, 403),
     ("POST", "/sign-out"): (401, 303, 303, 303, 303, 303),
     ("GET", "/console"): ("in", 403, 200, 200, 403, 403),
+    ("POST", "/console/propose"): (401, 403, 202, 403, 403, 403),
     ("GET", "/live"): (404, 404, 404, 404, 404, 404),  # of no page; of pages see test_live.py
     ("GET", "/site.js"): (200, 200, 200, 200, 200, 200),
     ("GET", "/link/{link}"): (200, 200, 200, 200, 200, 200),

@@ -1,0 +1,21 @@
+"""What an organiser proposes on the web: kept until somebody decides it beside work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import schemas
+from runner.model.errors import RunnerError
+from runner.work.handlers.wish import Wish
+from runner.work.managing import Managing
+from runner.work.proposals import Desk
+
+
+def propose(wish: Wish) -> dict[str, Any]:
+    """Check a proposal; its event keeps it, and nothing happens. Raises E103 for who is no organiser."""
+    if wish.account.role != "organiser":
+        raise RunnerError("E103", "only organisers propose", fix="ask an organiser")
+    if problems := schemas.validate(dict(wish.data), "inbox-propose"):
+        raise RunnerError("E101", "the request is not what it should be", problems=problems)
+    desk = Desk(Managing(wish.config, wish.store, wish.accounts), wish.tasks)
+    return {"proposal": desk.checked(wish.data)}

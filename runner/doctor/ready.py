@@ -131,6 +131,8 @@ def _dates(task: Task, clock: Clock) -> Iterator[Check]:
     spans = {"dates": (dates.opens, dates.closes)} if dates.phases.keys() != task.datasets.keys() else {}
     for name, phase in dates.phases.items():
         spans[f"dates: {name}"] = (phase.opens or dates.opens, phase.closes or dates.closes)
+    if "announced" in task.definition:
+        yield passed("web", f"shown from {dates.announced.own}" if dates.announced else "never shown")
     for name, (opens, closes) in spans.items():
         if closes is None:
             yield caution(name, "it never closes", "write closes into task.yaml")

@@ -89,6 +89,7 @@ class Calendar:
     phases: Mapping[str, Phase] = field(default_factory=dict)
     names: ZonedTime | None = None  # until then names are made up
     registration: Registering | None = None  # None: only the organiser makes accounts
+    announced: ZonedTime | None = None  # from when the web shows the task, where it has such a date
 
     def scores_due(self, dataset: str, decided: datetime | None, now: datetime) -> bool:
         """Whether the date from which the scores on ``dataset`` are to be open has come, and nobody decided since then.
@@ -190,6 +191,7 @@ def calendar(task: Task) -> Calendar:
             extensions={team: parse(text) for team, text in data.get("extensions", {}).items()},
             rule=data.get("round_rule", Calendar.rule),
             names=parse(data["anonymous"]["until"]) if _has_names_date(data) else None,
+            announced=parse(data["announced"]) if _has_announced_date(data) else None,
             publish={
                 row["id"]: parse(row["publish_at"]) for row in data.get("datasets", ()) if "publish_at" in row
             },
@@ -210,6 +212,25 @@ def _has_names_date(data: Mapping[str, Any]) -> bool:
     return until != "published"
 
 
+def _has_announced_date(data: Mapping[str, Any]) -> bool:
+    said: str = data.get("announced", "never")
+    return said != "never"
+
+
+def is_announced(task: Task, now: datetime) -> bool:
+    """Whether the web shows a task: by its own word, else once one of its datasets takes submissions. Raises E401."""
+    dates = calendar(task)
+    if "announced" in task.definition:
+        return dates.announced is not None and dates.announced.began(now)
+    first = [dates.opening(name) for name in task.datasets]
+    return task.demo or any(date is None or date.began(now) for date in first)
+
+
+def announced(tasks: Mapping[str, Task], now: datetime) -> dict[str, Task]:
+    """Those of the tasks that the web shows. Raises E401."""
+    return {name: task for name, task in tasks.items() if is_announced(task, now)}
+
+
 def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
     """Note what is wrong with the dates of a definition, as :func:`schemas.usable` gives it."""
     texts: dict[Pointer, str] = {(key,): data[key] for key in _DATES if key in data}
@@ -224,8 +245,8 @@ def check_dates(data: Mapping[str, Any], problems: Problems) -> None:
     own = data.get("registration", {})
     texts |= {("registration", key): own[key] for key in _DATES if key in own}
     texts |= {("extensions", team): text for team, text in data.get("extensions", {}).items()}
-    if _has_names_date(data):
-        texts["anonymous", "until"] = data["anonymous"]["until"]
+    texts |= {("anonymous", "until"): data["anonymous"]["until"]} if _has_names_date(data) else {}
+    texts |= {("announced",): data["announced"]} if _has_announced_date(data) else {}
     found: dict[Pointer, ZonedTime] = {}
     for pointer, text in texts.items():
         try:

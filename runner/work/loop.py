@@ -18,6 +18,7 @@ from runner.exchange.published import Publisher
 from runner.exchange.receipts import KEY, Signer, publish_key
 from runner.execution.coordinator import EvaluationRequest, Listener, coordinating
 from runner.execution.machine import Machine
+from runner.model.calendar import announced
 from runner.model.clock import Clock, SystemClock
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error
@@ -174,10 +175,10 @@ class Work:
                 if (state != seen and now >= due) or now - looked >= REFRESH:
                     tasks = load_tasks(config)[0]
                     with self._told.store(store, tasks) as as_told:
-                        Desk(as_told, tasks, to, self.listener.problem).publish(accounts.teams())
+                        Desk(as_told, tasks, to, self.listener.problem, self.clock).publish(accounts.teams())
                     seen, looked = state, now
                     due = time.monotonic() + REST * (time.monotonic() - now)
-                if requests.round(tasks):
+                if requests.round(announced(tasks, self.clock.now())):
                     self._wake.set()
                 self.stop.wait(TICK)
 

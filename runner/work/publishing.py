@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import schemas
 from runner.exchange.published import Object, Publisher
-from runner.model.clock import stamp
+from runner.model.calendar import announced
+from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.errors import RunnerError
 from runner.records.store.queries import frozen_rounds, published
 from runner.records.store.run_detail import detail
@@ -55,6 +56,7 @@ class Desk:
     tasks: Mapping[str, Task]
     to: Publisher
     problem: Callable[[RunnerError], None]
+    clock: Clock = field(default_factory=SystemClock)
     _overviews: dict[str, tuple[Overview, str]] = field(default_factory=dict)
     _medians: dict[tuple[str, ...], Medians | None] = field(default_factory=dict)
 
@@ -87,11 +89,11 @@ class Desk:
         shown = console(
             rows,
             chain(*of_team.values()),
-            self.tasks,
+            self._announced(),
             teams,
             self.store.log,
             self.store.archive.root.parent,
-            {name: published(self.store, name) for name in self.tasks},
+            {name: published(self.store, name) for name in self._announced()},
         )
         both = self.to.object("console", "console", "Console", shown)
         found["organiser"].append(both)
@@ -113,6 +115,10 @@ class Desk:
                 rows += [] if row is None else [dict(row)]
         return rows
 
+    def _announced(self) -> dict[str, Task]:
+        """The tasks that the web shows now. Runs in others are shown to whose they are, and nothing else of them."""
+        return announced(self.tasks, self.clock.now())
+
     def _styles(self) -> Iterator[Object]:
         for name in (board_page.STYLE, run_page.STYLE):
             digest = self._style(name)
@@ -124,7 +130,7 @@ class Desk:
     def _boards(self, audience: Audience) -> Iterator[Object]:
         """The tasks, and their leaderboards as far as they are open."""
         listed = []
-        for name, task in sorted(self.tasks.items()):
+        for name, task in sorted(self._announced().items()):
             with self._apart():
                 boards = [board for table in task.tables if (board := self._board(task, table, audience))]
                 frozen = {
@@ -246,7 +252,7 @@ class Desk:
         return self._medians[key]
 
     def _standings(self, audience: Audience) -> Iterator[Object]:
-        for name, task in self.tasks.items():
+        for name, task in self._announced().items():
             with self._apart():
                 of = replace(self._overview(task)[0], standing=standing(self.store, task, str(audience.team)))
                 left = {"task": name, "title": task.title, "team": of.as_dict()["team"]}

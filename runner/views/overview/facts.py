@@ -80,7 +80,7 @@ class Overview:
             "quota": {**_quota(task.quota), "attempts": task.quota.attempts},
             "team": None if self.standing is None else _standing(self.standing),
             "dates": {
-                **{name: _date(getattr(dates, name)) for name in ("opens", "closes")},
+                **{name: _date(getattr(dates, name)) for name in ("opens", "closes", "announced")},
                 "registration": _registering(dates.registration),
                 "rounds": [
                     {"id": r.id, "title": r.title, "at": _date(r.at), "datasets": list(r.datasets)}

@@ -252,6 +252,8 @@ def _dates(of: Overview, most: int | None) -> list[str]:
         for name, moment in (("opens", dates.opens), ("closes", dates.closes))
         if moment
     ]
+    if "announced" in of.task.definition:
+        texts.append(f"on the web from {_date(dates.announced)}" if dates.announced else "never on the web")
     own = standing.deadline if standing is not None else None
     if standing is not None and own is not None and own != dates.closes:
         texts.append(f"closes {_date(own)} for {standing.team}")

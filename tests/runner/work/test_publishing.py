@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.exchange.published import Published, Publisher, View
+from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
+from runner.records.store.connect import open_store
+from runner.tasks.load import load_tasks
 from runner.work.publishing import Desk
 from tests.runner.execution.test_pool import World
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import TASK, Project, call
 
 CANARY = "canary-5521"
 
@@ -161,3 +165,50 @@ def test_tokens_are_shown_once_and_kept_as_keys(project: Project) -> None:
     call(project, "team", "close", "alpha")
     assert b'"grants":[]' in (project.config.published / "access.json").read_bytes()
     assert call(project, "team", "rotate", "alpha", expect=2).err.count("closed")
+
+
+OPENS = "2026-06-01 12:00 UTC"
+DATES: dict[
+    str, tuple[dict[str, Any], bool, bool]
+] = {  # keys of the task; whether it is shown a second before, and then
+    "no dates": ({}, True, True),
+    "before it opens": ({"opens": OPENS}, False, True),
+    "at a date of its own": ({"announced": OPENS}, False, True),
+    "before it opens, because it says so": (
+        {"opens": "2026-07-01 12:00 UTC", "announced": OPENS},
+        False,
+        True,
+    ),
+    "never": ({"announced": "never"}, False, False),
+    "a demonstration": ({"opens": OPENS, "demo": True}, True, True),
+    "a demonstration that says so": ({"announced": OPENS, "demo": True}, False, True),
+    "by the first dataset that opens": (
+        {"opens": "2026-07-01 12:00 UTC", "datasets": "one opens"},
+        False,
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DATES)
+def test_a_task_is_on_the_web_from_its_time_on(project: Project, case: str) -> None:
+    """Not its name stands anywhere before: neither for everybody, nor for a team or the organiser."""
+    keys, before, then = DATES[case]
+    if "datasets" in keys:
+        first, *others = TASK["datasets"]
+        keys = keys | {"datasets": [{**first, "opens": OPENS}, *others]}
+    project.write_task(title="Coming soon", **keys)
+    at = datetime(2026, 6, 1, 12, tzinfo=UTC)
+    with open_store(project.config) as store:
+        tasks = load_tasks(project.config)[0]
+        for moment, expected in ((at - timedelta(seconds=1), before), (at, then)):
+            root = project.home / f"published-{expected}-{moment:%H%M%S}"
+            Desk(store, tasks, Publisher(root), fail_of, FixedClock(moment)).publish(["alpha"])
+            for audience in ("public", "team:alpha", "organiser", "assistant"):
+                shown = "tasks/mini" in paths(Published(root).view(audience))
+                assert shown == expected, (audience, moment)
+            assert (b"Coming soon" in everything(root)) == expected
+
+
+def fail_of(error: RunnerError) -> None:
+    pytest.fail(error.what)

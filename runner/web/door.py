@@ -19,6 +19,7 @@ from runner.exchange.access import Access, Token
 from runner.exchange.inbox import answered
 from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
+from runner.web.caching import Compressed, fitted
 from runner.web.guard import bounded
 from runner.web.limits import SENDING, STRANGERS, WRONG, Limits, address
 from runner.web.pages import page
@@ -43,7 +44,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "interest-cohort=()",
-    "Vary": "Cookie, Authorization",
+    "Vary": "Cookie, Authorization, Accept-Encoding",
 }
 SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 WAIT = 5.0  # seconds that a page waits for work's answer
@@ -75,6 +76,7 @@ class Door:
     log: SecurityLog
     proxies: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
+    compressed: Compressed = field(default_factory=Compressed)
     work: WorkDoor | None = None
 
     @property
@@ -132,9 +134,10 @@ class Door:
             if rule.most is not None:
                 request = Request(request.scope, bounded(request.receive, rule.most))
             try:
-                return await rule.answer(Call(request, visitor, self.published, view))
+                made = await rule.answer(Call(request, visitor, self.published, view))
             except ClientDisconnect:  # nobody reads this answer
                 return self.refused(visitor, 400)
+            return fitted(made, request, visitor, self.compressed) if rule.method == "GET" else made
 
         return answer
 

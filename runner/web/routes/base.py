@@ -65,8 +65,7 @@ class Routes:
         found = self.object(call, path, kind)
         if found is None:
             return self.nothing(call)
-        etag = call.request.headers.get("if-none-match", "")
-        return piece(found, call.visitor, call.published, call.view, etag, up, (f"/{path}", found.etag))
+        return piece(found, call.visitor, call.published, call.view, up, (f"/{path}", found.etag))
 
     def answer(self, call: Call, id: str) -> dict[str, Any] | None:
         """What became of a request, if it is one of the visitor's team."""

@@ -1,0 +1,106 @@
+"""Entity tags and compression: of every answer that holds no secret, in one place.
+
+A tag is of the content and nothing else, and another one for the compressed form. Compressed with a secret, what somebody
+else has put beside it could tell it by the size (BREACH): pages of whoever signed in have the token of their forms, and sign-in
+sets a cookie, so neither is compressed. Answers to programs have no such token, and no browser asks in their place.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from runner.web.rules import Visitor
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+LEAST, MOST = 1024, 4 * 1024 * 1024  # bytes of what is compressed
+KEPT = 32 * 1024 * 1024  # bytes of compressed answers that are kept
+_MEDIA = ("text/html", "text/css", "text/javascript", "application/json")
+_SUFFIX = "-gzip"
+
+
+class Compressed:
+    """What was compressed last, by the digest of its content, bounded in bytes."""
+
+    def __init__(self, most: int = KEPT) -> None:
+        self._most, self.size = most, 0
+        self._known: OrderedDict[str, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, digest: str, content: bytes) -> bytes:
+        """``content``, whose digest that is, compressed; the same content gives the same bytes."""
+        with self._lock:
+            if digest in self._known:
+                self._known.move_to_end(digest)
+                return self._known[digest]
+        made = gzip.compress(content, 6, mtime=0)
+        with self._lock:
+            if digest not in self._known:
+                self._known[digest] = made
+                self.size += len(made)
+            while self.size > self._most:
+                self.size -= len(self._known.popitem(last=False)[1])
+        return made
+
+
+def holds_secret(answer: Response, visitor: Visitor) -> bool:
+    """Whether an answer has something in it that is its receiver's alone: a cookie, or the token of a session's forms."""
+    shared = _media(answer) in ("text/css", "text/javascript")
+    kept_out = _media(answer) == "text/html" and answer.headers.get("cache-control") == "no-store"
+    return kept_out or "set-cookie" in answer.headers or (visitor.session is not None and not shared)
+
+
+def matches(request: Request, tag: str) -> str | None:
+    """The entity tag by which somebody has what ``tag`` (without quotes) names already, compressed or not; None: they have not."""
+    asked = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
+    if asked == ["*"]:
+        return f'"{tag}"'
+    return next((one for one in asked if one in (f'"{tag}"', f'"{tag}{_SUFFIX}"')), None)
+
+
+def fitted(answer: Response, request: Request, visitor: Visitor, compressed: Compressed) -> Response:
+    """An answer as it is sent: with its tag, compressed where that is asked for, or 304 where it is known already."""
+    from starlette.responses import Response
+
+    body = getattr(answer, "body", None)
+    if answer.status_code != 200 or not isinstance(body, bytes) or holds_secret(answer, visitor):
+        return answer
+    digest = hashlib.sha256(body).hexdigest()
+    tag = answer.headers.get("etag", "").strip('"') or digest[:32]
+    kept = answer.headers.get("cache-control", "") != "no-store"
+    if kept and (known := matches(request, tag)):
+        keep = answer.headers.get("cache-control", "no-cache")
+        return Response(None, 304, {"ETag": known, "Cache-Control": keep})
+    packs = _packs(answer, request, len(body))
+    if kept:
+        answer.headers["ETag"] = f'"{tag}{_SUFFIX if packs else ""}"'
+    if packs:
+        answer.body = compressed.of(digest, body)
+        answer.headers.update({"Content-Encoding": "gzip", "Content-Length": str(len(answer.body))})
+    return answer
+
+
+def _packs(answer: Response, request: Request, size: int) -> bool:
+    wanted = _accepts(request.headers.get("accept-encoding", ""))
+    return wanted and LEAST <= size <= MOST and _media(answer) in _MEDIA
+
+
+def _media(answer: Response) -> str:
+    return answer.headers.get("content-type", "").partition(";")[0]
+
+
+def _accepts(header: str) -> bool:
+    """Whether an ``Accept-Encoding`` has gzip, and not with the quality 0."""
+    for one in header.lower().split(","):
+        name, *options = (part.strip() for part in one.split(";"))
+        if name == "gzip":
+            return not any(
+                option.replace(" ", "") in ("q=0", "q=0.0", "q=0.00", "q=0.000") for option in options
+            )
+    return False

@@ -1,0 +1,99 @@
+"""Entity tags and compression: of what is public and of answers to programs; of nothing that holds a secret."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from runner.exchange.published import Publisher
+from runner.web.caching import Compressed
+from tests.runner.web import test_routes
+from tests.runner.web.test_routes import TABLE, Front, task
+
+front = test_routes.front
+BOARD = "/tasks/mini/open"
+
+
+@pytest.fixture
+def board(front: Front) -> Front:
+    to = Publisher(front.exchange / "published")
+    open_ = to.object(
+        BOARD[1:], "board", "Mini", {"rows": ["x" * 9] * 400}, "<h1>open</h1>" * 400, front.style
+    )
+    to.publish({one: [*task(to, front.style), open_] for one in ("public", "team:alpha")})
+    return front
+
+
+@pytest.mark.parametrize("path", [BOARD, "/api/v1/tasks/mini/boards/open", "/site.css", "/site.js"])
+def test_what_holds_no_secret_is_compressed_under_a_tag_of_its_own(board: Front, path: str) -> None:
+    with board.client() as client:
+        plain = client.get(path, headers={"accept-encoding": "identity"})
+        packed = client.get(path, headers={"accept-encoding": "br, gzip"})
+        assert plain.content == packed.content
+        assert "content-encoding" not in plain.headers and packed.headers["content-encoding"] == "gzip"
+        assert int(packed.headers["content-length"]) < len(plain.content)
+        tags = plain.headers["etag"], packed.headers["etag"]
+        assert tags[0] != tags[1] and not any(one.startswith("W/") for one in tags)
+        assert all("Accept-Encoding" in said.headers["vary"] for said in (plain, packed))
+        for tag in (*tags, f"W/{tags[1]}", f'"other", {tags[0]}'):
+            again = client.get(path, headers={"if-none-match": tag})
+            assert (again.status_code, again.content) == (304, b""), tag
+            assert again.headers["etag"] in tags and "Accept-Encoding" in again.headers["vary"]
+        assert client.get(path, headers={"if-none-match": '"other"'}).status_code == 200
+
+
+@pytest.mark.parametrize("asked", ["", "identity", "gzip;q=0", "gzip; q=0.0", "br", "notgzip"])
+def test_who_does_not_take_gzip_gets_none(board: Front, asked: str) -> None:
+    with board.client() as client:
+        assert "content-encoding" not in client.get(BOARD, headers={"accept-encoding": asked}).headers
+
+
+def test_pages_with_a_secret_are_never_compressed_nor_tagged(board: Front) -> None:
+    with board.client() as client:
+        assert "set-cookie" in client.get("/sign-in").headers
+        assert not {"content-encoding", "etag"} & set(client.get("/sign-in").headers)
+    with board.browser() as team:
+        for path in (BOARD, "/", "/team", "/tasks/mini/hand-in"):
+            said = team.get(path)
+            assert "form-token" in said.text and said.headers["cache-control"] == "no-store"
+            assert not {"content-encoding", "etag"} & set(said.headers), path
+        assert team.get("/site.css").headers["content-encoding"] == "gzip"
+
+
+def test_no_page_with_a_form_for_strangers_is_compressed(board: Front) -> None:
+    forms = set()
+    for method, path in TABLE:
+        if method == "GET" and "{" not in path and path != "/live":
+            with board.client(cookie=f"form={'f' * 40}") as client:
+                said = client.get(path)
+            if "form-token" in said.text:
+                forms.add(path)
+                assert "content-encoding" not in said.headers, path
+    assert "/sign-in" in forms
+
+
+def test_a_tag_changes_with_all_that_is_shown(board: Front) -> None:
+    with board.client() as client:
+        before = client.get(BOARD).headers["etag"]
+        assert client.get(BOARD).headers["etag"] == before
+        (board.exchange / "published/alive.json").unlink()
+        late = client.get(BOARD, headers={"if-none-match": before})
+        assert late.status_code == 200 and "Nothing evaluates runs" in late.text
+
+
+def test_an_answer_to_a_program_is_not_for_caches_in_between(board: Front) -> None:
+    with board.client("team") as team:
+        said = team.get("/api/v1/tasks/mini/boards/open")
+        assert (
+            said.headers["cache-control"].startswith("private") and said.headers["content-encoding"] == "gzip"
+        )
+
+
+def test_what_is_kept_is_bounded() -> None:
+    kept = Compressed(most=300)
+    for number in range(50):
+        content = bytes([number]) * 5000
+        assert gzip.decompress(kept.of(str(number), content)) == content
+        assert kept.of(str(number), content) == kept.of(str(number), content)
+        assert kept.size <= 300

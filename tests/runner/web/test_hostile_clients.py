@@ -215,7 +215,6 @@ FORWARDED = {
     "forwarded": "for=evil;host=evil.example",
     "range": "bytes=0-3",
     "accept-language": "evil",
-    "accept-encoding": "evil",
     "user-agent": "evil",
     "referer": "http://evil.example",
 }

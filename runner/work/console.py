@@ -31,7 +31,8 @@ SHOWN = (
     *("quota-extended", "deadline-extended", "limits-extended", "dataset-paused", "dataset-resumed"),
     *("dataset-published", "dataset-unpublished", "names-opened", "run-released", "run-closed", "run-cancelled"),
     *("round-frozen", "run-reviewed", "run-commented", "log-excerpt-released", "evaluations-accepted"),
-    *("proposal-decided", "account-added", "token-replaced", "account-closed", "account-erased"),
+    *("proposal-decided", "account-added", "token-replaced", "token-added", "link-made"),
+    *("account-closed", "account-erased"),
 )  # fmt: skip
 # Facts of them that go through the front; others are free text, or say what is inside a run.
 FACTS = (

@@ -142,6 +142,11 @@ def list_(as_json: options.JsonOption = False) -> None:
 
     with _desk() as desk:
         found = waiting(desk.managing.store.log)
+        teams = len(desk.managing.accounts.registrations.waiting())
+    if teams:
+        output.say(
+            f"{teams} {'team waits' if teams == 1 else 'teams wait'} to be let in: runner team waiting"
+        )
     if as_json:
         output.as_json([vars(one) | {"asked": dict(one.asked)} for one in found])
     elif not found:

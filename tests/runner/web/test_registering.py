@@ -123,6 +123,7 @@ def test_a_team_registers_and_is_in_once_the_organiser_lets_it(site: Site) -> No
         SAID["contact"],
         ["Ada Lovelace", "Grace Hopper"],
     )
+    assert "1 team waits to be let in" in call(site.project, "requests", "list").err
     address = said.text.split('href="/registrations/')[1].split('"')[0]
     call(site.project, "team", "approve", "alpha")
     assert opens(site, token)

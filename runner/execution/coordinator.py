@@ -120,6 +120,7 @@ def coordinating(
     tasks: Mapping[str, Task] | None = None,
     url: str | None = None,
     clock: Clock | None = None,
+    is_work: bool = False,
 ) -> Iterator[Coordinator]:
     """The open store with its coordinator.
 
@@ -129,12 +130,14 @@ def coordinating(
         tasks: the tasks, where the caller has loaded them; by default all of the project.
         url: another database than that of ``config``.
         clock: says which scores are due to be published; by default this machine's.
+        is_work: for the work process; to others it is said that it is that.
 
     Raises:
         RunnerError: E306 when another process is the coordinator of this data directory.
     """
     machine = machine or Machine(config, listener.say)
-    with open_store(config, url=url) as store, nullcontext() if dry_run else only_coordinator(config):
+    place = nullcontext() if dry_run else only_coordinator(config, is_work=is_work)
+    with open_store(config, url=url) as store, place:
         adopted = 0 if dry_run else commit_orphans(store)
         yield Coordinator(
             config, store, machine, listener, tasks, adopted=adopted, dry_run=dry_run, clock=clock

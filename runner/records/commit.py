@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.model.config import Config
@@ -19,6 +20,7 @@ from runner.records.store.results import counting
 if TYPE_CHECKING:
     from runner.model.task import Task
 
+WORK_LOCK = "work.lock"  # of the work process, in the folder of locks
 IN_AN_EVENT = 1000  # evaluations, so that an event stays short enough
 
 
@@ -123,9 +125,20 @@ def _submission(archive: RunArchive, sealed: Attempt | Evaluation) -> str | None
         return None
 
 
+def _is_held(path: Path) -> bool:
+    """Whether a process has a lock now. Only for words: it may let go in the next moment."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(path, timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
 @contextmanager
-def coordinator(config: Config) -> Iterator[None]:
-    """Be the only coordinator of this data directory. Raises E306 when another process is."""
+def coordinator(config: Config, *, is_work: bool = False) -> Iterator[None]:
+    """Be the only coordinator of this data directory, ``is_work``: for the work process. Raises E306 when another process is."""
     from filelock import FileLock, Timeout
 
     config.locks.mkdir(parents=True, exist_ok=True)
@@ -133,10 +146,14 @@ def coordinator(config: Config) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
+        what, fix = "another runner evaluate", "wait for it to end, or stop it with Ctrl-C"
+        if not is_work and _is_held(config.locks / WORK_LOCK):
+            what = "runner work"
+            fix = "leave it to it: it does what is missing by itself; to choose or force runs, end it first (--dry-run needs nobody's end)"
         raise PlatformError(
-            "another runner evaluate is at work on this data directory",
+            f"{what} is at work on this data directory",
             why=f"It holds {config.locks / 'coordinator.lock'}.",
-            fix="wait for it to end, or stop it with Ctrl-C",
+            fix=fix,
             code="E306",
         ) from error
     try:

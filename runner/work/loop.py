@@ -23,6 +23,7 @@ from runner.model.clock import Clock, SystemClock
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error
 from runner.model.task import Task
+from runner.records.commit import WORK_LOCK
 from runner.records.store.connect import open_store
 from runner.tasks.load import load_tasks
 from runner.work.accounts import open_accounts, publish_access
@@ -108,7 +109,7 @@ class Work:
         request = EvaluationRequest(changed="keep")
         try:
             with coordinating(
-                self.config, self.listener, machine=self.machine, clock=self.clock
+                self.config, self.listener, machine=self.machine, clock=self.clock, is_work=True
             ) as coordinator:
                 todo = coordinator.plan(request)
                 if todo.work and not self.stop.is_set():
@@ -194,11 +195,11 @@ def _only(config: Config) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     config.locks.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(config.locks / "work.lock", timeout=0)
+    lock = FileLock(config.locks / WORK_LOCK, timeout=0)
     try:
         lock.acquire()
     except Timeout as error:
-        why, fix = f"It holds {config.locks / 'work.lock'}.", "end it, or leave the work to it"
+        why, fix = f"It holds {config.locks / WORK_LOCK}.", "end it, or leave the work to it"
         what = "runner work is running for this data directory"
         raise PlatformError(what, why=why, fix=fix, code="E306") from error
     try:

@@ -31,7 +31,7 @@ LARGE = 200 * 1024 * 1024  # bytes
 OUTER = """daemon off; pid {folder}/pid; error_log {folder}/error.log warn; {user}
 events {{ worker_connections 256; }}
 http {{
-    access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+    access_log {folder}/access.log; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/f; scgi_temp_path {folder}/s; uwsgi_temp_path {folder}/u;
     include {folder}/site.conf;
 }}
@@ -100,7 +100,7 @@ def site_conf(folder: Path, http: int, https: int, front: int) -> str:
         ("/etc/letsencrypt/live/task.example.org/fullchain.pem", str(folder / "cert.pem"), 1),
         ("/etc/letsencrypt/live/task.example.org/privkey.pem", str(folder / "key.pem"), 1),
         ("server_name task.example.org;", "server_name localhost;", 2),
-        ("http://127.0.0.1:8080", f"http://127.0.0.1:{front}", 2),
+        ("http://127.0.0.1:8080", f"http://127.0.0.1:{front}", 3),
     ):
         assert text.count(old) == times, old
         text = text.replace(old, new)
@@ -167,6 +167,9 @@ def test_people_and_work_come_to_the_front_through_nginx(site: Site) -> None:
         redirected = httpx2.get(f"{site.plain}/tasks", trust_env=False)
         assert redirected.headers["location"] == f"{site.url}/tasks"
         events_come_at_once(browser)
+        browser.get("/link/secret-of-somebody")
+        told = (site.folder / "access.log").read_text()
+        assert "/sign-in" in told and "secret-of-somebody" not in told
         names_and_addresses_that_strangers_send_are_not_believed(site)
 
 

@@ -17,7 +17,9 @@ from runner.exchange.inbox import Inbox, Request, answered
 from runner.exchange.published import Published
 from runner.execution.machine import Machine
 from runner.model.clock import SystemClock, stamp
+from runner.model.config import Config
 from runner.model.errors import RunnerError
+from runner.records.commit import coordinator
 from runner.work.accounts import open_accounts, publish_access
 from runner.work.loop import Work
 from tests.e2e.test_uploads_scored import run_text
@@ -115,6 +117,33 @@ def test_there_is_one_work_process_for_a_data_directory(world: World) -> None:
         with pytest.raises(RunnerError) as error:
             work_of(world)[0].run()
     assert error.value.code == "E306" and "runner work" in error.value.what
+
+
+def test_who_evaluates_beside_work_is_told_that_it_is_work(world: World) -> None:
+    config = world.project.config
+    with at_work(world) as notes:
+        until(lambda: Published(config.published).age() is not None)
+        with until_free(config), pytest.raises(RunnerError) as error, coordinator(config):
+            pass
+        assert error.value.code == "E306" and "runner work is at work" in error.value.what
+        with until_free(config), pytest.raises(RunnerError) as error, coordinator(config, is_work=True):
+            pass
+        assert "another runner evaluate" in error.value.what, "work itself is told of the other"
+    assert notes.problems == []
+
+
+@contextmanager
+def until_free(config: Config) -> Iterator[None]:
+    """Hold the coordinator's place as soon as work lets go of it."""
+    last = time.monotonic() + 60
+    while True:
+        try:
+            with coordinator(config):
+                yield
+            return
+        except RunnerError:
+            assert time.monotonic() < last
+            time.sleep(0.05)
 
 
 def test_a_team_that_comes_later_is_published_to(world: World) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from runner.exchange.access import Access
+from runner.exchange.receipts import KEY, Signer
 from runner.model.errors import RunnerError
 from runner.records.backup import backup, restore
 from runner.work.accounts import VERSION, open_accounts, publish_access
@@ -62,12 +63,14 @@ def test_a_backup_brings_the_accounts_back_and_they_are_the_owners_alone(
 ) -> None:
     call(project, "team", "add", "alpha")
     (project.home / "events.jsonl").touch()
+    key = Signer.load(project.home / KEY).public
     backup(project.home, tmp_path / "backup")
     back = Project(project.root, tmp_path / "back", project.truths)
     restore(tmp_path / "backup", back.home)
     with open_accounts(project.config) as old, open_accounts(back.config) as new:
         assert new.all() == old.all() != []
     assert (back.home / "accounts.sqlite").stat().st_mode & 0o077 == 0
+    assert Signer.load(back.home / KEY).public == key, "what was signed holds afterwards, too"
 
 
 def test_accounts_of_a_newer_program_are_left_alone(project: Project) -> None:

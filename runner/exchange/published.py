@@ -57,10 +57,11 @@ from typing import Any
 
 import schemas
 from runner.exchange.replaced import read_replaced
-from schemas.files import atomic_file, atomic_path
+from schemas.files import atomic_file, atomic_path, file_sha256
 
 VERSION = 1
 KEPT_SECONDS = 600.0
+AHEAD = 60.0  # seconds by which a clock may be behind that of work
 POINTER, ALIVE = "current.json", "alive.json"
 AUDIENCE = re.compile(r"public|organiser|assistant|team:[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -69,6 +70,10 @@ _TABLE = (
     "data TEXT NOT NULL, page TEXT, style TEXT) WITHOUT ROWID"
 )
 _COLUMNS = "path, kind, title, data, page, style"
+
+
+class Damaged(OSError):
+    """What was published is there and cannot be read: cut, changed, or only in part."""
 
 
 @dataclass(frozen=True)
@@ -112,21 +117,49 @@ class View:
         return self.read(of.page).decode() if of.page else ""
 
     def read(self, digest: str) -> bytes:
-        """The file of that content."""
-        return file_of(self._root, digest).read_bytes()
+        """The file of that content. Raises Damaged."""
+        try:
+            content = file_of(self._root, digest).read_bytes()
+        except OSError as error:
+            raise Damaged(f"{digest}: {error.strerror}") from error
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise Damaged(f"{digest}: other content")
+        return content
 
     def _rows(self, where: str, *values: Any) -> Iterator[Object]:
         return _rows(self._root, self._database, where, *values)
 
 
 def _rows(root: Path, database: str, where: str, *values: Any) -> Iterator[Object]:
+    if database == POINTER:
+        raise Damaged(POINTER)
     if not DIGEST.fullmatch(database):
         return
-    address = f"file:{root / 'audiences' / database}.sqlite?mode=ro&immutable=1"
-    with closing(sqlite3.connect(address, uri=True)) as connection:
-        query = f"SELECT {_COLUMNS} FROM objects {where}"  # noqa: S608  (no text of anybody's stands in it)
-        for row in connection.execute(query, values):
-            yield Object(*row)
+    path = root / "audiences" / f"{database}.sqlite"
+    try:
+        facts = path.stat()
+    except OSError as error:
+        raise Damaged(f"{database}: {error.strerror}") from error
+    if not _is_whole(path, (facts.st_ino, facts.st_mtime_ns, facts.st_size)):
+        raise Damaged(f"{database}: other content")
+    yield from _asked(path, where, *values)
+
+
+@lru_cache(maxsize=1024)
+def _is_whole(path: Path, version: tuple[int, int, int]) -> bool:
+    """Whether a database has what its name says: SQLite does not see that the end of a file is missing."""
+    return _digest(_asked(path, "ORDER BY path")) == path.stem
+
+
+def _asked(path: Path, where: str, *values: Any) -> Iterator[Object]:
+    query = f"SELECT {_COLUMNS} FROM objects {where}"  # noqa: S608  (no text of anybody's stands in it)
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
+            rows = connection.execute(query, values).fetchall()
+    except sqlite3.Error as error:
+        raise Damaged(f"{path.stem}: {error}") from error
+    for row in rows:
+        yield Object(*row)
 
 
 @lru_cache(maxsize=4096)
@@ -142,7 +175,12 @@ class Published:
         self.root = root
 
     def view(self, audience: str) -> View:
-        """What an audience may see now; what everybody may see until something was published to it for the first time."""
+        """What an audience may see now; what everybody may see until something was published to it for the first time.
+
+        What is damaged is so when it is looked at.
+        """
+        if (self.root / POINTER).exists() and read_replaced(self.root / POINTER, "published") is None:
+            return View(self.root, POINTER)
         there = self.pointer()
         return View(self.root, str(there.get(audience) or there.get("public", "")))
 
@@ -153,12 +191,13 @@ class Published:
         return audiences
 
     def age(self, now: float | None = None) -> float | None:
-        """How many seconds ago work said that it is there; None where it never did."""
+        """How many seconds ago work said that it is there; None where it never did, or by this clock will: it was set back."""
         try:
             said = (self.root / ALIVE).stat().st_mtime
         except OSError:
             return None
-        return max(0.0, (time.time() if now is None else now) - said)
+        found = (time.time() if now is None else now) - said
+        return None if found < -AHEAD else max(0.0, found)
 
 
 class Publisher:
@@ -206,6 +245,22 @@ class Publisher:
         sweep(self.root)
         return True
 
+    def clean(self) -> None:
+        """Remove what is not what its name says, and what a killed writer left: the next :meth:`publish` makes it anew."""
+        for path in self.root.glob("files/*/*"):
+            if DIGEST.fullmatch(path.name) and file_sha256(path) != path.name:
+                path.unlink()
+        for path in self.root.glob("audiences/*.sqlite"):
+            try:
+                next(_rows(self.root, path.stem, "LIMIT 1"), None)
+            except Damaged:
+                path.unlink()
+        old = time.time() - KEPT_SECONDS
+        for path in self.root.rglob(".*.part"):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < old:
+                    path.unlink()
+
     def alive(self) -> None:
         """Say that work is there: at an even pace, whatever it does, so that nothing can be told from it."""
         with atomic_file(self.root / ALIVE, mode=0o644) as file:
@@ -213,10 +268,9 @@ class Publisher:
 
     def _database(self, objects: list[Object]) -> str:
         """Write the database of an audience; its digest is that of the objects. Nothing is written where it is there."""
-        rows = [[o.path, o.kind, o.title, o.data, o.page, o.style] for o in objects]
         if len({o.path for o in objects}) != len(objects):
             raise ValueError("two objects have one path")
-        digest = schemas.digest([VERSION, rows])
+        digest, rows = _digest(objects), [_row(one) for one in objects]
         target = self.root / "audiences" / f"{digest}.sqlite"
         if target.is_file():
             os.utime(target)
@@ -228,6 +282,15 @@ class Publisher:
             with part.open("rb+") as file:
                 os.fsync(file.fileno())
         return digest
+
+
+def _row(of: Object) -> list[str | None]:
+    return [of.path, of.kind, of.title, of.data, of.page, of.style]
+
+
+def _digest(objects: Iterable[Object]) -> str:
+    """The name of a database with these objects, which are in their order."""
+    return schemas.digest([VERSION, [_row(one) for one in objects]])
 
 
 def leads_to(root: Path, databases: Iterable[str]) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import resource
 import socket
+import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 
 from runner.exchange.inbox import Inbox
 from runner.exchange.link import public_bytes
-from runner.exchange.published import Published
+from runner.exchange.published import Damaged, Published
 from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
 from runner.web.guard import MOST_CONNECTIONS, MOST_HEAD, Guard
@@ -71,10 +72,21 @@ def application(
         answer.headers.update(error.headers or {})
         return answer
 
+    async def broken(request: Request, error: Exception) -> Response:
+        why = (
+            "What was published cannot be read."
+            if isinstance(error, Damaged)
+            else "The disk here refuses something."
+        )
+        why += " What you sent is kept if a receipt came, and else was not taken."
+        return door.refused(Visitor(program=is_api(request.url.path)), 503, why, wait=60)
+
     live = Live(door.published.root, door.sessions.taken, ending)
     found = rules(door, Inbox(exchange / "inbox"), live)
     routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
-    handlers: dict[Any, Any] = {HTTPException: refused, 500: refused}
+    handlers: dict[Any, Any] = {HTTPException: refused, 500: refused} | dict.fromkeys(
+        (Damaged, OSError, sqlite3.Error), broken
+    )
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False  # it redirects to an address that the request chose
     return Guard(app, hosts_of(url), most, HEADERS)

@@ -10,6 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,11 @@ class Sessions:
             self._db.execute("DELETE FROM sessions WHERE id = ?", (_hashed(secret),))
 
     def note(self, request: Request, what: str, receipt: Mapping[str, Any]) -> None:
-        """Remember a request that was taken, to show it until it is answered; with the signed part of its receipt."""
-        with self._lock, self._db:
+        """Remember a request that was taken, to show it until it is answered; with the signed part of its receipt.
+
+        It is taken all the same when this disk is full.
+        """
+        with suppress(sqlite3.Error), self._lock, self._db:
             self._taken += 1
             row = (
                 request.id,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.exchange.published import KEPT_SECONDS, Published, Publisher
+from runner.exchange.published import KEPT_SECONDS, Damaged, Published, Publisher
 
 
 def names(root: Path) -> set[str]:
@@ -84,7 +84,30 @@ def test_the_age_of_work_is_said_and_no_file_can_be_named_from_outside(tmp_path:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"schema_version": 1, "audiences": {"public": "../x"}}'])
-def test_a_pointer_that_is_none_means_that_nothing_is_published(tmp_path: Path, text: str) -> None:
+def test_a_pointer_that_is_none_is_damaged_and_replaced(tmp_path: Path, text: str) -> None:
     Publisher(tmp_path)
     (tmp_path / "current.json").write_text(text)
-    assert Published(tmp_path).view("public").get("tasks") is None
+    with pytest.raises(Damaged):
+        Published(tmp_path).view("public").get("tasks")
+    to = Publisher(tmp_path)
+    to.publish({"public": [to.object("tasks", "tasks", "", [])]})
+    assert Published(tmp_path).view("public").get("tasks") is not None
+
+
+def test_what_was_damaged_is_made_again(tmp_path: Path) -> None:
+    to = Publisher(tmp_path)
+
+    def publish() -> None:
+        to.publish({"public": [to.object("tasks", "tasks", "Tasks", ["x"], "<p>")]})
+
+    publish()
+    whole = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for path in whole:
+        if path.parent.name != tmp_path.name:
+            path.write_bytes(path.read_bytes()[:-1] + b"x")
+    left = tmp_path / "files/.x.0123abcd.part"
+    left.write_bytes(b"killed")
+    os.utime(left, (1, 1))
+    to.clean()
+    publish()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == whole

@@ -34,6 +34,7 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 ``runs/RUN``                       run           ``runner show``
 ``logs/RUN``                       log           ``runner logs``: stdout and stderr; only where its team may read them
 ``standing/TASK``                  standing      what the team has left of quota and time
+``queue``                          queue         how many runs wait: in all, of the team, and before its first
 ``console``                        console       for organisers and assistants (:mod:`runner.work.console`)
 ``registration/TASK``              registration  how teams register: dates, terms, what is asked; only where the task has it
 ``styles/SHA256``                  style         a style sheet that pages name

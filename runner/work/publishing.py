@@ -82,7 +82,8 @@ class Desk:
             together += objects
             runs = self.to.object("runs", "runs", "Runs", own)
             left = self._standings(audience)
-            found[str(audience)] = [*everybody, *self._boards(audience), runs, *objects, *left]
+            queue = self._queue(of_team, team)
+            found[str(audience)] = [*everybody, *self._boards(audience), runs, queue, *objects, *left]
         runs = self.to.object("runs", "runs", "Runs", rows)
         found["organiser"] = [*found["public"], runs, *together]
         rows = self._rows_for_assistants(of_team, of_team)
@@ -102,6 +103,19 @@ class Desk:
         open_ = [one for one in together if one.path not in closed]
         found["assistant"] = [*found["public"], runs, *open_, both]
         return self.to.publish(found)
+
+    def _queue(self, of_team: Mapping[str, Sequence[ListedRun]], team: str) -> Object:
+        """How many runs wait or are executed: in all, of a team, and of others that were handed in before its first."""
+        waiting = [
+            one.run.submission
+            for one in chain(*of_team.values())
+            if one.run.outcome.name in ("pending", "running")
+        ]
+        own = [one.seq for one in waiting if one.team == team]
+        before = sum(one.seq < min(own) for one in waiting) if own else 0
+        return self.to.object(
+            "queue", "queue", "Queue", {"all": len(waiting), "own": len(own), "before": before}
+        )
 
     def _rows_for_assistants(
         self, of_team: Mapping[str, Sequence[ListedRun]], teams: Iterable[str]

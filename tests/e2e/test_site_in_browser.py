@@ -181,6 +181,7 @@ def test_an_open_page_shows_a_new_row_by_itself(browser: Browser, site: Site) ->
         site.world.hand_in("alpha", "newest")
         site.publish()
         page.wait_for_selector("main table >> text=alpha.newest")
+        assert "2 of the 2 runs that wait" in page.inner_text("main")
         assert "46 of 50" in page.inner_text("main") and page.evaluate("document.body.dataset.same") == "yes"
         assert page.evaluate("document.activeElement.closest('table') !== null"), "the focus stays"
         site.world.work()

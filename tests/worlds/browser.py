@@ -94,10 +94,9 @@ class Watched:
             wanted.discard(self.page.evaluate("document.activeElement.dataset.at"))
             if not wanted:
                 break
-        return [
-            str(self.page.evaluate(f"document.querySelector('[data-at=\"{at}\"]').outerHTML"))
-            for at in wanted
-        ]
+        left = [self.page.locator(f"[data-at='{at}']") for at in wanted]
+        # A page that follows takes a control away that is no longer needed.
+        return [str(one.evaluate("one => one.outerHTML")) for one in left if one.is_visible()]
 
 
 @contextmanager

@@ -46,7 +46,10 @@ class Routes:
         view = self.door.published.view(visitor.audience)
         name = "tasks" if page == "/" else page.removeprefix("/")
         if name == "team" and visitor.team:
-            found = [(one.path, one.etag) for one in (*view.below("runs"), *view.below("standing/"))]
+            found = [
+                (one.path, one.etag)
+                for one in (*view.below("runs"), *view.below("standing/"), *view.below("queue"))
+            ]
             return schemas.digest([found, self._asked(visitor)])[:32]
         shown = view.get(name)
         return shown.etag if shown is not None and shown.kind in FOLLOWED else None

@@ -47,6 +47,7 @@ class Team(Routes):
             title=title,
             live=self.live(call, "/team"),
             runs=runs[::-1],
+            queue=call.view.data(queue) if (queue := call.view.get("queue")) else None,
             standing=standing,
             asked=asked,
         )

@@ -212,3 +212,18 @@ def test_a_task_is_on_the_web_from_its_time_on(project: Project, case: str) -> N
 
 def fail_of(error: RunnerError) -> None:
     pytest.fail(error.what)
+
+
+def test_a_team_is_told_how_many_runs_are_before_its_own(world: World) -> None:
+    world.hand_in("beta")
+    world.work()
+    for team, software in (("beta", "a"), ("alpha", "b"), ("beta", "c"), ("alpha", "d")):
+        world.hand_in(team, software)
+    seen = publish(world)
+    told = {}
+    for team in ("alpha", "beta"):
+        found = seen.view(f"team:{team}").get("queue")
+        assert found is not None
+        told[team] = seen.view(f"team:{team}").data(found)
+    assert told == {"alpha": {"all": 4, "own": 2, "before": 1}, "beta": {"all": 4, "own": 2, "before": 0}}
+    assert seen.view("public").get("queue") is None

@@ -105,7 +105,7 @@ def console(
         ],
         "teams": [{"team": team, "runs": runs[team]} for team in teams],
         "disk": {"free_gib": free, "of_gib": of},
-        "events": list(_events(known))[-MOST:][::-1],
+        "events": list(_events(known, tasks))[-MOST:][::-1],
     }
 
 
@@ -131,13 +131,15 @@ def _reviews(listed: Iterable[ListedRun], tasks: Mapping[str, Task]) -> Iterable
             yield {**named, "state": state, "look": f"runner review {run.id} --approve"}
 
 
-def _events(events: Iterable[Event]) -> Iterable[dict[str, Any]]:
-    """What people did, without what they wrote."""
+def _events(events: Iterable[Event], tasks: Mapping[str, Task]) -> Iterable[dict[str, Any]]:
+    """What people did, without what they wrote; of tasks that are shown."""
     shown = [one for one in events if one.type in SHOWN]
     plain = [
         replace(one, data={k: v for k, v in one.data.items() if k in FACTS}, person=None) for one in shown
     ]
     for one in told(plain):
+        if one.task and one.task not in tasks:
+            continue
         yield {"seq": one.event.seq, "time": one.event.time, "who": one.who, "says": one.says}
 
 

@@ -43,10 +43,12 @@ from schemas.files import atomic_file, sync_folder
 
 MAX_REQUEST = 64 * 1024  # bytes of request.json
 MAX_PAYLOAD = 512 * 1024 * 1024  # bytes of a payload that work copies at most
+MAX_PARCEL = 32 * 1024**3  # the same of a software
 MAX_DEPTH = 20  # lists and mappings within each other in request.json
 MAX_LOOK = 1000  # requests that are looked at in one go
 KINDS = (
     "run-file",
+    "software",
     "withdraw",
     "choose",
     "token",
@@ -225,26 +227,38 @@ class Inbox:
             Refused: It is none; the text has nothing of what stands in it.
             OSError: Our own disk, or rights, do not let us have it.
         """
+        request = self.read(name)
+        allow(request)
+        return Taken(request, self.payload(name, request, into, most=most))
+
+    def read(self, name: str) -> Request:
+        """What a request says of itself, without its payload. Raises as :meth:`take`."""
         match = _NAME.fullmatch(name)
         if match is None:
             raise Refused("not a request's name")
-        with _folder(self.root / name) as folder:
-            with _opened(folder, "request.json", MAX_REQUEST) as file:
-                raw = file.read(MAX_REQUEST + 1)
-            request = _parsed(raw)
-            if request.id != match[2]:
-                raise Refused("its id is not that of its folder")
-            allow(request)
-            if request.sha256 is None:
-                return Taken(request, None)
-            if request.size > most:
-                raise Refused(f"its payload is larger than {most} bytes")
-            into.mkdir(0o700)
-            with _opened(folder, "payload", request.size) as source, (into / "payload").open("xb") as target:
-                found = _copied(source, target, request.size)
+        with _folder(self.root / name) as folder, _opened(folder, "request.json", MAX_REQUEST) as file:
+            raw = file.read(MAX_REQUEST + 1)
+        request = _parsed(raw)
+        if request.id != match[2]:
+            raise Refused("its id is not that of its folder")
+        return request
+
+    def payload(self, name: str, request: Request, into: Path, *, most: int = MAX_PAYLOAD) -> Path | None:
+        """Copy the payload of a request that was read into a new folder; None where it has none. Raises as :meth:`take`."""
+        if request.sha256 is None:
+            return None
+        if request.size > most:
+            raise Refused(f"its payload is larger than {most} bytes")
+        into.mkdir(0o700)
+        with (
+            _folder(self.root / name) as folder,
+            _opened(folder, "payload", request.size) as source,
+            (into / "payload").open("xb") as target,
+        ):
+            found = _copied(source, target, request.size)
         if found != (request.sha256, request.size):
             raise Refused("its payload is not what it says")
-        return Taken(request, into / "payload")
+        return into / "payload"
 
     def remove(self, name: str) -> bool:
         """Take a request that was decided away; False when nobody lets us, and it is still there.

@@ -223,6 +223,8 @@ _SERVER = (
     ("access", "published/access.json", "work and `runner team`, for the front"),
     ("inbox-request", "inbox/NUMBER-ID/request.json", "the front, for work"),
     ("inbox-run-file", "data of a request for a run file", "the front, for work"),
+    ("inbox-software", "data of a request for a software", "the front, for work"),
+    ("parcel", "payload of a request for a software, its first line", "runner submit, for work"),
     ("inbox-withdraw", "data of a request to withdraw", "the front, for work"),
     ("inbox-choose", "data of a request to choose", "the front, for work"),
     ("inbox-token", "data of a request for a token", "the front, for work"),

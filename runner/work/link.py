@@ -17,14 +17,14 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.exchange.inbox import MAX_PAYLOAD, MAX_REQUEST, Inbox, answered, id_of
+from runner.exchange.inbox import MAX_PARCEL, MAX_PAYLOAD, MAX_REQUEST, Inbox, answered, id_of
 from runner.exchange.link import MOST_NAMES, NAME
 from runner.exchange.published import ALIVE, POINTER, leads_to
 from runner.model.config import Config
@@ -161,11 +161,21 @@ class Link:
                 continue
             if entry in self._given or answered(self.config.published, id_of(entry)) is not None:
                 self._done(entry)
-            elif sum(files.values()) > MAX_PAYLOAD + MAX_REQUEST:
-                self.say(f"request {id_of(entry)} is none: it has more than {MAX_PAYLOAD} bytes")
+            elif sum(files.values()) > MAX_PARCEL + MAX_REQUEST:
+                self.say(f"request {id_of(entry)} is none: it has more than {MAX_PARCEL} bytes")
                 self._done(entry)
+            elif self._no_room(files, here):
+                continue
             elif len(here) < MOST_HERE and self._brought(entry, files):
                 here.add(entry)
+
+    def _no_room(self, files: dict[str, int], here: Iterable[str]) -> bool:
+        """Whether a request has to wait at the front: of large ones one is here at a time, and the disk keeps room."""
+        size, most = sum(files.values()), MAX_PAYLOAD + MAX_REQUEST
+        if size <= most:
+            return False
+        large = any(sum(self.inbox.sizes(name).values()) > most for name in here)
+        return large or shutil.disk_usage(self.inbox.root).free < 4 * size  # it is copied, and loaded
 
     def _done(self, entry: str) -> None:
         """Have the front forget a request; its answer goes first, where there is one."""

@@ -34,6 +34,7 @@ from runner.work.news import Told
 from runner.work.notices.telling import Telling
 from runner.work.publishing import Desk
 from runner.work.requests import Requests
+from runner.work.slot import Slot
 
 TICK = 0.5  # seconds between two looks into the inbox
 ALIVE = 5.0  # seconds between two signs of life
@@ -150,13 +151,23 @@ class Work:
         with (
             open_store(config) as store,
             open_accounts(config, clock=self.clock) as accounts,
-            closing(Checks.on(self.machine or Machine(config, self.listener.say))) as checks,
+            closing(Checks.on(machine := self.machine or Machine(config, self.listener.say))) as checks,
+            closing(Slot()) as slot,
         ):
             publish_access(config, accounts)
             signer = Signer.load(config.home / KEY)
             publish_key(config.published, signer)
             requests = Requests(
-                config, store, accounts, self.listener.say, self.clock, checks, signer, self.front is not None
+                config,
+                store,
+                accounts,
+                self.listener.say,
+                self.clock,
+                checks,
+                signer,
+                self.front is not None,
+                slot,
+                machine.engine,
             )
             tasks: Mapping[str, Task] = {}
             seen: object = None

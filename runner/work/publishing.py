@@ -18,8 +18,9 @@ from runner.exchange.published import Object, Publisher
 from runner.model.calendar import announced
 from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.errors import RunnerError
-from runner.records.store.queries import frozen_rounds, published
+from runner.records.store.queries import frozen_rounds, published, submissions
 from runner.records.store.run_detail import detail
+from runner.submissions.parcel import parts_of
 from runner.tasks.files import terms_of
 from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open
 from runner.views.hints import hint
@@ -74,7 +75,7 @@ class Desk:
         for one in listed_runs(self.store, self.tasks, ORGANISER):
             of_team.setdefault(one.run.submission.team, []).append(one)
             if not assistant_may_open(one.dataset, one.published, one.run.released):
-                closed.add(f"runs/{one.run.id}")
+                closed |= {f"runs/{one.run.id}", f"logs/{one.run.id}"}
         for team in teams:
             audience = Audience("team", team)
             own, objects = self._runs(audience, of_team.get(team, ()))
@@ -82,8 +83,8 @@ class Desk:
             together += objects
             runs = self.to.object("runs", "runs", "Runs", own)
             left = self._standings(audience)
-            queue = self._queue(of_team, team)
-            found[str(audience)] = [*everybody, *self._boards(audience), runs, queue, *objects, *left]
+            more = [self._queue(of_team, team), self._parts(team)]
+            found[str(audience)] = [*everybody, *self._boards(audience), runs, *more, *objects, *left]
         runs = self.to.object("runs", "runs", "Runs", rows)
         found["organiser"] = [*found["public"], runs, *together]
         rows = self._rows_for_assistants(of_team, of_team)
@@ -132,6 +133,12 @@ class Desk:
     def _announced(self) -> dict[str, Task]:
         """The tasks that the web shows now. Runs in others are shown to whose they are, and nothing else of them."""
         return announced(self.tasks, self.clock.now())
+
+    def _parts(self, team: str) -> Object:
+        """The parts of images that the team handed in before, and need not send again."""
+        ids = [one.id for one in submissions(self.store) if one.team == team]
+        found = parts_of(self.store.archive.root.parent / "submissions", ids)
+        return self.to.object("parts", "parts", "Parts", {"sha256": sorted(found)})
 
     def _styles(self) -> Iterator[Object]:
         for name in (board_page.STYLE, run_page.STYLE):

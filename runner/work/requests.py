@@ -14,26 +14,28 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import schemas
-from runner.exchange.inbox import Inbox, Refused, Request, Taken, answer, answered
+from runner.engines.base import Engine
+from runner.exchange.inbox import MAX_PARCEL, MAX_PAYLOAD, Inbox, Refused, Request, Taken, answer, answered
 from runner.exchange.receipts import SAME, Signer
 from runner.exchange.security import SecurityLog
 from runner.model.clock import Clock, FixedClock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import FAILED, USAGE, RunnerError
 from runner.model.task import Task
-from runner.records.store.connect import Store
+from runner.records.store.connect import Store, open_store
 from runner.work.accounts import Account, Accounts
 from runner.work.arrivals import Arrivals, difference
 from runner.work.checks import Checks, Later
 from runner.work.handlers import HANDLERS
 from runner.work.handlers.wish import NotGood, Wish
+from runner.work.slot import Slot
 from schemas.files import scratch_folder
 
 AGAIN = 60.0  # seconds until a request that could not be decided is tried again
@@ -48,7 +50,7 @@ _TOLD = ("accepted", "submission", "runs", "code")  # of a decision, to the team
 @dataclass
 class Requests:
     """The inbox of a data directory and what was decided of it. ``say`` takes lines for the log, ``checks`` looks at run files,
-    ``signer`` signs what was decided; ``brought`` says that the front is on another machine."""
+    ``signer`` signs what was decided; ``brought`` says that the front is on another machine. What is slow is done in ``slot`` (None: at once), on ``engine``."""
 
     config: Config
     store: Store
@@ -58,6 +60,8 @@ class Requests:
     checks: Checks | None = None
     signer: Signer | None = None
     brought: bool = False
+    slot: Slot | None = None
+    engine: Callable[[], Engine] | None = None
     _decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _later: dict[str, float] = field(default_factory=dict)
     _parked: dict[str, str] = field(default_factory=dict)  # by id whose they are: they wait for a check
@@ -127,32 +131,67 @@ class Requests:
 
     def _decide(self, name: str, tasks: Mapping[str, Task]) -> bool:
         """Decide one request; whether it was accepted. Raises Refused for what is none, RunnerError for what waits."""
+        if self.slot is not None and HANDLERS[(request := self.inbox.read(name)).kind].slow:
+            return self._beside(self.slot, name, request, tasks)
         with scratch_folder(self.config.home, SCRATCH) as scratch:
             taken = self.inbox.take(name, scratch / "request", allow=self._allowed)
             request, account = taken.request, self._allowed(taken.request)
-            handler = HANDLERS[request.kind]
-            arrival = self._arrivals.counts(request.id, request.arrival, schemas.digest(request.signed))
-            if told := difference(arrival, request.arrival):
-                self.say(f"request {request.id} arrived {stamp(arrival)}: {told}")
+            handler, arrival = HANDLERS[request.kind], self._arrived(request)
             if handler.strangers and answered(self.config.published, request.id) is not None:
                 return False
+            wish = self._wish(self.store, taken, account, arrival, tasks, scratch)
             try:
-                if handler.scope is not None:
-                    self.accounts.check(account, request.token, handler.scope)
-                done = handler.do(self._wish(taken, account, arrival, tasks, scratch))
-                said: dict[str, Any] = {"accepted": True, **done}
+                return self._said(request, account, arrival, lambda: handler.do(wish))
             except Later:
                 self._parked[request.id] = account.team or ""
                 raise
-            except RunnerError as error:
-                if error.exit_code not in (FAILED, USAGE):
-                    raise
-                said = {"accepted": False, **_words(error)}
-                if error.code == "E103":
-                    refused = {"account": account.id, "token": request.token}
-                    SecurityLog(self.config.home).note("request refused", request=request.id, **refused)
-            self._note(request, arrival, said)
+
+    def _beside(self, slot: Slot, name: str, request: Request, tasks: Mapping[str, Task]) -> bool:
+        """The same for what takes long: in the slot, with a store of its own; what the proof was of is what is done."""
+        account, arrival = self._allowed(request), self._arrived(request)
+        handler = HANDLERS[request.kind]
+
+        def job() -> Mapping[str, Any]:
+            with scratch_folder(self.config.home, SCRATCH) as scratch, open_store(self.config) as store:
+                payload = self.inbox.payload(name, request, scratch / "request", most=_most(request))
+                wish = self._wish(store, Taken(request, payload), account, arrival, tasks, scratch)
+                return handler.do(wish)
+
+        return self._said(
+            request, account, arrival, lambda: slot.of(request.id, job), had=slot.has(request.id)
+        )
+
+    def _said(
+        self,
+        request: Request,
+        account: Account,
+        arrival: datetime,
+        do: Callable[[], Mapping[str, Any]],
+        *,
+        had: bool = False,
+    ) -> bool:
+        """Do what is asked for where the right is there (``had``: it was when this began), and note what became of it."""
+        scope = HANDLERS[request.kind].scope
+        try:
+            if scope is not None and not had:
+                self.accounts.check(account, request.token, scope)
+            said: dict[str, Any] = {"accepted": True, **do()}
+        except RunnerError as error:
+            if error.exit_code not in (FAILED, USAGE):
+                raise
+            said = {"accepted": False, **_words(error)}
+            if error.code == "E103":
+                refused = {"account": account.id, "token": request.token}
+                SecurityLog(self.config.home).note("request refused", request=request.id, **refused)
+        self._note(request, arrival, said)
         return bool(said["accepted"])
+
+    def _arrived(self, request: Request) -> datetime:
+        """When a request came, as it counts."""
+        arrival = self._arrivals.counts(request.id, request.arrival, schemas.digest(request.signed))
+        if told := difference(arrival, request.arrival):
+            self.say(f"request {request.id} arrived {stamp(arrival)}: {told}")
+        return arrival
 
     def _allowed(self, request: Request) -> Account:
         """Whose request it is; of strangers the account that they want to have. Raises Refused for what is not proven."""
@@ -165,12 +204,18 @@ class Requests:
         return known[0]
 
     def _wish(
-        self, taken: Taken, account: Account, arrival: datetime, tasks: Mapping[str, Task], scratch: Path
+        self,
+        store: Store,
+        taken: Taken,
+        account: Account,
+        arrival: datetime,
+        tasks: Mapping[str, Task],
+        scratch: Path,
     ) -> Wish:
         clock = FixedClock(arrival)
         return Wish(
             self.config,
-            self.store,
+            store,
             tasks,
             account,
             taken.request.data,
@@ -182,6 +227,7 @@ class Requests:
             taken.request.id,
             taken.request.sha256,
             self.checks,
+            self.engine,
         )
 
     def _note(self, request: Request, arrival: datetime, said: Mapping[str, Any]) -> None:
@@ -234,3 +280,8 @@ def _words(error: RunnerError) -> dict[str, Any]:
         "problems": problems,
         **(error.more if isinstance(error, NotGood) else {}),
     }
+
+
+def _most(request: Request) -> int:
+    """Bytes that the payload of a request may have."""
+    return MAX_PARCEL if HANDLERS[request.kind].slow else MAX_PAYLOAD

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.e2e.test_server import serving, until
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.mini import Project, call
+from tests.worlds.mini import GOOD, Project, call
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,3 +51,35 @@ def test_a_run_file_is_handed_in_by_make_from_another_home_and_scored(live: Proj
         assert row["run"].startswith("alpha.one.") and row["dataset"] == "test"
         assert "scored" in call(home, "show", row["run"], "--to", "local").out
         assert not list(home.home.glob("archive")), "nothing was run here"
+
+
+def test_a_software_is_sent_without_what_the_team_sent_before(live: Project, tmp_path: Path) -> None:
+    """The image travels once: a second software on it sends kilobytes. Another team has to send all of it."""
+    live.env["RUNNER_BASES"] = ""  # the team's image is a stranger's here
+    home = away(live, tmp_path)
+    home.software("one", team="alpha")
+    home.software("two", GOOD.replace("all done", "all done again"), team="alpha")
+    home.software("one", team="beta")
+    token = {team: call(live, "team", "add", team).out.strip() for team in ("alpha", "beta")}
+    with serving(live) as server:
+        until(lambda: "Mini" in server.client().get("/").text)
+        call(home, "login", server.url, env={"RUNNER_TOKEN": token["alpha"]})
+        submit = ("submit", "--to", "local", "--no-check", "--wait", "--json")
+        [first] = (said := call(home, *submit, "--team", "alpha", "--software", "one", timeout=300)).json
+        assert "0 B are there from before" in said.err and first["answer"]["accepted"] is True, said.err
+        until(lambda: server.parts(token["alpha"]))
+        [second] = call(home, *submit, "--team", "alpha", "--software", "two", timeout=300).json
+        assert second["size"] < first["size"] / 2 and second["answer"]["accepted"] is True
+        call(home, "login", server.url, env={"RUNNER_TOKEN": token["beta"]})
+        assert server.parts(token["beta"]) == []
+        [other] = call(home, *submit, "--team", "beta", timeout=300).json
+        assert other["size"] > first["size"] * 0.99 and other["answer"]["accepted"] is True
+        rows = until(
+            lambda: (
+                (found := call(live, "runs", "--json").json)
+                and all(r["outcome"]["name"] == "scored" for r in found)
+                and found
+            ),
+            300,
+        )
+    assert {(r["team"], r["software"]) for r in rows} == {("alpha", "one"), ("alpha", "two"), ("beta", "one")}

@@ -67,6 +67,12 @@ class Server:
     def client(self) -> httpx2.Client:
         return httpx2.Client(base_url=self.url, trust_env=False, timeout=30, follow_redirects=True)
 
+    def parts(self, token: str) -> list[str]:
+        """What the server has of the images of the team with that token."""
+        with self.client() as client:
+            said = client.get("/api/v1/parts", headers={"authorization": f"Bearer {token}"})
+        return list(said.json()["sha256"])
+
     def signed_in(self, token: str) -> httpx2.Client:
         client = self.client()
         form = form_of(client.get("/sign-in").text)

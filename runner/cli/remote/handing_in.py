@@ -10,7 +10,7 @@ from runner.cli.packing import each
 from runner.cli.remote.asking import decided
 from runner.cli.remote.client import Client
 from runner.cli.remote.servers import server
-from runner.cli.remote.uploading import upload
+from runner.cli.remote.uploading import CHUNK, upload
 from runner.cli.terminal import transfers
 from runner.model.errors import FAILED, FINE, RunnerError
 
@@ -37,9 +37,7 @@ def submit_to(
 
         def one(submission: SubmissionFile) -> int:
             if not submission.run:
-                what = f"{to} takes run files; {team}/{submission.software} is a software"
-                fix = "runner pack --to FOLDER, and give the bundle to the organiser"
-                raise RunnerError("E207", what, fix=fix)
+                return _software(where, client, submission, results, check=check, dry_run=dry_run, wait=wait)
             if check and not _good(where, submission):
                 output.say(f"{team}/{submission.software} was not handed in: correct it and submit again")
                 return FAILED
@@ -75,15 +73,57 @@ def _handed_in(client: Client, submission: SubmissionFile, wait: bool) -> Iterat
     for run in submission.run:
         with transfers() as bars:
             said = _send(client, submission, run, bars)
-        name = f"{submission.team}/{submission.software}"
-        output.say(
-            f"{name}: {output.printable(run.path.name)} came to {client.server.name} at {said['arrival']}"
-        )
-        output.say(f"request {said['request']}: {client.server.url}/requests/{said['request']}")
-        answer = decided(client, str(said["request"])) if wait else None
-        if answer is not None:
-            output.say(f"{name} was taken as {answer['submission']}: {' '.join(answer.get('runs', ()))}")
-        yield {**said, "software": name, "answer": answer}
+        yield _came(client, submission, run.path.name, said, wait)
+
+
+def _came(client: Client, submission: SubmissionFile, what: str, said: Any, wait: bool) -> dict[str, Any]:
+    """Say that something came, and with ``wait`` what became of it; the same for ``--json``."""
+    name = f"{submission.team}/{submission.software}"
+    output.say(f"{name}: {output.printable(what)} came to {client.server.name} at {said['arrival']}")
+    output.say(f"request {said['request']}: {client.server.url}/requests/{said['request']}")
+    answer = decided(client, str(said["request"])) if wait else None
+    if answer is not None:
+        output.say(f"{name} was taken as {answer['submission']}: {' '.join(answer.get('runs', ()))}")
+    return {**said, "software": name, "answer": answer}
+
+
+def _software(
+    where: Config,
+    client: Client,
+    submission: SubmissionFile,
+    results: list[dict[str, Any]],
+    *,
+    check: bool,
+    dry_run: bool,
+    wait: bool,
+) -> int:
+    """Pack a software, send what the server has not of it, and hand it in; returns the exit code."""
+    import io
+    import tempfile
+    from pathlib import Path
+
+    from runner.cli.packing import pack_one
+    from runner.model.limits import in_units
+    from runner.submissions.parcel import parcel
+
+    name = f"{submission.team}/{submission.software}"
+    no = f"{name} was not handed in: correct it and submit again"
+    where.home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="sending-", dir=where.home) as scratch:
+        bundle = pack_one(where, submission, Path(scratch) / "bundle", check, no)
+        if bundle is None:
+            return FAILED
+        if dry_run:
+            output.say(f"{name} is fine; --dry-run: not handed in")
+            return FINE
+        sent = parcel(bundle, client.get("parts")["sha256"])
+        output.say(f"{name}: {in_units(sent.size)} to send; {in_units(sent.left)} are there from before")
+        with transfers() as bars, io.BufferedReader(sent, CHUNK) as file:
+            id = upload(client, file, sent.size, sent.sha256, lambda done: bars(name, done, sent.size))
+        form = {"upload": id, "software": submission.software}
+        said = client.post("tasks", submission.task, "softwares", data=form)
+    results.append(_came(client, submission, "the software", said, wait))
+    return FINE
 
 
 def _send(client: Client, submission: SubmissionFile, run: Upload, bars: Callable[..., None]) -> Any:

@@ -43,6 +43,7 @@ class Api(Routes):
             get("/tasks/{task}/standing", self.standing, "standing", TEAM),
             get("/runs", self.runs, "run-row", paged=True, query=_OF_TASK),
             get("/runs/{run}", self.run, "run-view", SIGNED_IN),
+            get("/parts", self.parts, "parts", TEAM),
             get("/requests", self.requests, "api-request", TEAM, paged=True),
             get("/requests/{id}", self.request, "api-request", TEAM),
         )
@@ -90,6 +91,10 @@ class Api(Routes):
     async def run(self, call: Call) -> Response:
         """A run, with all of it that may be seen."""
         return self._published(call, f"runs/{call.at('run')}", "run")
+
+    async def parts(self, call: Call) -> Response:
+        """The parts of images that the team handed in before: they need not be sent again."""
+        return self._published(call, "parts", "parts")
 
     async def requests(self, call: Call) -> Response:
         """What the team handed in here, the newest first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from runner.exchange.inbox import Inbox, Ready, Refused, Request
 from runner.exchange.receipts import receipt
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FIELDS = ("software", "dataset", "scenario", "tag", "description", "method", "paper", "affiliation")
 _RUN_FILE = Operation("api-taken", takes="inbox-run-file", status=202)
+_FIELDS = {"upload": "Id of a complete upload, which holds the parcel.", "software": "Name of the software."}
+_SOFTWARE = Operation("api-taken", status=202, query=_FIELDS)
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -45,6 +47,14 @@ class HandingIn(Routes):
                 operation=_RUN_FILE,
                 most=None,
             ),
+            Rule(
+                "POST",
+                f"{ROOT}/tasks/{{task}}/softwares",
+                self.software,
+                TEAM,
+                "hand-in",
+                operation=_SOFTWARE,
+            ),
         )
 
     async def hand_in_form(self, call: Call) -> Response:
@@ -67,7 +77,7 @@ class HandingIn(Routes):
     async def hand_in(self, call: Call) -> Response:
         """Take a run file: it is in the inbox, on the disk, before this answers."""
         from starlette.concurrency import run_in_threadpool
-        from starlette.responses import JSONResponse, RedirectResponse
+        from starlette.responses import RedirectResponse
 
         began = _now()
         async with call.request.form(max_files=1, max_fields=20, max_part_size=65536) as form:
@@ -98,16 +108,33 @@ class HandingIn(Routes):
         signed = self.noted(done, began, what)
         where = f"{ROOT if call.visitor.program else ''}/requests/{done.id}"
         if call.visitor.session is None:
-            facts = {
-                "request": done.id,
-                "arrival": arrival,
-                "sha256": done.sha256,
-                "size": done.size,
-                "at": where,
-                "receipt": receipt(signed, None),
-            }
-            return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
+            return _taken(done, where, signed)
         return RedirectResponse(where, 303)
+
+    async def software(self, call: Call) -> Response:
+        """Take a software: its parcel is a complete upload of the team."""
+        from starlette.concurrency import run_in_threadpool
+
+        async with call.request.form(max_files=0, max_fields=5, max_part_size=4096) as form:
+            said = {name: text(form, name) or call.request.query_params.get(name, "") for name in _FIELDS}
+        upload, grant = self.uploads.whole(call.visitor.team, said["upload"]), call.visitor.grant
+        if upload is None or grant is None:
+            return self.door.refused(
+                call.visitor, 400, "There is no complete upload of that id: send the parcel first."
+            )
+        data = {"task": call.at("task"), "software": said["software"]}
+        asked = Request.new("software", grant.account, grant.token, grant.team, _now(), data)
+        try:
+            done = await run_in_threadpool(
+                self.inbox.put, asked, call.visitor.key, self.uploads.ready(upload)
+            )
+        except (Refused, OSError):
+            return self.door.refused(
+                call.visitor, 507, "It could not be kept, and was not taken. Try again later."
+            )
+        self.uploads.forget(upload.id)
+        signed = self.noted(done, upload.began, f"{said['software']} for {call.at('task')}: a software")
+        return _taken(done, f"{ROOT}/requests/{done.id}", signed)
 
     def _sent(self, call: Call, form: FormData) -> tuple[BinaryIO | Ready | None, str, Upload | None]:
         """The file that came with a form, or the complete upload of the team that it names, and how the file is called."""
@@ -117,6 +144,20 @@ class HandingIn(Routes):
             return sent.file, sent.filename or "", None
         upload = self.uploads.whole(call.visitor.team, text(form, "upload"))
         return (None if upload is None else self.uploads.ready(upload)), text(form, "name"), upload
+
+
+def _taken(done: Request, where: str, signed: dict[str, Any]) -> Response:
+    """The answer to a program whose hand-in is kept."""
+    from starlette.responses import JSONResponse
+
+    facts: dict[str, Any] = {
+        "request": done.id,
+        "arrival": done.arrival,
+        "sha256": done.sha256,
+        "size": done.size,
+    }
+    facts |= {"at": where, "receipt": receipt(signed, None)}
+    return JSONResponse(facts, 202, {"Location": where, "Cache-Control": "no-store"})
 
 
 def _now() -> str:

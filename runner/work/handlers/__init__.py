@@ -10,11 +10,13 @@ from runner.work.handlers.own import choose_own, withdraw_own
 from runner.work.handlers.propose import propose
 from runner.work.handlers.register import register
 from runner.work.handlers.run_file import hand_in_run_file
+from runner.work.handlers.software import hand_in_software
 from runner.work.handlers.token import make_token
 from runner.work.handlers.wish import Handler
 
 HANDLERS: Mapping[str, Handler] = {
     "run-file": Handler("hand-in", hand_in_run_file),
+    "software": Handler("hand-in", hand_in_software, slow=True),
     "withdraw": Handler("hand-in", withdraw_own),
     "choose": Handler("hand-in", choose_own),
     "token": Handler(None, make_token),

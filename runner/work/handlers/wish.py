@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runner.engines.base import Engine
 from runner.model.clock import Clock
 from runner.model.config import Config
 from runner.model.errors import RunnerError
@@ -20,7 +21,8 @@ from runner.work.checks import Checks
 class Wish:
     """A request as its handler gets it: rights and proof were checked, nothing else was. ``clock`` stands at its arrival;
     ``scratch`` is an empty folder that goes when the handler returns, ``payload`` a private copy of what was sent, ``sha256`` its
-    digest. ``token`` is the id of the one that signed it, ``request`` its own. ``checks`` looks at run files (None: they are taken as they are)."""
+    digest. ``token`` is the id of the one that signed it, ``request`` its own. ``checks`` looks at run files (None: they are taken as they are),
+    ``engine`` gives the one that takes images in."""
 
     config: Config
     store: Store
@@ -35,6 +37,7 @@ class Wish:
     request: str
     sha256: str | None = None
     checks: Checks | None = None
+    engine: Callable[[], Engine] | None = None
 
 
 class NotGood(RunnerError):
@@ -50,8 +53,10 @@ class Handler:
     """``scope`` is what the token has to have; None: ``do`` looks itself. ``strangers``: who asks has no account yet, and proves
     only that the key in ``data`` is theirs; no event is made of it, since anybody could fill the log. ``do`` returns fields of schemas/inbox-answer.schema.json; called again with the same wish it changes nothing more.
     It raises RunnerError: of the team's doing (exit codes 1 and 2) the request is refused, of ours it waits; and ``Later``
-    for what has to be looked at first. A :class:`NotGood` tells more than an error does."""
+    for what has to be looked at first. A :class:`NotGood` tells more than an error does. What is ``slow`` is done beside the clerk
+    (:mod:`runner.work.slot`), with a store of its own."""
 
     scope: str | None
     do: Callable[[Wish], dict[str, Any]]
     strangers: bool = False
+    slow: bool = False

@@ -55,6 +55,8 @@ TABLE: dict[tuple[str, str], tuple[Any, ...]] = {
     ("GET", "/api/v1/runs/{run}/log"): (401, 200, 404, 404, 404, 404),
     ("POST", "/api/v1/submissions/{submission}/withdraw"): (401, 202, 403, 403, 403, 202),
     ("POST", "/api/v1/submissions/{submission}/choose"): (401, 202, 403, 403, 403, 202),
+    ("POST", "/api/v1/tasks/{task}/softwares"): (401, 400, 403, 403, 403, 400),
+    ("GET", "/api/v1/parts"): (401, 200, 403, 403, 403, 404),
     ("OPTIONS", "/api/v1/uploads"): (204, 204, 204, 204, 204, 204),
     ("GET", "/api/v1/uploads"): (401, 200, 403, 403, 403, 200),
     ("POST", "/api/v1/uploads"): (401, 412, 403, 403, 403, 412),
@@ -184,12 +186,13 @@ def fronts(root: Path) -> Iterator[Front]:
     left = to.object("standing/mini", "standing", "Mini", {"task": "mini", "title": "Mini", "team": LEFT})
     run = to.object("runs/alpha.one.x.dev", "run", "run", {}, "<main>secret run</main>", style)
     log = to.object("logs/alpha.one.x.dev", "log", "log", {"stdout": ["secret words"], "stderr": ["1"]})
+    parts = to.object("parts", "parts", "Parts", {"sha256": ["secret digest"]})
     runs = to.object("runs", "runs", "Runs", [])
     everybody = task(to, style)
     to.publish(
         {
             "public": everybody,
-            "team:alpha": [*everybody, board, frozen, left, run, log, runs],
+            "team:alpha": [*everybody, board, frozen, left, run, log, runs, parts],
             "team:beta": [*everybody, runs],
             "organiser": everybody,
             "assistant": everybody,

@@ -1,0 +1,42 @@
+"""A software that was handed in: its parcel is unpacked, hashed, and registered as ``runner register`` does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import schemas
+from runner.model.errors import RunnerError
+from runner.model.run import run_id
+from runner.work.handlers.wish import Wish
+
+
+def hand_in_software(wish: Wish) -> dict[str, Any]:
+    """Register a software, received when it arrived. What was not sent is taken from the team's own earlier hand-ins alone."""
+    from runner.records.store.queries import submission, submissions
+    from runner.submissions.kept import home_of
+    from runner.submissions.parcel import note_parts, parts_of, unpack
+    from runner.submissions.register import register_all
+
+    data, team = wish.data, wish.account.team
+    if problems := schemas.validate(dict(data), "inbox-software"):
+        raise RunnerError("E205", "the hand-in is not what it should be", problems=problems)
+    if wish.payload is None or team is None or wish.engine is None:
+        raise RunnerError("E205", "nothing was sent", fix="runner submit --to NAME")
+    config = replace(wish.config, handing_in=True)
+    own = parts_of(config.registered, [one.id for one in submissions(wish.store) if one.team == team])
+    bundle = unpack(wish.payload, own, wish.scratch / "bundle")
+    wish.payload.unlink()  # it takes room, and is not needed any more
+    said = (bundle.data["task"], bundle.data["software"])
+    if said != (data["task"], data["software"]):
+        raise RunnerError(
+            "E205", "the parcel holds something else than the request says", fix="submit it again"
+        )
+    engine = wish.engine()
+    receipt = register_all(
+        config, wish.store, engine, wish.tasks, [bundle.folder], actor=team, clock=wish.clock, team=team
+    )[0]
+    note_parts(home_of(config, receipt.submission).parent)
+    cells = submission(wish.store, receipt.submission).cells_of(wish.tasks[data["task"]])
+    runs = [run_id(receipt.submission, cell.dataset, cell.scenario) for cell in cells]
+    return {"submission": receipt.submission, "new": receipt.new, "runs": runs}

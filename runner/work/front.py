@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MOST_ANSWER = 1024 * 1024  # bytes of an answer in JSON
+SLICE = (
+    4 * 1024 * 1024
+)  # bytes of a request that are fetched in one go; between two the link does everything else
 TIMEOUT = (10.0, 30.0)  # seconds to connect, and without a byte
 _PART = 256 * 1024
 
@@ -95,18 +98,21 @@ class Front:
             self._read(answer, MOST_ANSWER)
 
     def fetch(self, entry: str, name: str, size: int, into: BinaryIO) -> None:
-        """Add to a file what it has not yet of a request's file of ``size`` bytes. Raises LinkDown, OSError of our disk."""
+        """Add to a file what it has not yet of a request's file of ``size`` bytes, at most :data:`SLICE` of it.
+
+        Raises LinkDown, OSError of our disk.
+        """
         have = into.seek(0, 2)
-        ranged = {"Range": f"bytes={have}-{size - 1}"} if have else {}
+        until = min(size, have + SLICE)
+        ranged = {"Range": f"bytes={have}-{until - 1}"}
         with closing(self._call("GET", f"inbox/{entry}/{name}", None, ranged)) as answer:
-            if have and not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-                into.seek(0)
-                into.truncate()
+            if not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+                into.truncate(0)
                 have = 0
-            while have < size and (part := self._part(answer, min(_PART, size - have))):
+            while have < until and (part := self._part(answer, min(_PART, until - have))):
                 into.write(part)
                 have += len(part)
-        if have < size:
+        if have < until:
             raise LinkDown(f"{name} of a request ended early")
 
     def _read(self, answer: requests.Response, most: int) -> bytes:

@@ -60,11 +60,11 @@ class Link:
         pause, up = PAUSES[0], None
         while not stop.is_set():
             try:
-                self.round()
+                more = self.round()
                 if up is not True:
                     self.say(f"linked to {self.front.url}")
                 pause, up = PAUSES[0], True
-                stop.wait(PACE)
+                stop.wait(0 if more else PACE)
             except (LinkDown, OSError) as error:
                 self.front.drop()
                 if isinstance(error, OSError):
@@ -77,15 +77,19 @@ class Link:
                 stop.wait(pause)
                 pause = min(PAUSES[1], 2 * pause)
 
-    def round(self) -> None:
-        """Send what the front has not, and bring what it has. Raises LinkDown, OSError of our disk."""
+    def round(self) -> bool:
+        """Send what the front has not, and bring what it has, of large requests a part; whether parts are left.
+
+        Raises LinkDown, OSError of our disk.
+        """
         if not self.front.known:
             self._there.clear()
             self.front.enter()
         self._publish()
-        self._bring()
+        more = self._bring()
         with atomic_file(self.config.home / FILE, mode=0o600) as file:
             file.write(schemas.canonical({"front": self.front.url}))
+        return more
 
     def _publish(self) -> None:
         root = self.config.published
@@ -150,8 +154,9 @@ class Link:
             return (self.config.published / name).read_bytes()
         return None
 
-    def _bring(self) -> None:
-        """Bring requests, and have those forgotten that were decided."""
+    def _bring(self) -> bool:
+        """Bring requests, and have those forgotten that were decided; whether one is here in part."""
+        more = False
         self.config.inbox.mkdir(parents=True, exist_ok=True)
         listed = dict(_listed(self.front.ask("GET", "inbox")))
         self._forget_parts(set(listed))
@@ -166,8 +171,11 @@ class Link:
                 self._done(entry)
             elif self._no_room(files, here):
                 continue
-            elif len(here) < MOST_HERE and self._brought(entry, files):
-                here.add(entry)
+            elif len(here) < MOST_HERE:
+                done = self._brought(entry, files)
+                here |= {entry} if done else set()
+                more |= not done
+        return more
 
     def _no_room(self, files: dict[str, int], here: Iterable[str]) -> bool:
         """Whether a request has to wait at the front: of large ones one is here at a time, and the disk keeps room."""
@@ -188,7 +196,7 @@ class Link:
         self._given.discard(entry)
 
     def _brought(self, entry: str, files: dict[str, int]) -> bool:
-        """Bring one request, from where the last try ended; whether the clerk has it now."""
+        """Bring one request, or the next part of it; whether the clerk has it now."""
         part = self.inbox.root / f".{id_of(entry)}"
         part.mkdir(0o700, exist_ok=True)
         for name, size in sorted(files.items()):
@@ -199,6 +207,8 @@ class Link:
                     self.front.fetch(entry, name, size, file)
                 file.flush()
                 os.fsync(file.fileno())
+                if file.tell() < size:
+                    return False
         if not _as_it_says(part) and self._broken.setdefault(entry, 0) < TRIES:
             self._broken[entry] += 1
             shutil.rmtree(part)

@@ -203,6 +203,26 @@ def test_a_file_goes_on_where_it_was_cut(here: Here, tmp_path: Path) -> None:
         assert here.decide(tmp_path / "taken") == [hashlib.sha256(content).hexdigest()]
 
 
+def test_a_large_request_holds_nothing_up(here: Here, tmp_path: Path) -> None:
+    """It comes in parts, and between them everything else: hand-ins behind it, and what is published."""
+    with front_of(here.key.public, tmp_path / "front") as away:
+        here.publish("one")
+        content = bytes(10 * 1024 * 1024)
+        large, small = away.ask(content), away.ask()
+        link = here.link(away.url)
+        assert link.round(), "there is more to bring"
+        assert [identity for _, identity in Inbox(here.config.inbox).waiting()] == [small.id]
+        here.publish("two")
+        assert link.round()
+        view = away.published.view("public")
+        assert [view.text(one) for one in view.below("tasks/")] == ["<h1>two</h1>"]
+        rounds = 2
+        while link.round():
+            rounds += 1
+        assert rounds == 2, "ten MiB are three parts"
+        assert set(here.decide(tmp_path / "taken")) == {large.sha256, small.sha256}
+
+
 def test_only_work_comes_in_with_the_key_and_a_nonce_opens_once(here: Here, tmp_path: Path) -> None:
     with front_of(here.key.public, tmp_path / "front") as away, httpx2.Client(base_url=away.url) as client:
         away.ask()

@@ -16,7 +16,7 @@ from runner.reference.commands import command_lines, runner_commands
 from runner.reference.files import archive, evaluator, server, submission, task
 from runner.reference.frames import frames
 from runner.reference.http_api import http_api, openapi
-from runner.reference.record_measures import record_measures
+from runner.reference.measure_pages import measure_pages
 from runner.reference.tables import fields_of, table
 
 __all__ = ["fields_of", "folder", "main", "pages", "runner_commands", "table"]
@@ -34,7 +34,7 @@ def pages() -> dict[str, str]:
         "archive.md": archive(),
         "server.md": server(),
         "verdicts.md": verdicts(),
-        "record-measures.md": record_measures(),
+        **measure_pages(),
         "api.md": frames(),
         "http-api.md": http_api(),
         "openapi.json": openapi(),

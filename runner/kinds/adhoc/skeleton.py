@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from runner.kinds import Say
 from runner.kinds.adhoc.collection import Made, from_files, write
 from runner.kinds.adhoc.formats import Report
 from runner.kinds.adhoc.irds import PREFIX, from_irds
+from runner.kinds.skeletons import jsonl, readme, task_yaml
 from runner.model.errors import Problem, no_such
 
 _THEMES = {
@@ -25,51 +25,20 @@ _THEMES = {
     "paper": "pulp fibre mill press sheet rag watermark",
 }
 
-_TASK = """\
-# What every key means: docs/reference/task.md. Check this file with: runner task check {id}
-schema_version: 1
-id: "{id}"
-title: {id} (change this title)
-description: A new task on synthetic data.
-kind: adhoc
-# Inputs and truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line,
-# set RUNNER_PRIVATE to a folder outside the project, and call: runner task hide {id}
-demo: true
-
-datasets:
-  - id: dev
-    visibility: public
-    description: For development; teams see everything.
-    inputs: datasets/dev/inputs
-    truths: datasets/dev/truths
+_DATASET = """\
+    inputs: datasets/{id}/inputs
+    truths: datasets/{id}/truths
     topics: queries.jsonl
     corpus: documents.jsonl.gz
-  - id: test
-    visibility: blinded
-    description: For the ranking; teams see verdicts and mean scores.
-    inputs: datasets/test/inputs
-    truths: datasets/test/truths
-    topics: queries.jsonl
-    corpus: documents.jsonl.gz
-    scores: public
-
-measures:
-  - {{id: ndcg_10, measure: nDCG@10, truths: qrels.txt}}
-  - {{id: ap, measure: AP, truths: qrels.txt}}
-
-# Software that proves the task: write `baseline: team/software` into a table (README.md).
-tables:
-  - id: main
-    cells: [{{dataset: test}}]
-    rank_by: ndcg_10
-  - id: dev
-    cells: [{{dataset: dev}}]
-    rank_by: ndcg_10
-
-limits: {{memory: 512MiB, cpus: 1, wall_clock: 2min}}
-quota: {{submissions: 20}}
-# Before it opens, too: licence, terms, contact, opens, closes, and other rules: docs/how-to/rules.md
 """
+_MIDDLE = """\
+measures:
+  - {id: ndcg_10, measure: nDCG@10, truths: qrels.txt}
+  - {id: ap, measure: AP, truths: qrels.txt}
+"""
+_DATA = (
+    "Put your inputs into `datasets/<dataset>/inputs` and your judgments into `datasets/<dataset>/truths`."
+)
 
 _OF_A_COLLECTION = """\
 # What every key means: docs/reference/task.md. Check this file with: runner task check {id}
@@ -122,20 +91,6 @@ State here what the task is, where its data come from and under which licence. D
 _DRAWN = """ {public:,} of them are public with their judgments: those with the
 smallest SHA-256 of `{id}:` and the topic's id."""
 
-_README = """\
-# {id}
-
-The data of this folder are **synthetic**: documents, topics and judgments were made by a program from a few
-word lists, only so that the task works at once. Scores on them mean nothing. Replace them by your own.
-
-1. `runner task check {id}` checks the definition and the files.
-2. Put your inputs into `datasets/<dataset>/inputs` and your judgments into `datasets/<dataset>/truths`.
-3. A baseline: copy `submissions/baselines/dirichlet` of Proctor's own repository, change its `task` to
-   `{id}`, and name it in the tables of `task.yaml`: `baseline: baselines/dirichlet`. Then `runner task check {id} --run` proves the task.
-4. Before teams take part, remove `demo: true`, and move what is hidden out of this tree: `runner task hide {id}`.
-5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
-"""
-
 
 def files(task_id: str) -> Mapping[str, str]:
     """The files of a toy retrieval task; the same for the same name, on every machine."""
@@ -149,7 +104,20 @@ def files(task_id: str) -> Mapping[str, str]:
         name = f"d{number:03d}"
         documents.append({"docno": name, "text": " ".join(words), "original_document": {"synthetic": True}})
         themes[name] = theme
-    made = {"task.yaml": _TASK.format(id=task_id), "README.md": _README.format(id=task_id)}
+    made = {
+        "task.yaml": task_yaml(
+            task_id,
+            "adhoc",
+            says="A new task on synthetic data.",
+            workflow="",
+            dataset=_DATASET,
+            middle=_MIDDLE,
+            rank_by="ndcg_10",
+        ),
+        "README.md": readme(
+            task_id, things="documents, topics and judgments", data=_DATA, baseline="dirichlet"
+        ),
+    }
     for dataset, offset in (("dev", 0), ("test", 1)):
         queries, qrels = [], []
         for number, theme in enumerate(sorted(_THEMES)[offset::2], 1):
@@ -162,16 +130,12 @@ def files(task_id: str) -> Mapping[str, str]:
                 if of == theme or draw.random() < 0.1
             ]
         folder = f"datasets/{dataset}"
-        made[f"{folder}/inputs/documents.jsonl.gz"] = _jsonl(documents)
-        made[f"{folder}/inputs/queries.jsonl"] = _jsonl(queries)
+        made[f"{folder}/inputs/documents.jsonl.gz"] = jsonl(documents)
+        made[f"{folder}/inputs/queries.jsonl"] = jsonl(queries)
         metadata = {"ir_datasets_id": f"{task_id}-{dataset}", "synthetic": True}
-        made[f"{folder}/inputs/metadata.json"] = _jsonl([metadata])
+        made[f"{folder}/inputs/metadata.json"] = jsonl([metadata])
         made[f"{folder}/truths/qrels.txt"] = "".join(qrels)
     return made
-
-
-def _jsonl(rows: Sequence[Mapping[str, object]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def from_collection(

@@ -2,83 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-_TASK = """\
-# What every key means: docs/reference/task.md. Check this file with: runner task check {id}
-schema_version: 1
-id: "{id}"
-title: {id} (change this title)
-description: Answer a simulated user with at most 60 words that rest on arguments of a collection. A new task on synthetic data.
-kind: debate
-workflow: interactive
-# Inputs and truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line,
-# set RUNNER_PRIVATE to a folder outside the project, and call: runner task hide {id}
-demo: true
+from runner.kinds.skeletons import jsonl, readme, task_yaml
 
+_SAYS = "Answer a simulated user with at most 60 words that rest on arguments of a collection. A new task on synthetic data."
+_BEFORE = """
 # The software is a server; a driver talks to it (docs/how-to/interactive-task.md).
 interaction:
   mode: debate
   ready: 60s
-  answer: {{time: 30s, bytes: 256KiB}}
+  answer: {time: 30s, bytes: 256KiB}
   turns: 3
   word_limit: 60
 
 services:
-  search: {{data: services/arguments}}
-  user: {{model: base-user, data: services/arguments}}
-
-datasets:
-  - id: dev
-    visibility: public
-    description: For development; the software hears each claim when its debate begins.
-    topics: claims.jsonl
-  - id: test
-    visibility: blinded
-    description: For the ranking; teams see verdicts and mean scores.
-    topics: claims.jsonl
-    scores: public
-
+  search: {data: services/arguments}
+  user: {model: base-user, data: services/arguments}
+"""
+_MIDDLE = """\
 output: simulations.jsonl
-options: {{turns: 3, word_limit: 60}}
+options: {turns: 3, word_limit: 60}
 
 # What people and models judge is added later: docs/how-to/annotate-debates.md, docs/how-to/language-models.md
 measures:
-  - {{id: provenance, measure: provenance, truths: labels/labels.jsonl}}
-  - {{id: answered, measure: answered, truths: labels/labels.jsonl}}
-  - {{id: groundedness, measure: groundedness, truths: labels/labels.jsonl}}
-
-# Software that proves the task: write `baseline: team/software` into a table (README.md).
-tables:
-  - id: main
-    cells: [{{dataset: test}}]
-    rank_by: provenance
-  - id: dev
-    cells: [{{dataset: dev}}]
-    rank_by: provenance
-
-limits: {{memory: 512MiB, cpus: 1, wall_clock: 5min}}
-quota: {{submissions: 20}}
-# Before it opens, too: licence, terms, contact, opens, closes, and other rules: docs/how-to/rules.md
+  - {id: provenance, measure: provenance, truths: labels/labels.jsonl}
+  - {id: answered, measure: answered, truths: labels/labels.jsonl}
+  - {id: groundedness, measure: groundedness, truths: labels/labels.jsonl}
 """
-
-_README = """\
-# {id}
-
-The data of this folder are **synthetic**: claims and arguments were made by a program, only so that the task works at once. Scores on
-them mean nothing. Replace them by your own.
-
-1. `runner task check {id}` checks the definition and the files.
-2. Put your arguments into `services/arguments/arguments.jsonl` (`id`, `text`, and what each `attacks`), and the claims into
-   `datasets/<dataset>/inputs/claims.jsonl`. People's labels come later, into `datasets/<dataset>/truths/labels`.
-3. A baseline: copy `submissions/baselines/rad-elastic-python` of Proctor's own repository, change its `task` to
-   `{id}`, and name it in the tables of `task.yaml`: `baseline: baselines/rad-elastic-python`. Then `runner task check {id} --run` proves the task.
-4. Before teams take part, remove `demo: true`, and move what is hidden out of this tree: `runner task hide {id}`.
-5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
-"""
+_DEV = "For development; the software hears each claim when its debate begins."
+_DATA = """\
+Put your arguments into `services/arguments/arguments.jsonl` (`id`, `text`, and what each `attacks`), and the claims into
+   `datasets/<dataset>/inputs/claims.jsonl`. People's labels come later, into `datasets/<dataset>/truths/labels`."""
 
 # claim -> what is said against it, what is said against that, and so on
 _SAID: Mapping[str, Sequence[str]] = {
@@ -113,13 +70,26 @@ def files(task_id: str) -> Mapping[str, str]:
     """The files of a toy task of debating; the same on every machine."""
     claims = list(_SAID)
     made = {
-        "task.yaml": _TASK.format(id=task_id),
-        "README.md": _README.format(id=task_id),
-        "services/arguments/arguments.jsonl": _jsonl([row for claim in claims for row in _arguments(claim)]),
+        "task.yaml": task_yaml(
+            task_id,
+            "debate",
+            says=_SAYS,
+            workflow="workflow: interactive\n",
+            before=_BEFORE,
+            dev=_DEV,
+            dataset="    topics: claims.jsonl\n",
+            middle=_MIDDLE,
+            rank_by="provenance",
+            time="5min",
+        ),
+        "README.md": readme(
+            task_id, things="claims and arguments", data=_DATA, baseline="rad-elastic-python"
+        ),
+        "services/arguments/arguments.jsonl": jsonl([row for claim in claims for row in _arguments(claim)]),
     }
     for dataset, some in (("dev", claims[:2]), ("test", claims[2:])):
         rows = [{"id": f"{dataset}-{n}", "claim": claim} for n, claim in enumerate(some, 1)]
-        made[f"datasets/{dataset}/inputs/claims.jsonl"] = _jsonl(rows)
+        made[f"datasets/{dataset}/inputs/claims.jsonl"] = jsonl(rows)
         made[f"datasets/{dataset}/truths/labels/labels.jsonl"] = ""
     return made
 
@@ -131,7 +101,3 @@ def _arguments(claim: str) -> list[dict[str, Any]]:
         {"id": f"{number}.{n}", "topic": claim, "attacks": attacked, "text": text}
         for n, (attacked, text) in enumerate(pairwise((claim, *_SAID[claim])), 1)
     ]
-
-
-def _jsonl(rows: Sequence[Any]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)

@@ -2,81 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_TASK = """\
-# What every key means: docs/reference/task.md. Check this file with: runner task check {id}
-schema_version: 1
-id: "{id}"
-title: {id} (change this title)
-description: Rank arguments by relevance, from authors as different as they are. A new task on synthetic data.
-kind: diversity
-workflow: batch
-uploads: true
-# Inputs and truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line,
-# set RUNNER_PRIVATE to a folder outside the project, and call: runner task hide {id}
-demo: true
-shared: [corpus.jsonl]
+from runner.kinds.skeletons import jsonl, readme, task_yaml
 
-datasets:
-  - id: dev
-    visibility: public
-    description: For development; teams see everything.
-  - id: test
-    visibility: blinded
-    description: For the ranking; teams see verdicts and mean scores.
-    scores: public
-
+_SAYS = "Rank arguments by relevance, from authors as different as they are. A new task on synthetic data."
+_MIDDLE = """\
 # The authors' profiles are not shown (fields); who shall show them adds a scenario.
 scenarios:
   - id: baseline
     view:
-      - {{files: corpus.jsonl, fields: [argument_id, argument, topic, stance]}}
-      - {{files: "baseline-queries/*.jsonl"}}
+      - {files: corpus.jsonl, fields: [argument_id, argument, topic, stance]}
+      - {files: "baseline-queries/*.jsonl"}
 
 output: predictions.jsonl
 options:
-  split: {{dev: dev, test: test}}
+  split: {dev: dev, test: test}
   scenarios:
-    baseline: {{queries: baseline, twins: false}}
+    baseline: {queries: baseline, twins: false}
 score_precision: double
 
 measures:
-  - {{id: ndcg, measure: "nDCG@4,8", truths: corpus.jsonl}}
-  - {{id: alpha_ndcg, measure: "alpha-nDCG@4,8", truths: corpus.jsonl}}
-  - {{id: rkl, measure: "rKL@4,8", truths: corpus.jsonl, direction: lower}}
-
-# Software that proves the task: write `baseline: team/software` into a table (README.md).
-tables:
-  - id: main
-    cells: [{{dataset: test, scenario: baseline}}]
-    rank_by: ndcg
-  - id: dev
-    cells: [{{dataset: dev, scenario: baseline}}]
-    rank_by: ndcg
-
-limits: {{memory: 512MiB, cpus: 1, wall_clock: 2min}}
-quota: {{submissions: 20}}
-# Before it opens, too: licence, terms, contact, opens, closes, and other rules: docs/how-to/rules.md
+  - {id: ndcg, measure: "nDCG@4,8", truths: corpus.jsonl}
+  - {id: alpha_ndcg, measure: "alpha-nDCG@4,8", truths: corpus.jsonl}
+  - {id: rkl, measure: "rKL@4,8", truths: corpus.jsonl, direction: lower}
 """
-
-_README = """\
-# {id}
-
-The data of this folder are **synthetic**: arguments, authors and queries were made by a program, only so that the task works at once.
-Scores on them mean nothing. Replace them by your own.
-
-1. `runner task check {id}` checks the definition and the files.
-2. Put your data, in the layout of Perspective Argument Retrieval 2024, into `datasets/<dataset>/inputs` (without
-   relevance) and `datasets/<dataset>/truths`.
-3. A baseline: copy `submissions/baselines/perspective-bm25` of Proctor's own repository, change its `task` to
-   `{id}` and its scenarios to `[baseline]`, and name it in the tables of `task.yaml`: `baseline: baselines/perspective-bm25`. Then `runner task check {id} --run` proves the task.
-4. Before teams take part, remove `demo: true`, and move what is hidden out of this tree: `runner task hide {id}`.
-5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
-"""
+_DATA = """\
+Put your data, in the layout of Perspective Argument Retrieval 2024, into `datasets/<dataset>/inputs` (without
+   relevance) and `datasets/<dataset>/truths`."""
 
 _SUBJECTS = ("trams", "libraries", "gardens", "markets")
 _PROFILES: Mapping[str, Sequence[str]] = {
@@ -95,7 +50,24 @@ def files(task_id: str) -> Mapping[str, str]:
     """The files of a toy task of arguments; the same for the same name, on every machine."""
     draw = random.Random(f"skeleton of {task_id}")  # noqa: S311
     corpus = [_argument(2019000 + n, _SUBJECTS[n % len(_SUBJECTS)], draw) for n in range(48)]
-    made = {"task.yaml": _TASK.format(id=task_id), "README.md": _README.format(id=task_id)}
+    made = {
+        "task.yaml": task_yaml(
+            task_id,
+            "diversity",
+            says=_SAYS,
+            before="shared: [corpus.jsonl]\n",
+            middle=_MIDDLE,
+            rank_by="ndcg",
+            scenario=", scenario: baseline",
+        ),
+        "README.md": readme(
+            task_id,
+            things="arguments, authors and queries",
+            data=_DATA,
+            baseline="perspective-bm25",
+            scenarios=" and its scenarios to `[baseline]`",
+        ),
+    }
     for dataset, offset in (("dev", 0), ("test", 1)):
         folder, queries = f"datasets/{dataset}", []
         for number, subject in enumerate(_SUBJECTS[offset::2]):
@@ -104,8 +76,8 @@ def files(task_id: str) -> Mapping[str, str]:
             queries.append({"query_id": number, "text": text, "relevant_candidates": relevant})
         shown = [{key: query[key] for key in ("query_id", "text")} for query in queries]
         for side, rows in (("inputs", shown), ("truths", queries)):
-            made[f"{folder}/{side}/corpus.jsonl"] = _jsonl(corpus)
-            made[f"{folder}/{side}/baseline-queries/queries_{dataset}.jsonl"] = _jsonl(rows)
+            made[f"{folder}/{side}/corpus.jsonl"] = jsonl(corpus)
+            made[f"{folder}/{side}/baseline-queries/queries_{dataset}.jsonl"] = jsonl(rows)
     return made
 
 
@@ -119,7 +91,3 @@ def _argument(number: int, subject: str, draw: random.Random) -> dict[str, Any]:
         "stance": draw.choice(("FAVOR", "AGAINST")),
         "demographic_profile": {**profile, "important_political_issues": issues},
     }
-
-
-def _jsonl(rows: Sequence[Any]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

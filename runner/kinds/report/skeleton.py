@@ -2,77 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_TASK = """\
-# What every key means: docs/reference/task.md. Check this file with: runner task check {id}
-schema_version: 1
-id: "{id}"
-title: {id} (change this title)
-description: Write a report whose sentences cite the documents that support them. A new task on synthetic data.
-kind: report
-workflow: batch
-uploads: true
-# Inputs and truths of blinded datasets may lie in this tree only while this is true. For a real task remove the line,
-# set RUNNER_PRIVATE to a folder outside the project, and call: runner task hide {id}
-demo: true
+from runner.kinds.skeletons import jsonl, readme, task_yaml
 
-datasets:
-  - id: dev
-    visibility: public
-    description: For development; teams see everything.
+_SAYS = "Write a report whose sentences cite the documents that support them. A new task on synthetic data."
+_DATASET = """\
     topics: requests.jsonl
     corpus: documents.jsonl.gz
-  - id: test
-    visibility: blinded
-    description: For the ranking; teams see verdicts and mean scores.
-    topics: requests.jsonl
-    corpus: documents.jsonl.gz
-    scores: public
-
+"""
+_MIDDLE = """\
 output: reports.jsonl
 # The offline judge needs no key; for a model instead: docs/how-to/judge-reports.md
 options:
-  judge: {{type: lexical}}
+  judge: {type: lexical}
   collection: documents.jsonl.gz
   requests: requests.jsonl
   nuggets: nuggets
 
 measures:
-  - {{id: f1, measure: f1@macro, truths: nuggets}}
-  - {{id: nugget_coverage, measure: nugget_coverage@macro, truths: nuggets}}
-  - {{id: sentence_support, measure: sentence_support@macro, truths: nuggets}}
-
-# Software that proves the task: write `baseline: team/software` into a table (README.md).
-tables:
-  - id: main
-    cells: [{{dataset: test}}]
-    rank_by: f1
-  - id: dev
-    cells: [{{dataset: dev}}]
-    rank_by: f1
-
-limits: {{memory: 512MiB, cpus: 1, wall_clock: 2min}}
-quota: {{submissions: 20}}
-# Before it opens, too: licence, terms, contact, opens, closes, and other rules: docs/how-to/rules.md
+  - {id: f1, measure: f1@macro, truths: nuggets}
+  - {id: nugget_coverage, measure: nugget_coverage@macro, truths: nuggets}
+  - {id: sentence_support, measure: sentence_support@macro, truths: nuggets}
 """
-
-_README = """\
-# {id}
-
-The data of this folder are **synthetic**: documents, requests and nuggets were made by a program, only so that the task works at once.
-Scores on them mean nothing. Replace them by your own.
-
-1. `runner task check {id}` checks the definition and the files.
-2. Put requests and documents into `datasets/<dataset>/inputs`, and a file of nuggets for each request into
-   `datasets/<dataset>/truths/nuggets`.
-3. A baseline: copy `submissions/baselines/report-extractive` of Proctor's own repository, change its `task` to
-   `{id}`, and name it in the tables of `task.yaml`: `baseline: baselines/report-extractive`. Then `runner task check {id} --run` proves the task.
-4. Before teams take part, remove `demo: true`, and move what is hidden out of this tree: `runner task hide {id}`.
-5. `runner task check {id} --ready` lists what is left before it opens: licence, terms, contact, dates and more, each with what to do.
-"""
+_DATA = """\
+Put requests and documents into `datasets/<dataset>/inputs`, and a file of nuggets for each request into
+   `datasets/<dataset>/truths/nuggets`."""
 
 # subject -> (what is asked, the answer, the sentence of a document that says it)
 _FACTS: Mapping[str, Sequence[tuple[str, str, str]]] = {
@@ -97,7 +53,12 @@ _FACTS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 
 def files(task_id: str) -> Mapping[str, str]:
     """The files of a toy task of reports; the same on every machine."""
-    made = {"task.yaml": _TASK.format(id=task_id), "README.md": _README.format(id=task_id)}
+    made = {
+        "task.yaml": task_yaml(task_id, "report", says=_SAYS, dataset=_DATASET, middle=_MIDDLE, rank_by="f1"),
+        "README.md": readme(
+            task_id, things="documents, requests and nuggets", data=_DATA, baseline="report-extractive"
+        ),
+    }
     documents = [
         {"id": f"{subject}-{n}", "title": f"The {subject}", "text": text}
         for subject, facts in _FACTS.items()
@@ -105,10 +66,10 @@ def files(task_id: str) -> Mapping[str, str]:
     ]
     for dataset, subjects in (("dev", ("bridge", "ferry")), ("test", ("tower", "tunnel"))):
         folder = f"datasets/{dataset}"
-        made[f"{folder}/inputs/documents.jsonl.gz"] = _jsonl(documents)
-        made[f"{folder}/inputs/requests.jsonl"] = _jsonl([_request(task_id, subject) for subject in subjects])
+        made[f"{folder}/inputs/documents.jsonl.gz"] = jsonl(documents)
+        made[f"{folder}/inputs/requests.jsonl"] = jsonl([_request(task_id, subject) for subject in subjects])
         for subject in subjects:
-            made[f"{folder}/truths/nuggets/nuggets_{subject}.v3.json"] = _jsonl([_nuggets(subject)])
+            made[f"{folder}/truths/nuggets/nuggets_{subject}.v3.json"] = jsonl([_nuggets(subject)])
     return made
 
 
@@ -134,7 +95,3 @@ def _nuggets(subject: str) -> dict[str, Any]:
         for n, (question, answer, _) in enumerate(_FACTS[subject], 1)
     }
     return {"query_id": subject, "format_version": "v3", "nugget_bank": bank}
-
-
-def _jsonl(rows: Sequence[Any]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)

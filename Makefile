@@ -69,6 +69,7 @@ bench: $(TOOLS)  ## Measure the evaluator beside others, and what walls cost
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.uploads
 	@$(BIN)/python -m benchmarks.server
+	@$(BIN)/python -m benchmarks.sending
 
 tools: $(TOOLS)  ## Install the packages of tests, linters and judges, which other targets bring when they need them
 

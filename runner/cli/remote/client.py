@@ -13,10 +13,15 @@ from runner.model.errors import CODES, Problem, RunnerError
 if TYPE_CHECKING:
     from requests import Response
 
+_NO_SERVER = "look whether the address is that of a server of this program"
 API = ("api", "v1")
 MOST_ENTRIES = 100_000  # of a list
 CONNECT, READ = 20.0, 120.0  # seconds without any answer
 MOST = 64 * 1024 * 1024  # bytes of an answer
+MOST_WAITS, LONGEST_WAIT = (
+    100,
+    60,
+)  # how often it is waited because the server says so, and for how many seconds at most
 ASK_AGAIN = 2.0  # seconds between two questions whether a request is decided
 
 
@@ -58,7 +63,8 @@ class Client:
         return _data(self.send("POST", *API, *parts, **options))
 
     def send(self, method: str, *parts: str, fine: tuple[int, ...] = (), **options: Any) -> Response:
-        """Send a request; returns an answer of 2xx, or of a status that is ``fine``.
+        """Send a request; returns an answer of 2xx, or of a status that is ``fine``. Where the server says in how many seconds it
+        takes more, it is sent again then.
 
         Raises:
             RunnerError: E105 when the token opens nothing, what the server says (E102, E103, E106 …), E312 when it cannot be reached
@@ -68,19 +74,25 @@ class Client:
 
         path = "/".join(quote(part, safe="") for part in parts)
         headers = {"Accept": "application/json", **options.pop("headers", {})}
+        left = MOST_WAITS
         try:
-            said = self._http.request(
-                method,
-                f"{self.server.url}/{path}",
-                headers=headers,
-                allow_redirects=False,
-                timeout=(CONNECT, READ),
-                stream=True,
-                **options,
-            )
-            if (said.ok and not said.is_redirect) or said.status_code in fine:
-                return said
-            raise self._refusal(said)
+            while True:
+                said = self._http.request(
+                    method,
+                    f"{self.server.url}/{path}",
+                    headers=headers,
+                    allow_redirects=False,
+                    timeout=(CONNECT, READ),
+                    stream=True,
+                    **options,
+                )
+                if (said.ok and not said.is_redirect) or said.status_code in fine:
+                    return said
+                wait, left = _wait(said), left - 1
+                if not wait or not left:
+                    raise self._refusal(said)
+                said.close()
+                time.sleep(wait)
         except requests.RequestException as error:
             raise self._failed(error) from error
 
@@ -99,7 +111,7 @@ class Client:
 
     def _refusal(self, said: Response) -> RunnerError:
         """The error that a problem is (schemas/api-problem.schema.json), said by the server in words."""
-        name, fix = self.server.name, "try again later" if said.status_code >= 500 else ""
+        name, fix = self.server.name, "try again later" if said.status_code >= 500 else _NO_SERVER
         try:
             data = {key: str(value) for key, value in _data(said).items()}
         except (RunnerError, AttributeError):
@@ -131,6 +143,12 @@ def refused(answer: Mapping[str, Any]) -> RunnerError:
     return RunnerError(code if code in CODES else "E312", what, why=why, fix=fix, problems=problems)
 
 
+def _wait(said: Response) -> int:
+    """In how many seconds a server takes more, as it says; 0 where it does not, or in too many."""
+    text = said.headers.get("Retry-After", "")
+    return int(text) if said.status_code == 429 and text.isdigit() and int(text) <= LONGEST_WAIT else 0
+
+
 def _data(said: Response) -> Any:
     """The JSON data of an answer, which is bounded. Raises E312."""
     import json
@@ -142,5 +160,4 @@ def _data(said: Response) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
         what = "the server answers with something else than it should"
-        fix = "look whether the address is that of a server of this program"
-        raise RunnerError("E312", what, fix=fix) from error
+        raise RunnerError("E312", what, fix=_NO_SERVER) from error

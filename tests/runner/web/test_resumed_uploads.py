@@ -197,3 +197,12 @@ def test_bounds_are_told_with_numbers_and_time_ends_uploads(tmp_path: Path) -> N
     with pytest.raises(Full) as error:
         none.create("alpha", 1, DIGEST, "")
     assert error.value.status == 507
+
+
+def test_who_sends_faster_than_the_server_takes_waits_as_it_says(client: Client) -> None:
+    """A large image on a fast line is more requests than a token may send at once: that ends no upload."""
+    content = os.urandom(330)
+    digest = hashlib.sha256(content).hexdigest()
+    there: list[int] = []
+    upload(client, io.BytesIO(content), len(content), digest, there.append, lambda _: None, chunk=1)
+    assert there[-1] == len(content)

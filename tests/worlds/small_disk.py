@@ -1,0 +1,59 @@
+"""A disk of few bytes, which can be filled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass
+class SmallDisk:
+    """A file system in memory, mounted on ``path``."""
+
+    path: Path
+
+    @property
+    def _filler(self) -> Path:
+        return self.path / ".filler"
+
+    def fill(self) -> None:
+        """Leave no byte and no file."""
+        with self._filler.open("wb", buffering=0) as file:
+            for size in (65536, 4096, 1):
+                try:
+                    while True:
+                        file.write(b"x" * size)
+                except OSError:
+                    pass
+
+    def free(self) -> None:
+        """Give back what was filled."""
+        self._filler.unlink()
+
+
+@contextmanager
+def small_disk(path: Path, mebibytes: int) -> Iterator[SmallDisk]:
+    """A disk of that size on a folder, which is made; away with all that is on it at the end."""
+    if os.getuid() != 0:
+        pytest.fail("only root can mount a small disk: run this test as root", pytrace=False)
+    path.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m,mode=0755", "tmpfs", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        pytest.fail(
+            f"no file system can be mounted here, which this test needs: {done.stderr}", pytrace=False
+        )
+    try:
+        yield SmallDisk(path)
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)

@@ -48,15 +48,17 @@ class Sessions:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "front.sqlite"
-        path.touch(0o600)
         self._lock = threading.Lock()
         self._taken = 0
-        self._db = sqlite3.connect(path, check_same_thread=False, timeout=30)
-        self._db.executescript(_TABLES)
+        try:
+            self._db = _opened(path)
+        except sqlite3.OperationalError:  # the disk, or rights
+            raise
+        except sqlite3.DatabaseError:  # it is none: people sign in again
+            for one in folder.glob("front.sqlite*"):
+                one.unlink()
+            self._db = _opened(path)
         self.signer = Signer.load(folder / KEY)
-        columns = [row[1] for row in self._db.execute("PRAGMA table_info(requests)")]
-        if "receipt" not in columns:  # a database of an older version
-            self._db.execute("ALTER TABLE requests ADD COLUMN receipt TEXT")
 
     def begin(self, token: str, key: str) -> str:
         """A new session, always with a new secret: one that was planted before is worth nothing. Returns the secret."""
@@ -128,6 +130,21 @@ class Sessions:
     def close(self) -> None:
         """Close the database."""
         self._db.close()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """The database, with its tables. Raises sqlite3.DatabaseError for what is none."""
+    path.touch(0o600)
+    found = sqlite3.connect(path, check_same_thread=False, timeout=30)
+    try:
+        found.executescript(_TABLES)
+        columns = [row[1] for row in found.execute("PRAGMA table_info(requests)")]
+        if "receipt" not in columns:  # a database of an older version
+            found.execute("ALTER TABLE requests ADD COLUMN receipt TEXT")
+    except BaseException:
+        found.close()
+        raise
+    return found
 
 
 def _hashed(secret: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from runner.exchange.inbox import Inbox
 from runner.exchange.published import Published
+from runner.web.sessions import Sessions
 from tests.runner.web.test_routes import Front, form_of, front  # noqa: F401  (a fixture)
 
 
@@ -94,3 +96,14 @@ def test_a_clock_that_was_set_back_does_not_make_work_alive(front: Front) -> Non
     seen = Published(front.exchange / "published")
     said = (seen.root / "alive.json").stat().st_mtime
     assert seen.age(said - 30) == 0 and seen.age(said - 3600) is None
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 500, b"", b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_database_of_the_front_that_is_none_is_made_anew(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "front.sqlite").write_bytes(content)
+    (tmp_path / "front.sqlite-journal").write_bytes(b"x")
+    with closing(Sessions(tmp_path)) as sessions:
+        secret = sessions.begin("0" * 12, "key")
+        assert sessions.get(secret) is not None
+    with closing(Sessions(tmp_path)) as again:
+        assert again.get(secret) is not None, "a good one is kept"

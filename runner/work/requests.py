@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -41,6 +42,8 @@ from schemas.files import scratch_folder
 AGAIN = 60.0  # seconds until a request that could not be decided is tried again
 AT_ONCE = 2.0  # seconds that one round may take, apart from the request that it is at
 LOOKED_AT = 10_000  # requests of which it is kept when they were seen first
+DAY = 86_400.0  # seconds
+STRANGERS = 1000  # requests a day of people without an account: they cost an answer, or an account
 LINES = 20  # lines a minute about what is no request
 EVENT = "request-decided"
 SCRATCH = "request"
@@ -62,11 +65,13 @@ class Requests:
     brought: bool = False
     slot: Slot | None = None
     engine: Callable[[], Engine] | None = None
+    strangers: int = STRANGERS
     _decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _later: dict[str, float] = field(default_factory=dict)
     _parked: dict[str, str] = field(default_factory=dict)  # by id whose they are: they wait for a check
     _minute: int = 0
     _refused: int = 0
+    _came: deque[float] = field(default_factory=deque)  # strangers, in the last day
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(self.config.inbox)
@@ -137,7 +142,7 @@ class Requests:
             taken = self.inbox.take(name, scratch / "request", allow=self._allowed)
             request, account = taken.request, self._allowed(taken.request)
             handler, arrival = HANDLERS[request.kind], self._arrived(request)
-            if handler.strangers and answered(self.config.published, request.id) is not None:
+            if handler.strangers and self._had_stranger(request):
                 return False
             wish = self._wish(self.store, taken, account, arrival, tasks, scratch)
             try:
@@ -145,6 +150,19 @@ class Requests:
             except Later:
                 self._parked[request.id] = account.team or ""
                 raise
+
+    def _had_stranger(self, request: Request) -> bool:
+        """Whether a stranger's request was answered before. Raises Refused beyond so many a day: whoever has the front, or many
+        addresses, shall fill neither disk nor log, and hold no team up."""
+        if answered(self.config.published, request.id) is not None:
+            return True
+        now = time.monotonic()
+        while self._came and now - self._came[0] > DAY:
+            self._came.popleft()
+        if len(self._came) >= self.strangers:
+            raise Refused("too many people without an account asked for something in a day")
+        self._came.append(now)
+        return False
 
     def _beside(self, slot: Slot, name: str, request: Request, tasks: Mapping[str, Task]) -> bool:
         """The same for what takes long: in the slot, with a store of its own; what the proof was of is what is done."""

@@ -326,3 +326,20 @@ def test_what_fails_on_our_side_waits(desk: Desk) -> None:
     desk.project.config.registered.unlink()
     with at_the_desk(desk.project, FixedClock(NOW)) as (requests, _, _):
         assert requests.round(desk.tasks) == 1
+
+
+def test_strangers_fill_neither_disk_nor_log(desk: Desk) -> None:
+    """A front in the attacker's hands can ask as often as it likes to be let in."""
+    desk.requests.strangers = 3
+    asked = []
+    for _ in range(6):
+        token = Token.new()
+        data = {"task": "mini", "team": f"t{token.id}", "key": token.key}
+        request = Request.new("register", f"a-{token.id}0000", token.id, None, stamp(NOW), data)
+        asked.append(desk.inbox.put(request, token.key))
+    mine = desk.ask()
+    desk.requests.round(desk.tasks)
+    assert desk.inbox.waiting() == [] and len(list(desk.project.config.published.glob("answers/*"))) == 4
+    found = desk.answer(mine)
+    assert found is not None and found["accepted"] is True, "teams are heard all the same"
+    assert desk.events().count("request-decided") == 1

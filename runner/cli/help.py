@@ -54,7 +54,7 @@ READERS = {
             "team close",
         ),
         *("account", "account add", "account list", "account people", "account link"),
-        *("account rotate", "account close", "account erase"),
+        *("account rotate", "account tie", "account untie", "account close", "account erase"),
         *("requests", "requests list", "requests show", "requests approve", "requests reject"),
         *("round", "round freeze", "labels", "labels export", "labels import", "labels agreement"),
         *(

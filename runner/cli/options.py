@@ -174,6 +174,12 @@ ContactOption = Annotated[
     str | None, typer.Option("--contact", help="How they are reached, such as a mail address.")
 ]
 AffiliationOption = Annotated[str | None, typer.Option("--affiliation", help="Where they work.")]
+SubjectOption = Annotated[
+    str | None, typer.Option("--subject", help="The id that the provider has for them (sub).")
+]
+MailOption = Annotated[
+    str | None, typer.Option("--mail", help="Their mail address, where the provider says that it is theirs.")
+]
 RegistrationArgument = Annotated[
     str, typer.Argument(help="The account of a registration, as runner team waiting lists it, or its team.")
 ]

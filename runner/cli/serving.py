@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from runner.cli import output
 from runner.exchange.link import Key, public_bytes
+from runner.exchange.oidc import Provider
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error
 
@@ -71,6 +72,7 @@ def serve_front(
     url: str | None,
     proxies: Sequence[str] = (),
     work_key: str | None = None,
+    oidc: Path | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. ``ready URL`` is printed once it listens. Raises E101 and E306."""
     check_installed()
@@ -83,8 +85,9 @@ def serve_front(
     host, port = check_address(bind, url)
     if work_key is not None:
         _check_key(work_key)
+    provider = None if oidc is None else read_provider(oidc)
     try:
-        serve(exchange, state, host, port, url, say, check_proxies(proxies), work_key)
+        serve(exchange, state, host, port, url, say, check_proxies(proxies), work_key, provider)
     except KeyboardInterrupt:  # uvicorn passes the signal on once it has ended in order
         output.say("the front has ended")
     except OSError as error:
@@ -106,6 +109,19 @@ def work_key(config: Config) -> Key:
         ) from error
     except OSError as error:
         raise disk_error("the key of work cannot be used", error, path) from error
+
+
+def read_provider(path: Path) -> Provider:
+    """The provider that a file names. Raises E101 for one that is not right, or whose packages are not there."""
+    if missing := [name for name in ("authlib", "joserfc") if find_spec(name) is None]:
+        why = f"Missing: {', '.join(missing)}. They belong to the extra oidc."
+        fix = "pip install 'proctor-ir[oidc]' (in the project's own folder: make tools)"
+        raise RunnerError("E101", "signing in at a provider needs packages", why=why, fix=fix)
+    try:
+        return Provider.read(path)
+    except (OSError, ValueError) as error:
+        fix = "write issuer and client_id there, as docs/how-to/serve.md says"
+        raise RunnerError("E101", f"{path} names no provider", why=f"{error}.", fix=fix) from error
 
 
 def _check_key(text: str) -> None:

@@ -28,6 +28,7 @@ from typing import Any, Literal, get_args
 
 import schemas
 from runner.exchange.replaced import read_replaced
+from runner.model.clock import SystemClock, stamp
 from schemas.files import atomic_file
 
 LINK = "link"  # the scope of a one-time link
@@ -98,6 +99,10 @@ class Grant:
     scopes: tuple[str, ...]
     expires: str | None = None
 
+    def is_over(self) -> bool:
+        """Whether its time is over."""
+        return self.expires is not None and stamp(SystemClock().now()) > self.expires
+
 
 class Access:
     """The grants by token id, as they were published."""
@@ -128,9 +133,14 @@ class Access:
             file.write(schemas.canonical({"schema_version": 1, "grants": grants}))
 
     def grant(self, token: Token) -> Grant | None:
-        """What a token opens; None for one that is unknown, wrong or revoked, and for a link."""
+        """What a token opens; None for one that is unknown, wrong, revoked or over, and for a link."""
         found = self._right(token)
-        return None if found is None or LINK in found.scopes else found
+        return None if found is None or LINK in found.scopes or found.is_over() else found
+
+    def of(self, token: str) -> Grant | None:
+        """What the token of that id opens, of somebody who has shown it before; None once it opens nothing any more."""
+        found = self.grants.get(token)
+        return None if found is None or found.is_over() else found
 
     def link(self, token: Token, now: str) -> Grant | None:
         """What a one-time link is for; None for one that is unknown, wrong, used or over."""

@@ -54,6 +54,7 @@ KINDS = (
     "token",
     "register",
     "propose",
+    "identity",
 )  # a kind is a handler in runner/work/handlers/
 ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"([0-9]{10})-([0-9a-f]{32})")

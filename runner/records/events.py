@@ -60,6 +60,8 @@ TYPES: Mapping[str, str] = {
     "token-replaced": "an account was given a new token; the ones before open nothing any more",
     "token-added": "somebody made a token of their account with another one, or with a one-time link",
     "link-made": "a one-time link was made for an account, which asks for a token once",
+    "account-tied": "somebody may sign in at a provider (OpenID Connect) for an account; who that is stands in no event",
+    "account-untied": "nobody may any more",
     "account-closed": "an account opens nothing any more",
     "account-erased": "what was known of the people behind an account was erased, or of one member",
     "loss-accepted": "what was lost of this log was given up for good (`runner store rebuild --accept-loss`)",

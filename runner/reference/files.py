@@ -221,6 +221,7 @@ def archive() -> str:
 _SERVER = (
     ("published", "published/current.json", "work, for the front"),
     ("access", "published/access.json", "work and `runner team`, for the front"),
+    ("oidc", "oidc.json", "you, for work; and for the front, in a file that it is told"),
     ("inbox-request", "inbox/NUMBER-ID/request.json", "the front, for work"),
     ("inbox-run-file", "data of a request for a run file", "the front, for work"),
     ("inbox-software", "data of a request for a software", "the front, for work"),
@@ -228,6 +229,7 @@ _SERVER = (
     ("inbox-withdraw", "data of a request to withdraw", "the front, for work"),
     ("inbox-choose", "data of a request to choose", "the front, for work"),
     ("inbox-token", "data of a request for a token", "the front, for work"),
+    ("inbox-identity", "data of signing in at a provider", "the front, for work"),
     ("inbox-register", "data of a registration", "the front, for work"),
     ("inbox-propose", "data of a proposal", "the front, for work"),
     ("inbox-answer", "published/answers/ID.json", "work, for the front"),

@@ -71,6 +71,8 @@ _SAYS: Mapping[str, tuple[str, ...]] = {
     "token-replaced": ("the account {account} was given a new token, {token}",),
     "token-added": ("the account {account} has a new token, {token}, asked for with {by}",),
     "link-made": ("a one-time link, {token}, was made for the account {account}",),
+    "account-tied": ("somebody may sign in at a provider for the account {account}",),
+    "account-untied": ("nobody signs in at a provider for the account {account} any more",),
     "account-closed": ("the account {account} was closed",),
     "account-erased": ("what was known of {account} was erased", ": of its member {member}"),
     "loss-accepted": ("{count} lost parts of this log were given up",),

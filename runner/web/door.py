@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import answered
+from runner.exchange.oidc import Provider
 from runner.exchange.published import Published
 from runner.exchange.security import SecurityLog
 from runner.web.caching import Compressed, fitted
@@ -78,6 +79,7 @@ class Door:
     limits: Limits = field(default_factory=Limits)
     compressed: Compressed = field(default_factory=Compressed)
     work: WorkDoor | None = None
+    provider: Provider | None = None
 
     @property
     def secure(self) -> bool:
@@ -106,7 +108,7 @@ class Door:
         if program:
             return Visitor(program=True)
         session = self.sessions.get(request.cookies.get(self.cookie, ""))
-        grant = access.grants.get(session.token) if session else None
+        grant = access.of(session.token) if session else None
         return self._unless_replaced(Visitor(grant, session.key, session)) if session and grant else Visitor()
 
     def _unless_replaced(self, visitor: Visitor) -> Visitor:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from runner.exchange.inbox import Inbox
 from runner.exchange.link import public_bytes
+from runner.exchange.oidc import Provider
 from runner.exchange.published import Damaged, Published
 from runner.exchange.security import SecurityLog
 from runner.web.door import HEADERS, Door
@@ -40,6 +41,7 @@ def application(
     proxies: Iterable[str] = (),
     ending: Callable[[], bool] = lambda: False,
     work_key: str | None = None,
+    provider: Provider | None = None,
 ) -> Guard:
     """The front as an ASGI application.
 
@@ -51,16 +53,36 @@ def application(
         proxies: Addresses of the servers before it, whose ``X-Forwarded-For`` is believed.
         ending: Whether the server is about to end: then streams of events do.
         work_key: The public key of work on another machine; None where both have one folder.
+        provider: Where people sign in beside their tokens.
     """
     from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.routing import Route
 
     sessions, log = Sessions(state), SecurityLog(state)
     work = WorkDoor(public_bytes(work_key), url) if work_key else None
-    door = Door(Published(exchange / "published"), sessions, url, log, frozenset(proxies), work=work)
+    door = Door(
+        Published(exchange / "published"),
+        sessions,
+        url,
+        log,
+        frozenset(proxies),
+        work=work,
+        provider=provider,
+    )
+
+    live = Live(door.published.root, door.sessions.taken, ending)
+    found = rules(door, Inbox(exchange / "inbox"), live)
+    routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
+    app = Starlette(routes=routes, exception_handlers=_troubles(door))
+    app.router.redirect_slashes = False  # it redirects to an address that the request chose
+    return Guard(app, hosts_of(url), most, HEADERS)
+
+
+def _troubles(door: Door) -> dict[Any, Any]:
+    """What answers where something went wrong, by what it was."""
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
+    from starlette.responses import Response
 
     async def refused(request: Request, error: Exception) -> Response:
         visitor = Visitor(program=is_api(request.url.path))
@@ -81,15 +103,10 @@ def application(
         why += " What you sent is kept if a receipt came, and else was not taken."
         return door.refused(Visitor(program=is_api(request.url.path)), 503, why, wait=60)
 
-    live = Live(door.published.root, door.sessions.taken, ending)
-    found = rules(door, Inbox(exchange / "inbox"), live)
-    routes = [Route(rule.path, door.opened(rule), methods=[rule.method]) for rule in found]
     handlers: dict[Any, Any] = {HTTPException: refused, 500: refused} | dict.fromkeys(
         (Damaged, OSError, sqlite3.Error), broken
     )
-    app = Starlette(routes=routes, exception_handlers=handlers)
-    app.router.redirect_slashes = False  # it redirects to an address that the request chose
-    return Guard(app, hosts_of(url), most, HEADERS)
+    return handlers
 
 
 def hosts_of(url: str) -> list[str]:
@@ -133,6 +150,7 @@ def serve(
     say: Callable[[str], None],
     proxies: Iterable[str] = (),
     work_key: str | None = None,
+    provider: Provider | None = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; says ``ready ADDRESS`` once it listens. Raises OSError for what the system refuses."""
     import uvicorn
@@ -153,6 +171,7 @@ def serve(
             proxies=proxies,
             ending=lambda: server.should_exit,
             work_key=work_key,
+            provider=provider,
         )
         Inbox(exchange / "inbox").sweep()
         say(f"ready {here}")

@@ -25,6 +25,8 @@ from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.config import Config
 from runner.model.errors import PlatformError, RunnerError, disk_error, no_such
 from runner.model.names import BASELINES, check_apart, check_name
+from runner.work.identities import TABLES as IDENTITIES
+from runner.work.identities import Identities
 from runner.work.people import TABLES as PEOPLE
 from runner.work.people import People
 from runner.work.registrations import TABLES as REGISTRATIONS
@@ -36,6 +38,7 @@ SCOPES: dict[Role, tuple[str, ...]] = {
     "team": ("read", "hand-in", "manage"),
     "assessor": ("read", "manage"),
 }
+MOST_LENT = 5  # tokens of signing in at a provider
 MOST_TOKENS = 20  # of an account at a time
 _TABLES = (
     """
@@ -47,6 +50,7 @@ CREATE INDEX tokens_of ON tokens (account);
     PEOPLE,
     "ALTER TABLE tokens ADD COLUMN expires TEXT",
     REGISTRATIONS,
+    IDENTITIES,
 )
 VERSION = len(_TABLES)
 
@@ -71,6 +75,7 @@ class Accounts:
         self._db, self._clock = connection, clock
         self.people = People(connection)
         self.registrations = Registrations(connection)
+        self.identities = Identities(connection)
 
     def all(self) -> list[Account]:
         """Every account, in the order in which they were made."""
@@ -209,6 +214,30 @@ class Accounts:
             self._insert(account.id, token, key, SCOPES[account.role] if linked else scopes)
         return True
 
+    def lend(self, account: Account, token: str, key: str, lasts: timedelta) -> bool:
+        """Note a token for a while, of somebody who signed in at a provider; False when it is there, or was. The account keeps
+        :data:`MOST_LENT` of these, the newest. Raises E103 for an account that is closed."""
+        if account.closed is not None:
+            raise RunnerError("E103", "the account is closed", fix="ask the organiser")
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            if self._db.execute("SELECT 1 FROM tokens WHERE id = ?", (token,)).fetchone():
+                return False
+            self._insert(account.id, token, key, SCOPES[account.role], stamp(self._clock.now() + lasts))
+            self._take_back(account, MOST_LENT)
+        return True
+
+    def take_back(self, account: Account) -> None:
+        """Revoke every token that was lent to an account."""
+        with self._db:
+            self._take_back(account, 0)
+
+    def _take_back(self, account: Account, keep: int) -> None:
+        lent = """SELECT id FROM tokens WHERE account = ? AND revoked IS NULL AND expires IS NOT NULL AND scopes <> ?
+                  ORDER BY rowid DESC LIMIT -1 OFFSET ?"""
+        query = f"UPDATE tokens SET revoked = ? WHERE id IN ({lent})"  # noqa: S608  (no text of anybody's)
+        self._db.execute(query, (self._now(), account.id, LINK, keep))
+
     def _is_link(self, account: Account, by: str, at: datetime) -> bool:
         """Whether ``by`` is a link, which may be used then. Raises E103 when it may not."""
         query = "SELECT scopes, expires, revoked FROM tokens WHERE id = ? AND account = ?"
@@ -243,6 +272,7 @@ class Accounts:
             self._db.execute("DELETE FROM tokens WHERE account = ?", (account.id,))
             if not keep_name:
                 self._db.execute("UPDATE accounts SET team = NULL WHERE id = ?", (account.id,))
+        self.identities.untie(account.id)
         self.people.erase(account.id)
 
     def known(self, account: str, token: str) -> tuple[Account, str] | None:
@@ -254,8 +284,9 @@ class Accounts:
     def check(self, account: Account, token: str, scope: str) -> None:
         """Raise E103 unless an account may do with this token what ``scope`` says, now."""
         query = """SELECT t.scopes FROM tokens t JOIN accounts a ON a.id = t.account
-                   WHERE t.id = ? AND a.id = ? AND t.revoked IS NULL AND a.closed IS NULL"""
-        row = self._db.execute(query, (token, account.id)).fetchone()
+                   WHERE t.id = ? AND a.id = ? AND t.revoked IS NULL AND a.closed IS NULL
+                   AND (t.expires IS NULL OR t.expires >= ?)"""
+        row = self._db.execute(query, (token, account.id, self._now())).fetchone()
         if row is None or scope not in row[0].split():
             what = (
                 "the token opens nothing any more" if row is None else f"the token is not for this ({scope})"

@@ -21,6 +21,7 @@ from runner.model.errors import RunnerError
 from runner.records.store.connect import Store, open_store
 from runner.records.store.queries import submissions
 from runner.work.accounts import Account, Accounts, open_accounts, publish_access
+from runner.work.identities import Identity
 from runner.work.registrations import Registration
 
 ACTOR = "organiser"
@@ -40,6 +41,26 @@ class Managing:
         account, token = self.accounts.add(role, team, teams=known)
         self._done("account-added", account, role=role)
         return account, token
+
+    def lend_token(self, account: Account, token: str, key: str, lasts: timedelta) -> None:
+        """Note a token for a while, of somebody whom a provider knows (:meth:`Accounts.lend`)."""
+        if self.accounts.lend(account, token, key, lasts):
+            self._done("token-added", account, token=token, by="provider")
+        publish_access(self.config, self.accounts)
+
+    def tie(self, account: Account, identity: Identity) -> None:
+        """Let somebody sign in at a provider for an account. Raises E101 when they are another's."""
+        self.accounts.identities.tie(account.id, identity)
+        self._done("account-tied", account)
+
+    def untie(self, account: Account) -> bool:
+        """Have nobody sign in at a provider for an account, from this moment; whether anybody could."""
+        done = self.accounts.identities.untie(account.id)
+        self.accounts.take_back(account)
+        if done:
+            self._done("account-untied", account)
+        publish_access(self.config, self.accounts)
+        return done
 
     def wait(self, asked: Registration) -> None:
         """Have a registration wait for the organiser. Raises E101 when too many do."""

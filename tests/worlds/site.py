@@ -12,6 +12,7 @@ from typing import Any
 
 import uvicorn
 
+from runner.exchange.oidc import Provider
 from runner.web.server import application, settings
 from tests.worlds.proxy import Proxy
 
@@ -25,6 +26,7 @@ def serving(
     work_key: str | None = None,
     through: Proxy | None = None,
     connection: Any = None,
+    provider: Provider | None = None,
 ) -> Iterator[str]:
     """The address of a front over the exchange folder, for as long as the block lasts; ``through`` a proxy, that of the proxy.
 
@@ -38,7 +40,13 @@ def serving(
             through.target, port = port, through.port
         url = f"http://127.0.0.1:{port}"
         app = application(
-            exchange, state, url, most=most, ending=lambda: server.should_exit, work_key=work_key
+            exchange,
+            state,
+            url,
+            most=most,
+            ending=lambda: server.should_exit,
+            work_key=work_key,
+            provider=provider,
         )
         config = settings(app)
         config.http = connection or config.http

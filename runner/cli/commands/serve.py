@@ -26,6 +26,10 @@ UrlOption = Annotated[
         "--url", help="How people reach it, such as https://task.example.org; default http:// and --bind."
     ),
 ]
+OidcOption = Annotated[
+    Path | None,
+    typer.Option("--oidc", help="A file that names a provider (OpenID Connect) where people sign in, too."),
+]
 ProxyOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -98,18 +102,24 @@ def front(
         str | None,
         typer.Option("--work-key", help="The key of work on another machine (runner work --key)."),
     ] = None,
+    oidc: OidcOption = None,
 ) -> None:
     """Serve the pages and take hand-ins. It needs neither the project nor the data directory: only the exchange folder."""
     from runner.cli.serving import serve_front
 
     folder = exchange or context.config().exchange
-    serve_front(folder, state or folder / "front", bind, url, proxy or (), work_key)
+    serve_front(folder, state or folder / "front", bind, url, proxy or (), work_key, oidc)
 
 
 @app.command(
     epilog="Examples:  runner serve  |  runner serve --bind 0.0.0.0:8080 --url https://task.example.org"
 )
-def serve(bind: BindOption = "127.0.0.1:8080", url: UrlOption = None, proxy: ProxyOption = None) -> None:
+def serve(
+    bind: BindOption = "127.0.0.1:8080",
+    url: UrlOption = None,
+    proxy: ProxyOption = None,
+    oidc: OidcOption = None,
+) -> None:
     """Start work and front, and start each again when it ends; until this is ended.
 
     Both run as the same user then, which is for trying and for one laptop: the front could read what work can.
@@ -121,7 +131,9 @@ def serve(bind: BindOption = "127.0.0.1:8080", url: UrlOption = None, proxy: Pro
     proxies = [part for one in check_proxies(proxy or ()) for part in ("--proxy", one)]
     where = context.config()
     output.say("CAUTION: front and work are one user here; on a server start runner front as another one")
+    provider = ["--oidc", str(oidc.resolve())] if oidc else []
     given = ["--bind", bind, *(["--url", url] if url else []), "--exchange", str(where.exchange), *proxies]
+    given += provider
     supervise({"work": ["work"], "front": ["front", *given]})
 
 

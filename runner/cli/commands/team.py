@@ -212,6 +212,40 @@ def reject(registration: options.RegistrationArgument, reason: options.ReasonOpt
     output.say("refused, and erased")
 
 
+@accounts.command(
+    "tie",
+    epilog="Examples:  runner account tie alpha --subject 248289761001  |  runner account tie a-0123456789abcdef --mail ada@example.org",
+)
+def tie(
+    account: options.AccountArgument, subject: options.SubjectOption = None, mail: options.MailOption = None
+) -> None:
+    """Let somebody sign in for an account at the provider (OpenID Connect) that oidc.json in the data directory names."""
+    from runner.cli.serving import read_provider
+    from runner.exchange.oidc import FILE
+    from runner.model.errors import RunnerError
+    from runner.work.identities import Identity
+    from runner.work.managing import managing
+
+    if (subject is None) == (mail is None):
+        raise RunnerError("E101", "who is it?", fix="name either --subject or --mail")
+    where = context.config()
+    issuer = read_provider(where.home / FILE).issuer
+    who = ("subject", subject) if subject is not None else ("mail", str(mail).strip().casefold())
+    with managing(where) as office:
+        office.tie(found := office.accounts.named(account), Identity(issuer, *who))
+    output.say(f"they sign in for {found.team or found.id} at {issuer}")
+
+
+@accounts.command("untie", epilog="Examples:  runner account untie alpha")
+def untie(account: options.AccountArgument) -> None:
+    """Have nobody sign in at a provider for an account any more; who is signed in so is not from this moment."""
+    from runner.work.managing import managing
+
+    with managing(context.config()) as office:
+        done = office.untie(office.accounts.named(account))
+    output.say("nobody signs in for it at a provider any more" if done else "nobody was tied to it")
+
+
 def _added(
     role: Role,
     team: str | None,

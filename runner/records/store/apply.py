@@ -40,6 +40,8 @@ account-added            account (opaque id), role: no row, as of the other even
 token-replaced           account, token (id)
 token-added              account, token, by (ids of the new token and of the token or link that asked)
 link-made                account, token (id of the link)
+account-tied             account
+account-untied           account
 account-closed           account
 account-erased           account, member (opaque id) where only one person's data went
 loss-accepted            lost (where it was remembered, seq and hash of the event), count

@@ -4,6 +4,7 @@ A module holds the routes of one idea, as a class with ``rules``; a new one is a
 """
 
 from runner.exchange.inbox import Inbox
+from runner.exchange.oidc import Asked
 from runner.web.door import Door
 from runner.web.live import Live
 from runner.web.routes.api import Api, Described
@@ -11,6 +12,7 @@ from runner.web.routes.console import Console
 from runner.web.routes.following import Following
 from runner.web.routes.handing_in import HandingIn
 from runner.web.routes.link import Link
+from runner.web.routes.oidc import ByProvider
 from runner.web.routes.own import Own
 from runner.web.routes.reading import Reading
 from runner.web.routes.registering import Registering
@@ -42,5 +44,6 @@ def rules(
         Registering(door, inbox),
         Reading(door),
     )
-    found = [rule for group in groups for rule in group.rules()]
+    provider = [] if door.provider is None else [ByProvider(door, inbox, Asked(door.provider))]
+    found = [rule for group in (*groups, *provider) for rule in group.rules()]
     return (*Described(door, found).rules(), *found)

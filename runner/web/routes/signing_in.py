@@ -83,6 +83,7 @@ class SigningIn(Routes):
             call.published,
             status=status,
             title="Sign in",
+            provider=self.door.provider and self.door.provider.name,
             why=why,
             given=form,
             field=FORM,

@@ -6,6 +6,7 @@ and :data:`runner.exchange.inbox.KINDS`, and a schema ``inbox-<kind>`` of its ``
 
 from collections.abc import Mapping
 
+from runner.work.handlers.identity import sign_in
 from runner.work.handlers.own import choose_own, withdraw_own
 from runner.work.handlers.propose import propose
 from runner.work.handlers.register import register
@@ -20,6 +21,7 @@ HANDLERS: Mapping[str, Handler] = {
     "withdraw": Handler("hand-in", withdraw_own),
     "choose": Handler("hand-in", choose_own),
     "token": Handler(None, make_token),
+    "identity": Handler(None, sign_in, strangers=True),
     "register": Handler(None, register, strangers=True),
     "propose": Handler("manage", propose),
 }

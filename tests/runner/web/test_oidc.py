@@ -1,0 +1,237 @@
+"""Signing in at a real provider over HTTP: with state, nonce and PKCE; whatever does not hold is refused, by front and by work."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+from joserfc.jwk import RSAKey
+
+from runner.exchange.access import Access, Token
+from runner.exchange.inbox import Inbox, Request, answered
+from runner.exchange.oidc import FILE, nonce_of
+from runner.exchange.oidc import Provider as Named
+from runner.exchange.published import Publisher
+from runner.model.clock import SystemClock, stamp
+from runner.records.store.connect import open_store
+from runner.work.accounts import open_accounts
+from runner.work.managing import managing
+from runner.work.requests import Requests
+from tests.runner.web.test_routes import task
+from tests.worlds.mini import Project, call
+from tests.worlds.provider import CLIENT, SECRET, Provider, providing
+from tests.worlds.site import serving
+
+
+@dataclass
+class Site:
+    """A front that sends people to a provider, and work that decides."""
+
+    project: Project
+    url: str
+    provider: Provider
+
+    def client(self) -> httpx2.Client:
+        return httpx2.Client(base_url=self.url, trust_env=False, timeout=30)
+
+    def sign_in(self, client: httpx2.Client) -> httpx2.Response:
+        """There and back, as a browser goes."""
+        there = client.get("/sign-in/provider")
+        assert there.status_code == 303, there.text
+        with httpx2.Client(trust_env=False) as elsewhere:
+            back = elsewhere.get(there.headers["location"]).headers["location"]
+        return client.get(back)
+
+    def is_in(self, client: httpx2.Client) -> bool:
+        return client.get("/team").status_code == 200
+
+    def decide(self) -> None:
+        with open_store(self.project.config) as store, open_accounts(self.project.config) as accounts:
+            Requests(self.project.config, store, accounts, lambda _: None).round({})
+
+    def says(self) -> list[str]:
+        text = (self.project.home / "security.jsonl").read_text()
+        return [json.loads(line)["what"] for line in text.splitlines()]
+
+
+@pytest.fixture
+def site(project: Project) -> Iterator[Site]:
+    to = Publisher(project.config.published)
+    style = to.keep(b"")
+    everybody = task(to, style)
+    runs = to.object("runs", "runs", "Runs", [])
+    to.publish({"public": everybody, "team:alpha": [*everybody, runs], "organiser": everybody})
+    to.alive()
+    with managing(project.config) as office:
+        office.add("team", "alpha")
+    with providing() as provider:
+        named = {"issuer": provider.url, "client_id": CLIENT}
+        (project.home / FILE).write_text(json.dumps(named))
+        call(project, "account", "tie", "alpha", "--subject", "ada-1")
+        of = Named(**named, client_secret=SECRET, name="the university")
+        with serving(project.config.exchange, project.home / "front", provider=of) as url:
+            made = Site(project, url, provider)
+            ended = threading.Event()
+
+            def decide() -> None:
+                while not ended.wait(0.1):
+                    made.decide()
+
+            thread = threading.Thread(target=decide)
+            thread.start()
+            yield made
+            ended.set()
+            thread.join()
+
+
+def test_who_is_tied_to_an_account_signs_in(site: Site) -> None:
+    with site.client() as client:
+        assert "Sign in at the university" in client.get("/sign-in").text
+        said = site.sign_in(client)
+        assert (said.status_code, said.headers["location"]) == (303, "/"), said.text
+        assert site.is_in(client)
+        cookies = said.headers.get_list("set-cookie")
+        assert any(
+            one.startswith("session=") and "HttpOnly" in one and "SameSite=lax" in one for one in cookies
+        )
+        call(site.project, "account", "untie", "alpha")
+        assert not site.is_in(client), "revoked at once"
+    with site.client() as client:
+        assert site.sign_in(client).status_code == 403
+    log = site.project.config.events.read_text()
+    assert "account-tied" in log and "ada-1" not in log and "ada@" not in log.casefold()
+
+
+def test_a_mail_address_counts_when_the_provider_says_that_it_is_theirs(site: Site) -> None:
+    call(site.project, "account", "untie", "alpha")
+    call(site.project, "account", "tie", "alpha", "--mail", "ada@Example.org")
+    for verified, good in ((None, False), (False, False), ("true", False), (True, True)):
+        site.provider.who = {"sub": "other", "email": "Ada@example.org", "email_verified": verified}
+        with site.client() as client:
+            assert site.sign_in(client).status_code == (303 if good else 403), verified
+            assert site.is_in(client) is good
+
+
+def test_an_identity_is_one_accounts_and_goes_with_it(site: Site) -> None:
+    call(site.project, "team", "add", "beta")
+    assert "E101" in call(site.project, "account", "tie", "beta", "--subject", "ada-1", expect=2).err
+    call(site.project, "account", "erase", "alpha")
+    assert b"ada-1" not in (site.project.home / "accounts.sqlite").read_bytes()
+    with site.client() as client:
+        assert site.sign_in(client).status_code == 403
+
+
+NOW = int(time.time())
+WRONG: list[dict[str, Any]] = [
+    {"iss": "http://127.0.0.1:9/other"},
+    {"aud": "another-client"},
+    {"aud": [CLIENT, "another"]},
+    {"azp": "another"},
+    {"nonce": "f" * 64},
+    {"nonce": None},
+    {"exp": NOW - 600},
+    {"exp": None},
+    {"iat": None},
+    {"sub": None},
+    {"sub": ""},
+    {"sub": "somebody-else"},
+]
+
+
+@pytest.mark.parametrize("claims", WRONG, ids=str)
+def test_statements_that_do_not_hold_are_refused(site: Site, claims: dict[str, Any]) -> None:
+    site.provider.claims = claims
+    with site.client() as client:
+        said = site.sign_in(client)
+        assert said.status_code == 403 and not site.is_in(client), claims
+
+
+@pytest.mark.parametrize("how", ["key", "none"])
+def test_statements_of_others_are_refused(site: Site, how: str) -> None:
+    if how == "key":
+        site.provider.signs = RSAKey.generate_key(2048, {"kid": "one"})
+    else:
+        site.provider.algorithm = "none"
+    with site.client() as client:
+        assert site.sign_in(client).status_code == 403 and not site.is_in(client)
+
+
+def test_the_way_back_belongs_to_the_browser_that_was_sent_and_is_gone_once(site: Site) -> None:
+    with site.client() as mine, site.client() as other, httpx2.Client(trust_env=False) as elsewhere:
+        there = mine.get("/sign-in/provider").headers["location"]
+        assert {"state", "nonce", "code_challenge"} <= parse_qs(urlsplit(there).query).keys()
+        back = elsewhere.get(there).headers["location"]
+        other.get("/sign-in/provider")
+        assert other.get(back).status_code == 403, "a state that was planted"
+        assert mine.get(back).status_code == 403, "a state is used up by whoever comes with it"
+        back = elsewhere.get(mine.get("/sign-in/provider").headers["location"]).headers["location"]
+        assert mine.get(back.replace("state=", "state=x")).status_code == 403
+        assert mine.get(back).status_code == 303
+        assert mine.get(back).status_code == 403 and site.is_in(mine)
+        assert mine.get("/sign-in/provider/back").status_code == 403
+
+
+def test_work_believes_no_front(site: Site) -> None:
+    """A front in the attacker's hands: statements that were made for another key, or by nobody, open nothing."""
+    stolen = site.provider.statement(nonce_of("0" * 64))
+    forged = Provider(site.provider.url).statement(nonce_of("0" * 64))
+    for statement in (stolen, forged, "x.y.z", ""):
+        token = Token.new()
+        data = {"statement": statement, "key": token.key}
+        asked = Request.new("identity", "a-" + "0" * 16, token.id, None, stamp(SystemClock().now()), data)
+        Inbox(site.project.config.inbox).put(asked, token.key)
+        last = time.monotonic() + 30
+        while (
+            found := answered(site.project.config.published, asked.id)
+        ) is None and time.monotonic() < last:
+            time.sleep(0.05)
+        assert found is not None and not found["accepted"]
+        assert Access.read(site.project.config.published).grant(token) is None
+    assert (
+        "statement refused" in site.says() and "request-decided" not in site.project.config.events.read_text()
+    )
+
+
+def test_both_routes_are_for_everybody_and_only_where_there_is_a_provider(site: Site) -> None:
+    with managing(site.project.config) as office:
+        tokens = [str(office.add(role)[1]) for role in ("organiser", "assistant", "assessor")]
+    for token in ("", *tokens):
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        with httpx2.Client(base_url=site.url, trust_env=False, headers=headers) as client:
+            assert client.get("/sign-in/provider").status_code == 303
+            assert client.get("/sign-in/provider/back").status_code == 403
+    with serving(site.project.config.exchange, site.project.home / "another") as url:
+        assert httpx2.get(f"{url}/sign-in/provider", trust_env=False).status_code == 404
+
+
+def test_a_provider_that_is_down_is_said(site: Site) -> None:
+    url = site.provider.url
+    site.provider.url = "http://127.0.0.1:9"
+    with site.client() as client:
+        said = client.get("/sign-in/provider")
+        assert said.status_code == 403 and "another one" in said.text
+    site.provider.url = url
+    with site.client() as client:
+        assert site.sign_in(client).status_code == 303
+
+
+def test_only_the_newest_sign_ins_are_kept_and_a_statement_is_good_once(site: Site) -> None:
+    for _ in range(7):
+        with site.client() as client:
+            assert site.sign_in(client).status_code == 303
+    [alpha] = call(site.project, "team", "list", "--json").json
+    assert len(alpha["tokens"]) == 1 + 5
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"issuer": "http://idp.example.org", "client_id": "x"}'])
+def test_a_file_that_names_no_provider_is_told(project: Project, text: str) -> None:
+    project.home.mkdir(exist_ok=True)
+    (project.home / FILE).write_text(text)
+    assert "E101" in call(project, "account", "tie", "alpha", "--subject", "x", expect=2).err

@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -194,7 +194,8 @@ class Coordinator:
         self._publish_due()
         wanted = named(self.workspace, request.selection)
         if request.only_evaluate:
-            return plan_evaluations(self.workspace, wanted, accepting=request.accepting)
+            accepting = self._evaluators_now() if request.accepting else None
+            return plan_evaluations(self.workspace, wanted, accepting=accepting)
         if request.stages and not self.dry_run:
             self._make_stages(wanted.task, self.workspace.runs)
         todo = plan(self.workspace, wanted, force=request.force)
@@ -269,6 +270,15 @@ class Coordinator:
                 self.listener.say(f"{task.id}: names are shown, due {date.own}")
             for task, dataset, date in publish_due(self.store, self.tasks.values(), self.clock):
                 self.listener.say(f"{task.id}/{dataset}: scores are published, due {date.own}")
+
+    def _evaluators_now(self) -> dict[str, str]:
+        """The identities of the evaluators' images by task, of tasks where something waits and as far as an engine says them."""
+        found = {}
+        for name in {run.submission.task for run in self.workspace.runs if run.waiting} & self.tasks.keys():
+            with suppress(RunnerError):
+                image = self.tasks[name].evaluator_image or self.machine.evaluator()
+                found[name] = self.machine.engine().resolve(image).id
+        return found
 
     def _images(self, tasks: Iterable[Task]) -> dict[str, str]:
         """The identities of our images that work on these tasks needs."""

@@ -160,18 +160,24 @@ def plan(workspace: Workspace, selection: Selection, *, force: bool = False) -> 
     return Plan(tuple(work), tuple(skipped))
 
 
-def plan_evaluations(workspace: Workspace, selection: Selection, *, accepting: bool = False) -> Plan:
+def plan_evaluations(
+    workspace: Workspace, selection: Selection, *, accepting: Mapping[str, str] | None = None
+) -> Plan:
     """Evaluations of all selected runs that have something to evaluate, whatever they were scored already.
 
-    When ``accepting``, without those whose waiting evaluation was made from the truths and definitions that there are now:
-    what was shown is what is to count.
+    When ``accepting``, without those whose waiting evaluation was made from the truths and definitions that there are now, by the
+    evaluators that there are now (``accepting``: the identities of their images by task, as far as they are known): what was shown
+    is what is to count.
     """
     chosen = [
         run
         for run in workspace.runs
         if selection.takes(run) and run.outcome.verdict == "ok" and run.outcome.name != "withdrawn"
     ]
-    there = {run.id for run in chosen if accepting and workspace.evaluated_again(run)}
+    there: set[str] = set()
+    if accepting is not None:
+        images = accepting
+        there = {r.id for r in chosen if workspace.evaluated_again(r, images.get(r.submission.task))}
     return Plan(
         tuple(Planned(run, "evaluate", "asked for", pausable=False) for run in chosen if run.id not in there),
         tuple(Skipped(run, "evaluated again", evaluated=True) for run in chosen if run.id in there),

@@ -157,8 +157,11 @@ class Workspace:
             self._digests[key] = inputs_digest(dataset, shown) if shown else truths_digest(dataset)
         return self._digests[key]
 
-    def evaluated_again(self, run: Run) -> bool:
-        """Whether an evaluation of ``run`` waits to be accepted that was made from the truths and definitions that there are now."""
+    def evaluated_again(self, run: Run, image: str | None) -> bool:
+        """Whether an evaluation of ``run`` waits to be accepted that was made from the truths and definitions that there are now.
+
+        ``image`` is the identity of the task's evaluator that it has to be by (None: nobody knows, and any will do).
+        """
         task = self.tasks.get(run.submission.task)
         if (
             run.waiting is None
@@ -173,7 +176,8 @@ class Workspace:
             same = record.get("truths_digest") == self.digest(run, "truths")
         except RunnerError:  # files are missing: evaluating it says so
             return False
-        return same and record.get("pins") == pins(of_task(task))
+        by = record.get("evaluator", {}).get("image_id")
+        return same and record.get("pins") == pins(of_task(task)) and image in (None, by)
 
     def job(self, run: Run) -> Job:
         """The job of ``run``. Raises RunnerError when its task, data or inputs are not there.

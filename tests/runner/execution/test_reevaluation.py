@@ -131,6 +131,22 @@ def test_what_is_accepted_is_what_evaluating_it_now_would_give(
     assert {run.outcome.evaluation for run in world.desk().runs} == {3}
 
 
+def test_what_another_evaluator_gave_is_evaluated_once_more(
+    world: World, project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The evaluator has changed since: what waits is of the old one."""
+    world.engine.script[EVALUATOR] = judging("beta", "alpha")
+    again(project, capsys)
+    world.engine.script["evaluator:corrected"] = judging("x", "beta", "y", "alpha")
+    machine = Machine(project.config, engine=world.engine, images={"evaluator": "evaluator:corrected"})
+    monkeypatch.setattr(context, "machine", lambda *_: machine)
+    dry = again(project, capsys, "--accept", "--dry-run")
+    assert dry.out.splitlines()[0] == "2 runs: 2 evaluate"
+    again(project, capsys, "--accept")
+    assert board(world) == {"alpha": (1, 1.0), "beta": (2, 0.5)}
+    assert {run.outcome.evaluation for run in world.desk().runs} == {3}
+
+
 def test_nobody_but_the_organiser_sees_what_waits(
     world: World, project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

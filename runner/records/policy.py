@@ -56,12 +56,29 @@ def _without_prose(value: Any) -> Any:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What differs between two states of rules, each as ``key: before → now``, in the order of the keys; without control
-    characters."""
+    """What differs between two states of rules, each as ``key: before → now``, in the order of the keys, then what
+    only stands in another order; without control characters."""
     old, new = dict(_flat(before)), dict(_flat(now))
     for key in dict.fromkeys((*old, *new)):
         if old.get(key) != new.get(key):
             yield f"{show(key, 200)}: {_value(old, key)} → {_value(new, key)}"
+    old, new = dict(_orders(before)), dict(_orders(now))
+    for key in old:
+        if key in new and old[key] != new[key] and sorted(old[key]) == sorted(new[key]):
+            yield f"order of {show(key, 200)}: {show(', '.join(old[key]), 200)} → {show(', '.join(new[key]), 200)}"
+
+
+def _orders(value: Any, place: str = "") -> Iterator[tuple[str, list[str]]]:
+    """The ids of what has one, list by list, in their order, and where the lists stand."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _orders(inner, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list):
+        rows = [one for one in value if isinstance(one, Mapping) and "id" in one]
+        if len(rows) == len(value):
+            yield place, [str(one["id"]) for one in rows]
+        for one in rows:
+            yield from _orders(one, f"{place}.{one['id']}")
 
 
 def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:

@@ -103,6 +103,23 @@ def test_changes_are_said_key_by_key_with_what_has_an_id_under_it() -> None:
     assert list(changes({"a": {}}, {"a": {}})) == []
 
 
+def test_another_order_is_a_change(at: At) -> None:
+    csv(at)
+    path = at.root / "tasks/toy/task.yaml"
+    data = json.loads(path.read_text())
+    names = [one["id"] for one in data["datasets"]]
+    data["datasets"].reverse()
+    path.write_text(json.dumps(data))
+    csv(at)
+    _, second = of(at, "policy-changed")
+    said = f"order of datasets: {', '.join(names)} → {', '.join(reversed(names))}"
+    assert second["data"]["changes"] == [said] and said in second["says"]
+    assert list(changes({"a": [{"id": "x"}, {"id": "y"}]}, {"a": [{"id": "z"}, {"id": "x"}]})) == [
+        "a.y: there → not set",
+        "a.z: not set → there",
+    ]
+
+
 def test_very_many_changes_are_counted(at: At) -> None:
     csv(at)
     edit(at, exceptions={f"alpha/x{n}": {"writable": ["/data"]} for n in range(MAX_CHANGES + 5)})

@@ -71,6 +71,8 @@ class Overview:
         return {
             **{name: getattr(task, name) for name in ("id", "title", "description", "kind", "demo")},
             **{name: getattr(task, name) for name in STATED},
+            **{name: getattr(task, name) for name in ("review", "verify_before", "log_excerpts")},
+            "anonymous_until": task.anonymous_until or None,
             "workflows": list(task.workflows),
             "asks": dict(task.asks),
             "takes": ["software"] * task.takes_software + ["run files"] * task.takes_uploads,
@@ -91,7 +93,7 @@ class Overview:
                 {name: getattr(one, name) for name in ("id", "visibility", "scores", "description")}
                 | {"publish_at": _date(dates.publish.get(one.id))}
                 | {"quota": None if one.quota is None else _quota(one.quota), **_phase(dates, one.id)}
-                | {"requires": one.requires, "smoke": one.smoke}
+                | {"requires": one.requires, "smoke": one.smoke, "public_topics": one.public_topics}
                 | {str(name): task.stated(name).get(one.id, "") for name in STATED}
                 for one in task.datasets.values()
             ],
@@ -99,7 +101,9 @@ class Overview:
             "inputs": {"like": self.like, "files": [asdict(one) for one in self.inputs]},
             "output": asdict(self.output),
             "outputs": [asdict(one) for one in self.outputs],
-            "measures": [asdict(one) for one in self.measures],
+            "measures": [
+                asdict(one) | {"precision": task.measures[one.id].precision} for one in self.measures
+            ],
             "tables": [
                 {
                     "id": table.id,

@@ -263,7 +263,9 @@ def _dates(of: Overview, most: int | None) -> list[str]:
             texts.append(f"{name}: closes {_date(moment)} for {standing.team}")
     for one in of.task.datasets.values():
         if one.requires is not None:
-            texts.append(f"{one.id}: takes what was scored on {one.requires} (the same image)")
+            texts.append(
+                f"{one.id}: takes what was scored on {one.requires} (the same image; both count in the quota)"
+            )
     for name, why in standing.paused.items() if standing is not None else ():
         texts.append(f"{name or 'everything'} is paused: {why}".removesuffix(": "))
     rounds = [f"round {one.id}: {_date(one.at)}, {', '.join(one.datasets)}" for one in dates.rounds.values()]

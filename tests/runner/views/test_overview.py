@@ -108,6 +108,26 @@ def test_other_limits(project: Project, runner_cli: Callable[..., Said]) -> None
     assert told.count("processor time") == 1 and "2 GiB of image, no network" in told
 
 
+def test_data_say_what_the_screen_says_of_scores_and_names(tmp_path: Path) -> None:
+    task = records.task()
+    test = replace(task.datasets["test"], public_topics=0.3)
+    first = next(iter(task.measures.values()))
+    rules = {"anonymous": {"until": "published"}}
+    task = replace(
+        task,
+        datasets=task.datasets | {"test": test},
+        measures={**task.measures, first.id: replace(first, precision=2)},
+        review="required",
+        verify_before="final",
+        definition={**task.definition, **rules},
+    )
+    data = overview(task).as_dict()
+    assert {one["id"]: one["public_topics"] for one in data["datasets"]}["test"] == 0.3
+    assert {one["id"]: one["precision"] for one in data["measures"]}[first.id] == 2
+    assert (data["review"], data["verify_before"]) == ("required", "final")
+    assert data["anonymous_until"] == "the scores are published"
+
+
 def test_quotas_are_said_in_plain_words_and_whose_submissions_are_left(tmp_path: Path) -> None:
     """Of the task and of a dataset; for a team with what is left there, and when the next one may come."""
     world = World.make(tmp_path)
@@ -115,7 +135,7 @@ def test_quotas_are_said_in_plain_words_and_whose_submissions_are_left(tmp_path:
     own = replace(task.datasets["test"], quota=Quota(submissions=9, per_day=1, at_once=2))
     task = replace(task, datasets=task.datasets | {"test": replace(own, requires="dev")})
     told = " ".join(" ".join(lines(overview(task))).split())
-    assert "test: takes what was scored on dev (the same image)" in told
+    assert "test: takes what was scored on dev (the same image; both count in the quota)" in told
     assert "50 submissions a team, 3 failures of its own for nothing, 10 attempts a run" in told
     assert "test: 9 submissions a team, 1 a day (UTC), 2 waiting or running at a time" in told
     world.register("alpha", "x")

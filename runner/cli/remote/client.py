@@ -47,6 +47,15 @@ class Client:
         """The data at a path of ``/api/v1``, given by its parts. Raises as :meth:`send`."""
         return _data(self.send("GET", *API, *parts))
 
+    def find(self, *parts: str) -> Any:
+        """The same, or None where nothing is there (yet: of a new team the server publishes its own first after seconds)."""
+        try:
+            return self.get(*parts)
+        except RunnerError as error:
+            if error.code != "E102":
+                raise
+            return None
+
     def all(self, *parts: str) -> list[Any]:
         """The entries of a list at a path of ``/api/v1``, of all its pages. Raises as :meth:`send`."""
         found: list[Any] = []

@@ -116,7 +116,7 @@ def _software(
         if dry_run:
             output.say(f"{name} is fine; --dry-run: not handed in")
             return FINE
-        sent = parcel(bundle, client.get("parts")["sha256"])
+        sent = parcel(bundle, (client.find("parts") or {"sha256": []})["sha256"])
         output.say(f"{name}: {in_units(sent.size)} to send; {in_units(sent.left)} are there from before")
         with transfers() as bars, io.BufferedReader(sent, CHUNK) as file:
             id = upload(client, file, sent.size, sent.sha256, lambda done: bars(name, done, sent.size))

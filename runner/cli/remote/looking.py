@@ -62,7 +62,8 @@ def status_at(to: str | None, request: str | None, *, as_json: bool, wait: bool)
             output.as_json(one) if as_json else output.facts(_facts(one))
             return 1 if one["answer"] is not None and not one["answer"]["accepted"] else 0
         asked = client.all("requests")
-        standing = [client.get("tasks", task["id"], "standing") for task in client.all("tasks")]
+        found = [client.find("tasks", task["id"], "standing") for task in client.all("tasks")]
+        standing = [one for one in found if one is not None]
     if as_json:
         output.as_json({"requests": asked, "standing": standing})
         return 0

@@ -16,52 +16,63 @@ import pytest
 from runner.exchange.inbox import Inbox
 from tests.e2e.test_server import until
 from tests.e2e.test_uploads_scored import run_text
-from tests.worlds.mini import Project, Said, call
+from tests.worlds.mini import Project, Said, call, call_here
 
 
 @dataclass
 class Home:
-    """A person elsewhere: a folder with nothing of the server's, where they have logged in."""
+    """A person elsewhere: a folder with nothing of the server's, where they have logged in. Commands run in this process."""
 
     project: Project
     config: Path
+    capsys: pytest.CaptureFixture[str]
 
-    def run(self, *words: str, expect: int | None = 0, token: str = "") -> Said:
-        env = {"XDG_CONFIG_HOME": str(self.config)} | ({"RUNNER_TOKEN": token} if token else {})
-        return call(self.project, *words, expect=expect, env=env)
+    def run(self, *words: str, expect: int = 0, token: str = "") -> Said:
+        self.project.env = {"XDG_CONFIG_HOME": str(self.config), "RUNNER_TOKEN": token}
+        said = call_here(self.project, words, self.capsys)
+        assert said.code == expect, said.all
+        return said
 
 
 @dataclass
 class Served:
-    """A running server, and the tokens of its teams."""
+    """A running server, and how one gets a home and an account there."""
 
     project: Project
     url: str
     folder: Path
 
-    def home(self, team: str, *, log_in: bool = True) -> Home:
+    def token(self, team: str) -> str:
+        return call(self.project, "team", "add", team).out.strip()
+
+    def home(self, team: str, capsys: pytest.CaptureFixture[str], *, log_in: bool = True) -> Home:
+        root = self.folder / team
         made = Home(
-            Project(self.folder / team, self.folder / team / "home", self.folder / "none"),
-            self.folder / f"{team}.config",
+            Project(root, root / "home", self.folder / "none"), self.folder / f"{team}.config", capsys
         )
         made.project.root.mkdir()
         if log_in:
-            token = call(self.project, "team", "add", team).out.strip()
-            made.run("login", self.url, token=token)
+            made.run("login", self.url, token=self.token(team))
         return made
 
+    def waiting(self) -> dict[str, str]:
+        """The requests that wait, by id the names of their folders. Work cannot check run files without an engine."""
+        return {id: name for name, id in Inbox(self.project.config.inbox).waiting()}
 
-@pytest.fixture
-def served(project: Project, tmp_path: Path) -> Iterator[Served]:
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("served")
+    project = Project(folder / "project", folder / "home", folder / "truths")
     project.write_task(uploads=True)
     process = project.start("serve", "--bind", "127.0.0.1:0")
     assert process.stdout is not None
     url = process.stdout.readline().split()[1]
-    (tmp_path / "homes").mkdir()
+    (folder / "homes").mkdir()
     try:
         with httpx2.Client(base_url=url, trust_env=False) as client:
             until(lambda: "Mini" in client.get("/").text)
-        yield Served(project, url, tmp_path / "homes")
+        yield Served(project, url, folder / "homes")
     finally:
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=90)
@@ -90,11 +101,13 @@ def registered(project: Project) -> str:
     return str(said.json[0]["submission"])
 
 
-def test_a_team_looks_withdraws_and_chooses_from_its_own_home(served: Served) -> None:
-    alpha, beta = served.home("alpha", log_in=False), served.home("beta")
+def test_a_team_looks_withdraws_and_chooses_from_its_own_home(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alpha, beta = served.home("alpha", capsys, log_in=False), served.home("beta", capsys)
     refused = alpha.run("login", served.url, token="proctor_000000000000_" + "x" * 43, expect=2)
     assert "E105" in refused.err and not alpha.config.exists()
-    token = call(served.project, "team", "add", "alpha").out.strip()
+    token = served.token("alpha")
     said = alpha.run("login", served.url, token=token)
     assert "as alpha" in said.err and token not in said.all
     assert (alpha.config / "proctor/servers/local.json").stat().st_mode & 0o777 == 0o600
@@ -125,26 +138,26 @@ def test_a_team_looks_withdraws_and_chooses_from_its_own_home(served: Served) ->
     assert not list(alpha.project.home.glob("*")), "nothing of a project is made for this"
 
 
-def test_run_files_are_checked_here_and_sent(served: Served) -> None:
+def test_run_files_are_checked_here_and_sent(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     """The file is in the inbox as it was sent, with what submission.yaml says; what is wrong is not sent at all."""
-    alpha = served.home("alpha")
-    alpha.project.write_task(uploads=True)
-    folder = alpha.project.root / "submissions/alpha/mine"
+    gamma = served.home("gamma", capsys)
+    gamma.project.write_task(uploads=True)
+    folder = gamma.project.root / "submissions/gamma/mine"
     folder.mkdir(parents=True)
     definition = {"task": "mini", "run": [{"file": "out.txt", "dataset": "dev"}], "description": 'ümlaut "x"'}
     (folder / "submission.yaml").write_text(json.dumps(definition))
-    submit = ("submit", "--team", "alpha", "--to", "local")
+    before = served.waiting()
+    submit = ("submit", "--team", "gamma", "--to", "local")
     (folder / "out.txt").write_text("dev-1 Q0 doc-01 1 nan x\n")
-    assert "was not handed in" in alpha.run(*submit, expect=1).err
+    assert "was not handed in" in gamma.run(*submit, expect=1).err
     (folder / "out.txt").write_text(run_text("dev", "one"))
-    assert "not handed in" in alpha.run(*submit, "--dry-run").err
-    assert not (served.project.config.inbox).exists() or not Inbox(served.project.config.inbox).waiting()
-    [said] = alpha.run(*submit, "--json").json
+    assert "not handed in" in gamma.run(*submit, "--dry-run").err
+    assert served.waiting() == before
+    [said] = gamma.run(*submit, "--json").json
     assert said["sha256"] == hashlib.sha256((folder / "out.txt").read_bytes()).hexdigest()
-    assert said["request"] in alpha.run("status").out
-    inbox = Inbox(served.project.config.inbox)
-    [(name, _)] = inbox.waiting()  # work cannot check it without an engine
-    taken = inbox.take(name, served.folder / "taken")
+    assert said["request"] in gamma.run("status").out
+    name = served.waiting()[said["request"]]
+    taken = Inbox(served.project.config.inbox).take(name, served.folder / "taken")
     assert taken.payload is not None and taken.payload.read_text() == run_text("dev", "one")
     expected = {"task": "mini", "software": "mine", "dataset": "dev", "scenario": "default", "tag": "mine"}
     assert taken.request.data == {
@@ -153,14 +166,14 @@ def test_run_files_are_checked_here_and_sent(served: Served) -> None:
         "file": "out.txt",
         "method": "automatic",
     }
-    other = alpha.run("submit", "--team", "beta", "--to", "local", expect=2)
+    other = gamma.run("submit", "--team", "beta", "--to", "local", expect=2)
     assert "E213" in other.err
-    alpha.project.software("prog", team="alpha", image="x")
-    assert "E207" in alpha.run(*submit, "--software", "prog", expect=2).err
+    gamma.project.software("prog", team="gamma", image="x")
+    assert "E301" in gamma.run(*submit, "--software", "prog", expect=3).err, "an image is packed by an engine"
 
 
-def test_a_server_that_is_not_one_is_told_apart(served: Served) -> None:
-    home = served.home("alpha")
+def test_a_server_that_is_not_one_is_told_apart(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    home = served.home("delta", capsys)
     token = "proctor_000000000000_" + "x" * 43
     assert "E312" in home.run("login", "http://127.0.0.1:9", token=token, expect=3).err
     assert "https" in home.run("login", "http://task.example.org", token=token, expect=2).err

@@ -7,16 +7,18 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from runner.exchange.access import Token
 from runner.exchange.inbox import Inbox
 from runner.exchange.published import Publisher
 from runner.web.connections import Connection
 from runner.web.door import HEADERS
-from tests.runner.web.test_routes import Front, form_of, fronts, served, task
+from tests.runner.web.test_routes import TABLE, Front, form_of, fronts, served, task
 
 HAND_IN = "/tasks/mini/hand-in"
 
@@ -122,12 +124,18 @@ def test_who_reads_nothing_does_not_keep_an_answer(hasty: Front) -> None:
     (hasty.exchange / "published/current.json").write_bytes(pointer)
 
 
-def test_many_connections_without_requests_lock_nobody_out(hasty: Front) -> None:
-    idle = [connected(hasty) for _ in range(30)]
-    with hasty.client() as client:
-        assert client.get("/healthz").status_code == 200
-    for one in idle:
-        one.close()
+def test_many_connections_without_requests_lock_nobody_out(front: Front, tmp_path: Path) -> None:
+    class Few(Connection):
+        most, head = 8, 60.0
+
+    for few in served(front.exchange, tmp_path / "few/state", front.tokens, front.style, Few):
+        idle = [connected(few) for _ in range(30)]
+        with few.client() as client:
+            assert client.get("/healthz").status_code == 200
+        for one in idle[:20]:  # those that were there for the longest time
+            assert received(one) == b""
+        for one in idle:
+            one.close()
 
 
 def test_an_upload_that_keeps_its_pace_is_not_cut(hasty: Front) -> None:
@@ -371,3 +379,69 @@ def test_what_goes_wrong_inside_shows_nothing(front: Front, tmp_path: Path) -> N
                 assert "Traceback" not in said.text
                 assert all(said.headers[name] == value for name, value in HEADERS.items())
                 assert said.headers["cache-control"] in ("no-store", "no-cache")
+
+
+WRITING = [one for one in TABLE if one[0] not in ("GET", "HEAD", "OPTIONS")]
+PARTS = {
+    **{"task": "mini", "table:path": "main", "table": "main", "round": "first", "run": "alpha.one.x.dev"},
+    **{"submission": "alpha.one.x", "id": "d" * 32, "name:path": "access.json", "file": "payload"},
+    "entry": f"0000000001-{'d' * 32}",
+}
+
+
+def address(path: str) -> str:
+    return re.sub(r"\{([^}]+)\}", lambda found: PARTS.get(found[1], "none"), path)
+
+
+@pytest.mark.parametrize("role", ["team", "organiser"])
+def test_no_other_site_can_have_a_browser_do_anything(front: Front, role: str) -> None:
+    """Every route that does something, by the table: with the cookie of somebody who signed in, and a form made elsewhere."""
+    before = Inbox(front.exchange / "inbox").waiting()
+    with front.browser(role) as browser, front.browser("other") as another:
+        theirs = form_of(another.get("/token").text)
+        for method, path in WRITING:
+            for form in ("", "x" * 32, theirs):
+                for headers in ({}, {"origin": "https://evil.example"}, {"sec-fetch-site": "same-site"}):
+                    data = {"form-token": form, "software": "one", "token": str(front.tokens["other"])}
+                    files = {"file": ("run.txt", b"x")}
+                    said = browser.request(method, address(path), data=data, files=files, headers=headers)
+                    assert said.status_code in (400, 401, 403, 404, 412), (method, path, form, said.text)
+        assert browser.get("/token").status_code == 200, "nobody was signed out, or in as somebody else"
+    assert Inbox(front.exchange / "inbox").waiting() == before
+
+
+def test_a_wrong_token_tells_nothing_of_those_that_are_right(front: Front) -> None:
+    right = front.tokens["other"]
+    wrong = [replace(right, secret="x" * 43), Token.new(), Token("0" * 12, right.secret)]
+    texts = set()
+    for token in wrong:
+        with front.client() as client:
+            form = form_of(client.get("/sign-in").text)
+            said = client.post("/sign-in", data={"form-token": form, "token": str(token)})
+            page = re.sub(r'value="[^"]*"', "", said.text)
+            program = client.get("/api/v1/me", headers={"authorization": f"Bearer {token}"})
+            texts.add((said.status_code, page, program.status_code, program.text))
+    assert len(texts) == 1 and next(iter(texts))[0] == 403
+
+
+SHOWN = (
+    "text/html",
+    "text/css",
+    "text/javascript",
+    "text/plain",
+    "application/json",
+    "application/problem+json",
+)
+
+
+def test_nothing_that_is_shown_can_be_a_page_of_a_stranger(front: Front) -> None:
+    """No answer has a kind that a browser would run but our own pages and scripts; those are none of a stranger's."""
+    for role in (None, "team", "other", "organiser"):
+        with front.client(role) as client:
+            for method, path in TABLE:
+                if method != "GET":
+                    continue
+                said = client.get(address(path).replace("none.css", f"{front.style}.css"))
+                kind = said.headers.get("content-type", "text/plain").partition(";")[0]
+                assert kind in SHOWN or "attachment" in said.headers["content-disposition"], (path, kind)
+                assert said.headers["x-content-type-options"] == "nosniff"

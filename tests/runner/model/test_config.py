@@ -127,6 +127,7 @@ def test_doctor_says_where_each_value_comes_from_and_no_secret(
             "base",
             "engine_for",
             "bases",
+            "news",
         )
     }
     assert "secret" not in said.all

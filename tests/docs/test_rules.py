@@ -80,7 +80,9 @@ def shown(tmp_path: Path) -> Callable[[Made], str]:
     """What ``runner task show --full`` says of a definition. Raises E401 for one that is wrong."""
     config = project(tmp_path / "root", truths=tmp_path / "truths")
     (config.tasks / "toy").mkdir(parents=True)
-    (config.tasks / "toy" / "terms.txt").write_text("The data are for this task alone.")  # an example names it
+    (config.tasks / "toy" / "terms.txt").write_text(
+        "The data are for this task alone."
+    )  # an example names it
 
     def said(definition: Made) -> str:
         (config.tasks / "toy" / "task.yaml").write_text(yaml.safe_dump(definition))

@@ -156,7 +156,7 @@ def test_run_files_are_checked_here_and_sent(served: Served) -> None:
     other = alpha.run("submit", "--team", "beta", "--to", "local", expect=2)
     assert "E213" in other.err
     alpha.project.software("prog", team="alpha", image="x")
-    assert "E207" in alpha.run(*submit, "--software", "prog", expect=2).err
+    assert "E301" in alpha.run(*submit, "--software", "prog", expect=3).err, "an image is packed by an engine"
 
 
 def test_a_server_that_is_not_one_is_told_apart(served: Served) -> None:

@@ -39,7 +39,9 @@ class Connection(H11Protocol):
         self._look()
         if len(self.connections) > self.most:
             idle = [c for c in self.connections if isinstance(c, Connection) and c._phase == "head"]
-            min(idle, key=lambda one: one._since).abort()
+            oldest = min(idle, key=lambda one: one._since)
+            self.connections.discard(oldest)  # many may come before it is told that it is lost
+            oldest.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing more."""

@@ -93,7 +93,7 @@ class Search:
 
     def file(self, name: str, data: bytes | Path, place: str | None = None) -> None:
         """Look into the file ``name`` (its bytes, or where it lies): short texts are looked for as whole lines and values only; ``place`` is what it is called."""
-        if name.endswith(self._corpora):
+        if any(f"/{name}".endswith(f"/{corpus}") for corpus in self._corpora):
             return
         texts, whole = _texts(name, data)
         for dataset, canaries in self.looked_for.items():

@@ -145,11 +145,14 @@ def release_log(
         found, dataset, task = looked_up(store, context.all_tasks(where), ORGANISER, run)
         made = found.run
         team = made.submission.team
-        if task is None or dataset.id not in task.datasets or dataset.visibility == "public":
+        if task is None or dataset.id not in task.datasets:
             what, why = (
-                f"{made.id} is not on a blinded dataset of a task that there is",
-                "Of public data its team sees everything.",
+                f"the task or dataset of {made.id} is gone",
+                "Nobody can say any more what of its log is hidden.",
             )
+            raise RunnerError("E102", what, why=why, fix=f"bring back tasks/{made.submission.task}")
+        if dataset.visibility == "public":
+            what, why = f"{made.id} is on a public dataset", "Of public data its team sees everything."
             raise RunnerError("E101", what, why=why, fix="nothing to do")
         if found.attempt is None or found.attempt.number != made.outcome.attempt:
             raise RunnerError(

@@ -55,6 +55,13 @@ def test_what_hidden_judgments_quote_of_a_public_corpus_is_no_alarm(look: Any, c
     (hidden / "notes.json").write_text(json.dumps({"answer": other}, indent=1))
     corpus.with_name("notes.txt").write_text(f"We know {other}.\n")
     assert "datasets/dev/inputs/notes.txt" in look()[1]["strangers: test"]
+    corpus.with_name("notes.txt").unlink()
+    (config.tasks / "toy" / "notes.md").unlink()
+    assert look()[0]["strangers: test"] == "PASS"
+    old = config.tasks / "toy" / "old-datasets" / "dev" / "inputs"  # a path that only ends alike
+    old.mkdir(parents=True)
+    (old / corpus.name).write_bytes(corpus.read_bytes())
+    assert "old-datasets/dev/inputs/documents.jsonl.gz" in look()[1]["strangers: test"]
 
 
 @pytest.fixture

@@ -153,6 +153,13 @@ def test_what_cannot_be_given_is_refused(at: At) -> None:
     assert at.run("events", "--kind", "log-excerpt-released").out == ""
 
 
+def test_of_a_task_that_is_gone_nothing_is_given(at: At) -> None:
+    run = at.run_of("alpha")
+    (at.root / "tasks/toy").rename(at.root / "elsewhere")
+    error = at.run("release-log", run, "--lines", "5", "--stream", "stdout").error
+    assert error.code == "E102" and "is gone" in error.what and "tasks/toy" in error.fix
+
+
 def test_a_rebuilt_store_gives_the_same_and_a_forged_text_is_noticed(at: At) -> None:
     give(at, "3-5")
     before = seen(at, "team:alpha")

@@ -9,7 +9,7 @@ import re
 import string
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from evaluator.measures.records.base import (
@@ -25,6 +25,7 @@ from evaluator.measures.records.base import (
 from evaluator.measures.records.stemming import stem
 
 MAX_TEXTS = 100  # that will do for one record
+MAX_SENTENCES = 200  # of a text: each is compared with each
 
 
 def _texts(value: Any) -> Any:
@@ -112,6 +113,11 @@ class TokenF1(_Answer):
         return 2 * (Counter(a) & Counter(b)).total() / (len(a) + len(b))
 
 
+def _sentences(text: str) -> list[str]:
+    """The lines of a text, at most :data:`MAX_SENTENCES`: the last one has all that are left."""
+    return text.split("\n", MAX_SENTENCES - 1)
+
+
 def _tokens(text: str, stemmed: bool) -> list[str]:
     """Runs of ASCII letters and digits, in lower case; those of four and more as their stems."""
     found = re.findall(r"[a-z0-9]+", text.lower())
@@ -123,28 +129,72 @@ def common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
 
     Bit-parallel (Crochemore et al., Information Processing Letters 80, 2001): a number holds a column of the usual table.
     """
-    at: dict[str, int] = {}
-    for place, token in enumerate(b):
-        at[token] = at.get(token, 0) | 1 << place
-    whole = (1 << len(b)) - 1
-    column = whole
-    for token in a:
-        matches = column & at.get(token, 0)
-        column = (column + matches | column - matches) & whole
+    column = (1 << len(b)) - 1
+    for column in _table(a, b):  # noqa: B007 (the last one)
+        pass
     return len(b) - column.bit_count()
 
 
+def _table(a: Sequence[str], b: Sequence[str]) -> Iterator[int]:
+    """For each token of ``a``: bits for ``b``, of which those among the first n that are not set count the subsequence with these."""
+    at: dict[str, int] = {}
+    for place, token in enumerate(b):
+        at[token] = at.get(token, 0) | 1 << place
+    whole = column = (1 << len(b)) - 1
+    for token in a:
+        matches = column & at.get(token, 0)
+        column = (column + matches | column - matches) & whole
+        yield column
+
+
+def places_in_common(a: Sequence[str], b: Sequence[str]) -> set[int]:
+    """Places in ``a`` of a longest common subsequence; of several the one that rouge_score finds from the end."""
+    rows = [(1 << len(b)) - 1, *_table(a, b)]
+
+    def length(i: int, j: int) -> int:
+        return j - (rows[i] & ((1 << j) - 1)).bit_count()
+
+    found, i, j = set(), len(a), len(b)
+    while i and j:
+        if a[i - 1] == b[j - 1]:
+            i, j = i - 1, j - 1
+            found.add(i)
+        elif length(i, j - 1) > length(i - 1, j):
+            j -= 1
+        else:
+            i -= 1
+    return found
+
+
+def summary_overlap(said: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> int:
+    """How many tokens of ``right`` are in the union of what its sentences have in common with those of ``said``, each counted once."""
+    left = Counter(token for one in said for token in one)
+    different = {tuple(one) for one in said}
+    hits = 0
+    for sentence in right:
+        words = {*sentence}
+        places = {
+            n for one in different if not words.isdisjoint(one) for n in places_in_common(sentence, one)
+        }
+        for n in places:
+            if left[sentence[n]] > 0:
+                left[sentence[n]] -= 1
+                hits += 1
+    return hits
+
+
 class ROUGE(_Answer):
-    """ROUGE of a text against the best of those that will do: ``type=rouge1`` to ``rouge9`` (n-grams) or ``rougeL``.
+    """ROUGE of a text against the best of those that will do: ``type=rouge1`` to ``rouge9`` (n-grams), ``rougeL`` or ``rougeLsum``.
 
     ``part=f`` is F1, ``p`` precision, ``r`` recall, of the text with the best F1. Words are runs of a to z and 0 to 9 in lower case;
     ``stem=true`` compares Porter's stems of English words. A missing record has 0. As ``rouge_score.RougeScorer``, of which ``stem`` is
-    ``use_stemmer`` (Lin, "ROUGE: a package for automatic evaluation of summaries", ACL 2004).
+    ``use_stemmer`` (Lin, "ROUGE: a package for automatic evaluation of summaries", ACL 2004). ``rougeLsum`` takes each line for a
+    sentence, and those from the 200th on for one.
     """
 
     name = "ROUGE"
     parameters: ClassVar[Mapping[str, Parameter]] = {
-        "type": one_of("rougeL", *(f"rouge{n}" for n in range(1, 10))),
+        "type": one_of("rougeL", "rougeLsum", *(f"rouge{n}" for n in range(1, 10))),
         "part": one_of("f", "p", "r"),
         "stem": Parameter("true or false", lambda v: isinstance(v, bool), False),
     }
@@ -170,7 +220,10 @@ class ROUGE(_Answer):
     def _score(self, said: str, right: str) -> tuple[float, float, float]:
         """F1, precision and recall."""
         a, b = (_tokens(one, self.given["stem"]) for one in (said, right))
-        if self.given["type"] == "rougeL":
+        if self.given["type"] == "rougeLsum":
+            lines = [[_tokens(one, self.given["stem"]) for one in _sentences(text)] for text in (said, right)]
+            found, of_a, of_b = summary_overlap(*lines), len(a), len(b)
+        elif self.given["type"] == "rougeL":
             found, of_a, of_b = common_subsequence(a, b), len(a), len(b)
         else:
             n = int(self.given["type"][-1])

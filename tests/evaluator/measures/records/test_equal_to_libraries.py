@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -265,10 +266,27 @@ def test_signatures_are_those_of_sacrebleu() -> None:
         assert f"version:{sacrebleu.__version__}" in measure(text).signature(columns)
 
 
+SUMMARY = st.lists(st.sampled_from(["a", "b", "c", "d", "\n", "\n"]), max_size=30).map(" ".join)
+
+
+@given(SUMMARY, SUMMARY)
+def test_rouge_of_summaries(said: str, right: str) -> None:
+    expected = RougeScorer(["rougeLsum"]).score(right, said)["rougeLsum"]
+    same(value("ROUGE(x, type=rougeLsum)", [said], [[right]]), expected.fmeasure)
+    same(value("ROUGE(x, type=rougeLsum, part=p)", [said], [[right]]), expected.precision)
+
+
+def test_rouge_of_very_many_sentences_takes_no_time() -> None:
+    said, right = ("".join(f"the {word}{n}\n" for n in range(7_000)) for word in ("x", "y"))
+    start = time.process_time()
+    assert 0 < value("ROUGE(x, type=rougeLsum)", [said], [[right]]) < 1
+    assert time.process_time() - start < 20
+
+
 @some
 @given(pairs(TEXT, REFERENCES, most=4))
 def test_rouge(rows: Any) -> None:
-    kinds = ["rouge1", "rouge2", "rouge9", "rougeL"]
+    kinds = ["rouge1", "rouge2", "rouge9", "rougeL", "rougeLsum"]
     for stemmed in (False, True):
         scorer = RougeScorer(kinds, use_stemmer=stemmed)
         found = [scorer.score_multi(right, said) for said, right in zip(*rows, strict=True)]

@@ -33,7 +33,7 @@ on hidden data began or ended. The front sends no ``Last-Modified``.
 ``runs``                           runs          ``runner runs``: of the team; of all teams for organiser and assistant
 ``runs/RUN``                       run           ``runner show``
 ``logs/RUN``                       log           ``runner logs``: stdout and stderr; only where its team may read them
-``parts``                          parts         SHA-256 of parts of images that the team handed in before
+``parts``                          parts         SHA-256 of parts of images that the team need not send
 ``standing/TASK``                  standing      what the team has left of quota and time
 ``queue``                          queue         how many runs wait: in all, of the team, and before its first
 ``console``                        console       for organisers and assistants (:mod:`runner.work.console`)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import schemas
+from runner.engines.base import Engine, find_image
 from runner.model.errors import Problem, RunnerError
 from runner.submissions.bundle import IMAGE, MANIFEST, MAX_BUNDLE_JSON, Bundle, write_bundle
 from schemas.files import atomic_file, file_sha256
@@ -29,6 +31,7 @@ from schemas.files import atomic_file, file_sha256
 MAX_HEAD = 4 * 1024 * 1024  # bytes of the line of JSON
 SMALLEST = 64 * 1024  # bytes of a part that is worth being asked for
 PARTS = "parts.json"  # beside a registered bundle: where the parts of its image archive are
+BASES = "bases"  # in the data directory: base images, each a folder as a registered bundle has it
 _CHUNK = 1024 * 1024
 
 
@@ -308,3 +311,29 @@ def parts_of(registered: Path, submissions: Iterable[str]) -> dict[str, Part]:
         for sha256, offset, size in rows:
             found.setdefault(sha256, Part(archive, offset, size, sha256))
     return found
+
+
+def note_bases(home: Path, engine: Engine, names: Iterable[str]) -> None:
+    """Keep the image archives of base images that the organiser named for everybody, of those that the engine has: their layers need
+    not be sent by anybody. Those of others go. Raises OSError, PlatformError when the engine fails."""
+    folder, kept = home / BASES, set()
+    for name in names:
+        image = find_image(engine, name)
+        if image is None:
+            continue
+        one = folder / image.id.removeprefix("sha256:")
+        kept.add(one.name)
+        if not (one / PARTS).exists():
+            (one / "bundle").mkdir(parents=True, exist_ok=True)
+            engine.save(image, one / "bundle" / IMAGE)
+            note_parts(one)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name not in kept:
+            shutil.rmtree(path)
+
+
+def parts_for(home: Path, submissions: Iterable[str]) -> dict[str, Part]:
+    """The parts that a team need not send: of its own ``submissions``, and of base images."""
+    bases = home / BASES
+    names = sorted(path.name for path in bases.iterdir()) if bases.is_dir() else []
+    return {**parts_of(bases, names), **parts_of(home / "submissions", submissions)}

@@ -20,7 +20,7 @@ from runner.model.clock import Clock, SystemClock, stamp
 from runner.model.errors import RunnerError
 from runner.records.store.queries import frozen_rounds, published, submissions
 from runner.records.store.run_detail import detail
-from runner.submissions.parcel import parts_of
+from runner.submissions.parcel import parts_for
 from runner.tasks.files import terms_of
 from runner.views.audience import ORGANISER, PUBLIC, Audience, assistant_may_open
 from runner.views.hints import hint
@@ -135,9 +135,9 @@ class Desk:
         return announced(self.tasks, self.clock.now())
 
     def _parts(self, team: str) -> Object:
-        """The parts of images that the team handed in before, and need not send again."""
+        """The parts of images that the team need not send: of its own hand-ins, and of base images."""
         ids = [one.id for one in submissions(self.store) if one.team == team]
-        found = parts_of(self.store.archive.root.parent / "submissions", ids)
+        found = parts_for(self.store.archive.root.parent, ids)
         return self.to.object("parts", "parts", "Parts", {"sha256": sorted(found)})
 
     def _styles(self) -> Iterator[Object]:

@@ -93,7 +93,7 @@ class Api(Routes):
         return self._published(call, f"runs/{call.at('run')}", "run")
 
     async def parts(self, call: Call) -> Response:
-        """The parts of images that the team handed in before: they need not be sent again."""
+        """The parts of images that the team need not send: of what it handed in before, and of the organiser's base images."""
         return self._published(call, "parts", "parts")
 
     async def requests(self, call: Call) -> Response:

@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 
+from runner.engines.base import Exit
+from runner.engines.fake import FakeEngine
+from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
 from runner.submissions.bundle import Bundle, write_bundle
-from runner.submissions.parcel import Part, note_parts, parcel, parts_of, unpack
+from runner.submissions.parcel import Part, note_bases, note_parts, parcel, parts_for, parts_of, unpack
 
 LAYERS = [os.urandom(200_000), os.urandom(100_000)]
 
@@ -180,3 +183,29 @@ def test_what_is_no_parcel_is_refused(tmp_path: Path, how: str) -> None:
         unpack(path, {}, tmp_path / "deep/er/there")
     assert error.value.code == "E205"
     assert not (tmp_path / "deep/er/there").exists() and not (tmp_path / "up").exists()
+
+
+class _Saving(FakeEngine):
+    """An engine that saves an image as a real archive."""
+
+    saved = 0
+
+    def save(self, image: ImageRef, to: Path) -> None:
+        self.saved += 1
+        archive(to, LAYERS)
+
+
+def test_layers_of_the_organisers_base_images_need_not_be_sent_by_anybody(tmp_path: Path) -> None:
+    engine = _Saving({"base:1": Exit(0)})
+    base = engine.resolve("base:1").id
+    note_bases(tmp_path, engine, ["base:1", "not:there"])
+    note_bases(tmp_path, engine, ["base:1"])
+    assert engine.saved == 1, "once an image"
+    found = parts_for(tmp_path, [])
+    assert set(found) == {digest(layer) for layer in LAYERS}
+    made = bundle(tmp_path / "b", [*LAYERS, b"mine"])
+    unpacked = unpack(written(tmp_path, made, list(found)), found, tmp_path / "there")
+    assert members(unpacked.folder / "image.tar") == members(made.folder / "image.tar")
+    assert (tmp_path / "bases" / base.removeprefix("sha256:")).is_dir()
+    note_bases(tmp_path, engine, [])
+    assert parts_for(tmp_path, []) == {}, "what is named no more goes"

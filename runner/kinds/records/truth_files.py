@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from schemas import jsonl, show
 
 MOST = 256 << 20  # bytes of a file, unpacked
 _IDS = ("id", "_id", "uid", "uuid", "instance_id", "example_id")
+_MOST_TRIED = 10  # fields, of which two could tell records apart together
 _MAYBE_IDS = ("qid", "query_id", "docno", "doc_id", "index", "name")
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,38})(?:\.[0-9]{1,60})?(?:[eE][+-]?[0-9]{1,2})?")
@@ -152,6 +154,13 @@ def _id(rows: Sequence[Mapping[str, Any]]) -> str:
     for name in [*(folded[one] for one in _MAYBE_IDS if one in folded), *rows[0]]:
         if apart(name):
             return name
+    for pair in combinations([*rows[0]][:_MOST_TRIED], 2):
+        if len({tuple(str(row.get(name)) for name in pair) for row in rows}) == len(rows):
+            both = " and ".join(map(show, pair))
+            raise Wrong(
+                f"has no field that tells its records apart; only {both} together do",
+                "add an id to each, or write the task by hand with two ids (docs/how-to/records.md)",
+            )
     raise Wrong("has no field that tells its records apart", "add an id to each")
 
 

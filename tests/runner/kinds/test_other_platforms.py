@@ -494,6 +494,7 @@ def test_nothing_of_a_definition_is_lost_in_silence(config: Config, tmp_path: Pa
         (second(**{"dev/reference_data/truth.csv": "\n \n"}), "is empty"),
         (second(**{"dev/reference_data/truth.csv": "1,2\n3,4\n"}), "has no header"),
         (second(**{"dev/reference_data/truth.csv": "x,y\na,1\na,1\n"}), "tells its records apart"),
+        (second(**{"dev/reference_data/truth.csv": "x,y\na,1\na,2\nb,1\n"}), "only x and y together do"),
         (second(**{"dev/reference_data/again.csv": TABLE}), "several files of truths"),
         (second(**{"dev/input_data/truth.csv": TABLE}), "to software, too"),
         (second(**{"competition.yaml": SECOND.replace("final_reference", "nowhere")}), "has no nowhere.zip"),

@@ -7,6 +7,7 @@ import resource
 import socket
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from runner.exchange.link import public_bytes
 from runner.exchange.oidc import Provider
 from runner.exchange.published import Damaged, Published
 from runner.exchange.security import SecurityLog
+from runner.web.confined import confine
 from runner.web.door import HEADERS, Door
 from runner.web.guard import MOST_CONNECTIONS, MOST_HEAD, Guard
 from runner.web.live import Live
@@ -152,7 +154,10 @@ def serve(
     work_key: str | None = None,
     provider: Provider | None = None,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; says ``ready ADDRESS`` once it listens. Raises OSError for what the system refuses."""
+    """Serve until SIGTERM or Ctrl-C; says ``ready ADDRESS`` once it listens. Raises OSError for what the system refuses.
+
+    Before, everything else is closed to this process as far as the kernel lets it.
+    """
     import uvicorn
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -164,6 +169,11 @@ def serve(
         listening.listen(1024)
         name = f"[{host}]" if ":" in host else host
         here = url or f"http://{name}:{listening.getsockname()[1]}"
+        inbox, published = exchange / "inbox", exchange / "published"
+        with suppress(
+            OSError
+        ):  # another wall of this machine, such as a filter of system calls, may forbid it
+            confine([published], [state, inbox, *([published] if work_key else [])])
         app = application(
             exchange,
             state,

@@ -73,6 +73,7 @@ def confine(readable: Iterable[Path], writable: Iterable[Path]) -> bool:
 def _programs() -> Iterable[Path]:
     """Where Python and the packages are; of a checkout our packages alone."""
     yield from {Path(sys.prefix), Path(sys.base_prefix)}
+    yield from (Path(one) for one in sys.path if Path(one).name in ("site-packages", "dist-packages"))
     for name in ("runner", "schemas"):
         found = find_spec(name)
         if found is not None and found.origin is not None:

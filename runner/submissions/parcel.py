@@ -25,7 +25,8 @@ from typing import IO, Any
 import schemas
 from runner.engines.base import Engine, find_image
 from runner.model.errors import Problem, RunnerError
-from runner.submissions.bundle import IMAGE, MANIFEST, MAX_BUNDLE_JSON, Bundle, write_bundle
+from runner.model.limits import in_units
+from runner.submissions.bundle import IMAGE, MANIFEST, MAX_BUNDLE_JSON, MAX_IMAGE, Bundle, write_bundle
 from schemas.files import atomic_file, file_sha256
 
 MAX_HEAD = 4 * 1024 * 1024  # bytes of the line of JSON
@@ -171,6 +172,10 @@ def unpack(path: Path, own: Mapping[str, Part], target: Path) -> Bundle:
     needed = {
         one["sha256"]: one["size"] for one in [*head["files"], *(head["image"] or ())] if "sha256" in one
     }
+    if (
+        sum(one.get("size", 0) for one in head["image"] or ()) > MAX_IMAGE
+    ):  # one part may stand in it many times
+        raise _refused(f"the image is larger than {in_units(MAX_IMAGE)}")
     missing = [
         digest for digest, size in needed.items() if digest not in sent and not _fits(own.get(digest), size)
     ]

@@ -16,7 +16,7 @@ from runner.engines.base import Exit
 from runner.engines.fake import FakeEngine
 from runner.model.container import ImageRef
 from runner.model.errors import RunnerError
-from runner.submissions.bundle import Bundle, write_bundle
+from runner.submissions.bundle import MAX_IMAGE, Bundle, write_bundle
 from runner.submissions.parcel import Part, note_bases, note_parts, parcel, parts_for, parts_of, unpack
 
 LAYERS = [os.urandom(200_000), os.urandom(100_000)]
@@ -121,6 +121,17 @@ def test_what_was_claimed_and_not_sent_is_refused_and_named(tmp_path: Path) -> N
     other = Part(tmp_path / "a/i", 0, 5, digest(LAYERS[0]))
     with pytest.raises(RunnerError):
         unpack(path, {digest(LAYERS[0]): other}, tmp_path / "there")
+
+
+def test_few_bytes_do_not_become_a_huge_image(tmp_path: Path) -> None:
+    """A part may stand in an image again and again; how much that is together, is known before anything is written."""
+    path = written(tmp_path, bundle(tmp_path / "a", LAYERS))
+    (tmp_path / "own").touch()
+    own = Part(tmp_path / "own", 0, MAX_IMAGE // 4, "0" * 64)
+    named = [{"name": f"{n}/layer.tar", "size": own.size, "sha256": own.sha256} for n in range(5)]
+    with pytest.raises(RunnerError, match="larger than 32 GiB") as error:
+        unpack(changed(path, image=named), {own.sha256: own}, tmp_path / "there")
+    assert error.value.code == "E205" and not (tmp_path / "there.parts").exists()
 
 
 def changed(path: Path, **keys: Any) -> Path:

@@ -64,6 +64,7 @@ from schemas.files import atomic_file, atomic_path, file_sha256
 VERSION = 1
 KEPT_SECONDS = 600.0
 AHEAD = 60.0  # seconds by which a clock may be behind that of work
+LONGEST = 500  # characters of an object's path
 POINTER, ALIVE = "current.json", "alive.json"
 AUDIENCE = re.compile(r"public|organiser|assistant|team:[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -104,6 +105,8 @@ class View:
 
     def get(self, path: str) -> Object | None:
         """The object at ``path``; None where this audience has none."""
+        if len(path) > LONGEST:  # nor is it remembered that it was asked for
+            return None
         return _object(self._root, self._database, path)
 
     def below(self, prefix: str) -> list[Object]:

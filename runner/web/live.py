@@ -54,7 +54,7 @@ class Live:
         self._published, self._notes, self._ending = published, notes, ending
         self.bounds = bounds or Bounds()
         self._open: Counter[str | None] = Counter()
-        self._tags: dict[tuple[str, str], str | None] = {}
+        self._tags: dict[tuple[str, str], str] = {}
         self._stamp: tuple[object, ...] = ()
         self._news = asyncio.Event()
         self._watcher: asyncio.Task[None] | None = None
@@ -77,12 +77,15 @@ class Live:
             self._open += Counter()  # accounts without a stream are forgotten
 
     def tag(self, audience: str, page: str, make: Callable[[], str | None]) -> str | None:
-        """The tag of a page, made once for all who look at it until something changes."""
+        """The tag of a page, made once for all who look at it until something changes.
+
+        Nothing is kept of pages that are not there: strangers may ask for any.
+        """
         self._look()
         key = (audience, page)
-        if key not in self._tags:
-            self._tags[key] = make()
-        return self._tags[key]
+        if key not in self._tags and (made := make()) is not None:
+            self._tags[key] = made
+        return self._tags.get(key)
 
     async def stream(self, last: str, tag: Callable[[], str | None]) -> AsyncIterator[str]:
         """Events of one page, until it is not there any more for who listens.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from queue import Empty, Queue
@@ -15,8 +16,8 @@ import pytest
 
 from runner.exchange.access import Access
 from runner.exchange.inbox import answer
-from runner.exchange.published import Publisher
-from runner.web.live import Bounds
+from runner.exchange.published import Published, Publisher
+from runner.web.live import Bounds, Live
 from tests.runner.web.test_routes import Front, front, task
 
 __all__ = ["front"]
@@ -157,3 +158,18 @@ def test_streams_of_one_account_are_bounded_and_come_free_again(front: Front) ->
 def test_what_a_listener_says_it_has_comes_back_nowhere(front: Front, have: str) -> None:
     with following(front, "/tasks/mini", have=have) as stream:
         assert stream.next()
+
+
+def test_pages_that_are_not_there_take_no_memory(front: Front) -> None:
+    """Strangers may ask for as many as they like, each with a name as long as a head may be."""
+    live = Live(front.exchange / "published", lambda: 0)
+    view = Published(front.exchange / "published").view("public")
+    assert live.tag("public", "/", lambda: "a") == "a" and live.tag("public", "/", lambda: "b") == "a"
+    tracemalloc.start()
+    try:
+        for number in range(2000):
+            page = f"/tasks/{number}/" + "x" * 20_000
+            assert live.tag("public", page, lambda: None) is None and view.get(page) is None
+        assert tracemalloc.get_traced_memory()[0] < 5_000_000
+    finally:
+        tracemalloc.stop()

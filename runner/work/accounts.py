@@ -128,9 +128,12 @@ class Accounts:
         return self._account(account), token
 
     def admit(self, account: str, team: str, token: str, key: str, *, teams: Sequence[str] = ()) -> Account:
-        """Make the account of a team that registered, with the ids and the token that it was shown. As :meth:`add`."""
+        """Make the account of a team that registered, with the ids and the token that it was shown. As :meth:`add`; E101 also for
+        a token that there is already."""
         self._check_team(team, teams)
         with self._db:
+            if self._db.execute("SELECT 1 FROM tokens WHERE id = ?", (token,)).fetchone():
+                raise RunnerError("E101", "that token is another's", fix="register anew")
             row = (account, "team", team, self._now())
             self._db.execute("INSERT INTO accounts VALUES (?, ?, ?, ?, NULL)", row)
             self._insert(account, token, key, SCOPES["team"])

@@ -103,10 +103,9 @@ class Requests:
                 continue
             except Refused as refused:
                 self._refuse(identity, refused)
-            except (RunnerError, OSError) as error:  # ours: it waits
+            except Exception as error:  # noqa: BLE001  (a request's border: ours, it waits, and stops no other)
                 self._later[identity] = time.monotonic() + AGAIN
-                why = f"{error.code} {error.what}" if isinstance(error, RunnerError) else str(error)
-                self.say(f"request {identity} waits: {why}")
+                self.say(f"request {identity} waits: {_ours(error)}")
                 continue
             if not self.inbox.remove(name):
                 self._later[identity] = math.inf
@@ -285,6 +284,13 @@ class Requests:
         if answered(self.config.published, identity) is None:
             facts = self._decided[identity]
             self._answer(facts, {name: facts[name] for name in (*_TOLD, "what") if name in facts})
+
+
+def _ours(error: Exception) -> str:
+    """In words what failed on our side."""
+    if isinstance(error, RunnerError):
+        return f"{error.code} {error.what}"
+    return str(error) if isinstance(error, OSError) else f"an error of this program, {type(error).__name__}"
 
 
 def _words(error: RunnerError) -> dict[str, Any]:

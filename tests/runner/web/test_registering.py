@@ -316,3 +316,18 @@ def directly(project: Project, arrival: str, change: dict[str, Any], **dates: st
                 load_tasks(project.config)[0]
             )
     return done
+
+
+def test_a_token_of_somebody_else_is_not_had_by_registering(project: Project) -> None:
+    """A front makes the ids up: one that there is already is refused, and work goes on."""
+    project.write_task(registration={"asks": {"contact": "optional"}, "approve": "at-once"})
+    inbox, mine = Inbox(project.config.inbox), Token.new()
+    with open_store(project.config) as store, open_accounts(project.config) as accounts:
+        account, theirs = accounts.add("organiser")
+        data = {"task": "mini", "team": "alpha", "key": mine.key}
+        asked = Request.new("register", "a-" + "1" * 16, theirs.id, None, stamp(NOW), data)
+        inbox.put(asked, mine.key)
+        Requests(project.config, store, accounts, print).round(load_tasks(project.config)[0])
+        found = answered(project.config.published, asked.id)
+        assert found is not None and found["accepted"] is False and inbox.waiting() == []
+        assert accounts.known(account.id, theirs.id) == (account, theirs.key) and accounts.teams() == []

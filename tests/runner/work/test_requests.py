@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -343,3 +343,25 @@ def test_strangers_fill_neither_disk_nor_log(desk: Desk) -> None:
     found = desk.answer(mine)
     assert found is not None and found["accepted"] is True, "teams are heard all the same"
     assert desk.events().count("request-decided") == 1
+
+
+def test_what_nobody_expected_in_one_request_stops_no_other(project: Project) -> None:
+    """An error of ours that a file brings out is the matter of its own request, which waits; the others are decided."""
+    project.write_task(uploads=True)
+    clock = FixedClock(NOW)
+
+    def check(upload: Upload, stop: Callable[[], bool]) -> Form:
+        if "bad" in upload.file.read_text():
+            raise ZeroDivisionError
+        return Form("form")
+
+    with at_the_desk(project, clock) as (requests, accounts, said), closing(Checks(check)) as checks:
+        requests.checks = checks
+        desk = Desk(project, requests, accounts, *accounts.add("team", "alpha"))
+        bad, good = desk.ask("bad"), desk.ask(data={"software": "two"})
+        last = time.monotonic() + 30
+        while desk.answer(good) is None and time.monotonic() < last:
+            requests.round(desk.tasks)
+            time.sleep(0.05)
+        assert desk.answer(bad) is None and [id for _, id in desk.inbox.waiting()] == [bad.id]
+        assert any("ZeroDivisionError" in line and bad.id in line for line in said)

@@ -132,8 +132,9 @@ class Managing:
         publish_access(self.config, self.accounts)
 
     def close(self, account: Account) -> bool:
-        """Close an account; False when it was closed already."""
+        """Close an account; False when it was closed already. What is open is published in both cases: the first try may have failed."""
         done = self.accounts.close(account)
+        publish_access(self.config, self.accounts)
         if done:
             self._done("account-closed", account)
         return done

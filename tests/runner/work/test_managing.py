@@ -107,3 +107,12 @@ def test_texts_about_people_print(project: Project, text: str) -> None:
     for option in ("--member", "--contact", "--affiliation"):
         assert "E101" in call(project, "team", "add", "alpha", option, text, expect=2).err
     assert call(project, "team", "list", "--json").json == []
+
+
+def test_closing_again_publishes_what_a_kill_left_unpublished(project: Project) -> None:
+    with managing(project.config) as office:
+        account, _ = office.add("team", "alpha")
+        office.accounts.close(account)  # and then it was killed, or the disk was full
+        assert Access.read(project.config.published).grants
+    call(project, "team", "close", "alpha")
+    assert Access.read(project.config.published).grants == {}

@@ -38,7 +38,8 @@ class WorkDoor:
         """A session for who signed a nonce of ours, for the first time and soon; None for everybody else."""
         text, _, mark = nonce.rpartition(".")
         made, _, _ = text.partition(".")
-        if not hmac.compare_digest(mark.encode(), self._mark(text).encode()):
+        # JSON may have halves of characters, which have no bytes.
+        if not nonce.isascii() or not hmac.compare_digest(mark.encode(), self._mark(text).encode()):
             return None
         now = time.monotonic()
         if not 0 <= now - float(made) + 1 <= FRESH or nonce in self._used:

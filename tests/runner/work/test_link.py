@@ -228,13 +228,14 @@ def test_only_work_comes_in_with_the_key_and_a_nonce_opens_once(here: Here, tmp_
         away.ask()
 
         def begun(nonce: str, signature: str) -> int:
-            return client.post("/exchange/hello", json={"nonce": nonce, "signature": signature}).status_code
+            said = json.dumps({"nonce": nonce, "signature": signature})
+            return client.post("/exchange/hello", content=said).status_code
 
         nonce = client.get("/exchange/hello").json()["nonce"]
         assert begun(nonce, Key.at(tmp_path / "other.key").sign(away.url, nonce)) == 403
         assert begun(nonce, here.key.sign("https://other.example", nonce)) == 403, "signed for another front"
         assert begun("1.x.y", here.key.sign(away.url, "1.x.y")) == 403, "no nonce of this front"
-        assert begun(nonce, "no signature") == 403
+        assert begun(nonce, "no signature") == begun("\ud800.x", "\ud800") == 403
         assert begun(nonce, here.key.sign(away.url, nonce)) == 200
         assert begun(nonce, here.key.sign(away.url, nonce)) == 403, "replayed"
         Access({TOKEN.id: granted(TOKEN)}).write(away.exchange / "published")

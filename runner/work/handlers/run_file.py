@@ -37,7 +37,7 @@ def hand_in_run_file(wish: Wish) -> dict[str, Any]:
     entry = {"file": file, "name": data["software"]} | _named(data, "dataset", "scenario")
     said = _named(data, "tag", "description", "method", "paper", "affiliation")
     definition = {"task": data["task"], **said, "run": [entry]}
-    (folder / "submission.yaml").write_text(json.dumps(definition), "utf-8")
+    (folder / "submission.yaml").write_text(_yaml(definition), "utf-8")
     there = replace(wish.config, root=wish.scratch, handing_in=True)
     (found,) = load_submissions(there, team, data["software"], wish.tasks)
     bundle = write(found, None, wish.scratch / "bundle", engine=None, check=None, with_archive=False)
@@ -82,6 +82,12 @@ def _looked_at(wish: Wish, bundle: Bundle, file: Path) -> dict[str, Any]:
         "correct what is listed, and hand it in again",
     )
     raise NotGood(RunnerError("E219", what, fix=fix), told)
+
+
+def _yaml(data: Mapping[str, Any]) -> str:
+    """JSON that is YAML, too: in YAML a character beyond U+FFFF is written as one, and not as two halves."""
+    text = json.dumps(data, ensure_ascii=False)
+    return "".join(one if one.isascii() else f"\\U{ord(one):08x}" for one in text)
 
 
 def _named(data: Mapping[str, Any], *names: str) -> dict[str, Any]:

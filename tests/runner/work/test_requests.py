@@ -102,6 +102,13 @@ def test_a_run_file_is_registered_as_of_its_arrival(desk: Desk) -> None:
     assert decided.data["account"] == desk.account.id and desk.used() == 1
 
 
+@pytest.mark.parametrize("text", ["\U0001f600 \U00020bb7", "a\u2028b", '"\\: {x} #'])
+def test_texts_come_as_they_were_written(desk: Desk, text: str) -> None:
+    assert desk.decided(desk.ask(data={"description": text}))["accepted"] is True
+    [entry] = submissions(desk.requests.store)
+    assert entry.description == text
+
+
 @pytest.mark.parametrize("lost", ["nothing", "answer", "event"])
 def test_a_request_is_done_once_whatever_comes_again(desk: Desk, lost: str) -> None:
     """As after a kill between any two steps: the same folder is there again, with or without event and answer."""

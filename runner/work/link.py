@@ -5,7 +5,7 @@ The contract stays that of the folder (:mod:`runner.exchange`): the clerk takes 
 the sign of life; and it brings requests, each hashed before the clerk sees it, and tells the front to forget one only when
 the clerk has decided it and its answer is there. Every step can be repeated: cut anywhere, the next round goes on.
 
-What the front says is a stranger's word: names have their form, at most :data:`MOST_HERE` requests wait here, and no more
+What the front says is a stranger's word: names have their form, at most :data:`MOST_HERE` requests wait here or are here in part, and no more
 bytes are taken than a request may have.
 """
 
@@ -161,6 +161,7 @@ class Link:
         listed = dict(_listed(self.front.ask("GET", "inbox")))
         self._forget_parts(set(listed))
         here = {name for name, _ in self.inbox.waiting()}
+        begun = {entry for entry in listed.keys() - here if self._part(entry).is_dir()}
         for entry, files in listed.items():
             if entry in here:
                 continue
@@ -169,21 +170,24 @@ class Link:
             elif sum(files.values()) > MAX_PARCEL + MAX_REQUEST:
                 self.say(f"request {id_of(entry)} is none: it has more than {MAX_PARCEL} bytes")
                 self._done(entry)
-            elif self._no_room(files, here):
+            elif shutil.disk_usage(self.inbox.root).free < 4 * sum(
+                files.values()
+            ):  # it is copied, and loaded
                 continue
-            elif len(here) < MOST_HERE:
-                done = self._brought(entry, files)
-                here |= {entry} if done else set()
-                more |= not done
+            elif entry in begun or self._may_begin(files, here, [listed[one] for one in begun]):
+                begun.add(entry)
+                more |= not self._brought(entry, files)
         return more
 
-    def _no_room(self, files: dict[str, int], here: Iterable[str]) -> bool:
-        """Whether a request has to wait at the front: of large ones one is here at a time, and the disk keeps room."""
-        size, most = sum(files.values()), MAX_PAYLOAD + MAX_REQUEST
-        if size <= most:
-            return False
-        large = any(sum(self.inbox.sizes(name).values()) > most for name in here)
-        return large or shutil.disk_usage(self.inbox.root).free < 4 * size  # it is copied, and loaded
+    def _may_begin(self, files: dict[str, int], here: Iterable[str], begun: list[dict[str, int]]) -> bool:
+        """Whether a request may come beside those that are here, and those that are in part: so many, and of large ones one."""
+        there = [*begun, *(self.inbox.sizes(name) for name in here)]
+        large = [sum(one.values()) > MAX_PAYLOAD + MAX_REQUEST for one in (files, *there)]
+        return len(there) < MOST_HERE and not (large[0] and any(large[1:]))
+
+    def _part(self, entry: str) -> Path:
+        """Where a request is that is here in part."""
+        return self.inbox.root / f".{id_of(entry)}"
 
     def _done(self, entry: str) -> None:
         """Have the front forget a request; its answer goes first, where there is one."""
@@ -197,7 +201,7 @@ class Link:
 
     def _brought(self, entry: str, files: dict[str, int]) -> bool:
         """Bring one request, or the next part of it; whether the clerk has it now."""
-        part = self.inbox.root / f".{id_of(entry)}"
+        part = self._part(entry)
         part.mkdir(0o700, exist_ok=True)
         for name, size in sorted(files.items()):
             with (part / name).open("ab+") as file:

@@ -27,8 +27,8 @@ from runner.model.errors import RunnerError
 from runner.web.door import Door
 from runner.web.routes import rules
 from runner.web.sessions import Sessions
-from runner.work.front import Front, LinkDown, check_front
-from runner.work.link import Link, last_contact
+from runner.work.front import SLICE, Front, LinkDown, check_front
+from runner.work.link import MOST_HERE, Link, last_contact
 from tests.worlds.proxy import Proxy, proxy
 from tests.worlds.site import serving
 
@@ -221,6 +221,23 @@ def test_a_large_request_holds_nothing_up(here: Here, tmp_path: Path) -> None:
             rounds += 1
         assert rounds == 2, "ten MiB are three parts"
         assert set(here.decide(tmp_path / "taken")) == {large.sha256, small.sha256}
+
+
+def test_only_so_many_requests_are_begun_at_a_time(here: Here, tmp_path: Path) -> None:
+    """Whatever a front has, what is here in part counts, too: it could fill the disk with beginnings."""
+    with front_of(here.key.public, tmp_path / "front") as away:
+        here.publish("one")
+        for _ in range(MOST_HERE + 3):
+            away.ask(bytes(SLICE + 1))
+        link = here.link(away.url)
+        assert link.round()
+        assert len(list(here.config.inbox.iterdir())) == MOST_HERE
+        while link.round():
+            assert len(list(here.config.inbox.iterdir())) <= MOST_HERE
+        assert len(here.decide(tmp_path / "taken")) == MOST_HERE
+        while link.round():
+            pass
+        assert len(here.decide(tmp_path / "rest")) == 3
 
 
 def test_only_work_comes_in_with_the_key_and_a_nonce_opens_once(here: Here, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ HAND_IN = "/tasks/mini/hand-in"
 class Hasty(Connection):
     """As the front's connections, in a hurry."""
 
-    most, head, grace, rate = 8, 0.5, 0.5, 1000.0
+    most, head, grace, rate = 8, 0.5, 0.5, 200.0
 
 
 @pytest.fixture(scope="module")

@@ -187,7 +187,7 @@ class Accounts:
             at: When it was asked for.
             token: Its id.
             key: Its key.
-            scopes: What may be done with it; with a link all that the account may.
+            scopes: What may be done with it; with a link all that the account may. It ends when the token ends that asked.
             replaces: Whether the token that asked opens nothing from now on.
 
         Returns:
@@ -214,7 +214,8 @@ class Accounts:
                 now = (self._now(), by)
                 self._db.execute("UPDATE tokens SET revoked = ? WHERE id = ?", now)
             self._check_room(account)
-            self._insert(account.id, token, key, SCOPES[account.role] if linked else scopes)
+            until = None if linked else self._until(by)  # what was lent gives nothing that stays
+            self._insert(account.id, token, key, SCOPES[account.role] if linked else scopes, until)
         return True
 
     def lend(self, account: Account, token: str, key: str, lasts: timedelta) -> bool:
@@ -255,6 +256,10 @@ class Accounts:
     def _may(self, account: Account, token: str, scope: str) -> bool:
         query = "SELECT scopes FROM tokens WHERE id = ? AND account = ?"
         return scope in self._db.execute(query, (token, account.id)).fetchone()[0].split()
+
+    def _until(self, token: str) -> str | None:
+        until: str | None = self._db.execute("SELECT expires FROM tokens WHERE id = ?", (token,)).fetchone()[0]
+        return until
 
     def _check_room(self, account: Account) -> None:
         if len(self._tokens(account.id)) >= MOST_TOKENS:

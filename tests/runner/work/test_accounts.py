@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from runner.exchange.access import Access
+from runner.exchange.access import Access, Token
 from runner.exchange.receipts import KEY, Signer
+from runner.model.clock import FixedClock
 from runner.model.errors import RunnerError
 from runner.records.backup import backup, restore
 from runner.work.accounts import VERSION, open_accounts, publish_access
@@ -105,3 +107,19 @@ def test_databases_of_before_get_the_tables_that_they_lack(project: Project) -> 
             accounts.people.put(account.id, contact="ada@example.org")
             assert account.tokens == ("0123456789ab",)
             assert accounts.access().grants["0123456789ab"].expires is None
+
+
+def test_what_was_lent_gives_no_token_that_stays(project: Project) -> None:
+    """Who is untied from a provider's people has nothing left, whatever they made meanwhile."""
+    start = datetime(2031, 5, 1, 12, tzinfo=UTC)
+    with open_accounts(project.config, clock=FixedClock(start)) as accounts:
+        account, _ = accounts.add("team", "alpha")
+        lent, made = Token.new(), Token.new()
+        accounts.lend(account, lent.id, lent.key, timedelta(hours=12))
+        more = (start, made.id, made.key, ("read", "hand-in"), False)
+        assert accounts.put_token(account, lent.id, *more)
+        assert accounts.access().grants[made.id].expires == "2031-05-02T00:00:00Z"
+        accounts.take_back(account)
+        for token in (lent, made):
+            with refused("E103"):
+                accounts.check(account, token.id, "hand-in")

@@ -26,6 +26,7 @@ LEEWAY = 60  # seconds by which clocks may differ
 TIMEOUT = 5.0  # seconds for each answer of the provider
 KEPT = 3600.0  # seconds that its keys are kept
 AGAIN = 60.0  # seconds before they are asked for again, because one is not known
+DOWN = 10.0  # seconds in which a provider that did not answer is not waited for again
 MOST = 256 * 1024  # bytes of an answer
 
 
@@ -71,13 +72,14 @@ class Asked:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _metadata: tuple[float, Mapping[str, Any]] = field(default_factory=lambda: (0.0, {}))
     _keys: tuple[float, Mapping[str, Any]] = field(default_factory=lambda: (0.0, {}))
+    _down: float = 0.0  # until when it is not asked
 
     def metadata(self) -> Mapping[str, Any]:
         """The provider's addresses, as it says itself. Raises NotBelieved."""
         with self._lock:
             then, found = self._metadata
             if not found or time.monotonic() - then > KEPT:
-                found = _got(f"{self.provider.issuer.rstrip('/')}/.well-known/openid-configuration")
+                found = self._got(f"{self.provider.issuer.rstrip('/')}/.well-known/openid-configuration")
                 if found.get("issuer") != self.provider.issuer:
                     raise NotBelieved("the provider says that it is another one")
                 self._metadata = (time.monotonic(), found)
@@ -127,9 +129,19 @@ class Asked:
             age = time.monotonic() - then
             there = {one.get("kid") for one in found.get("keys", ()) if isinstance(one, dict)}
             if not found or age > KEPT or (wanted not in there and age > AGAIN):
-                found = _got(where)
+                found = self._got(where)
                 self._keys = (time.monotonic(), found)
             return found
+
+    def _got(self, url: str) -> dict[str, Any]:
+        """What the provider answers; where it did not lately, nobody waits for it. Raises as :func:`_got`."""
+        if time.monotonic() < self._down:
+            raise Unreachable("the provider does not answer")
+        try:
+            return _got(url)
+        except Unreachable:
+            self._down = time.monotonic() + DOWN
+            raise
 
 
 def identities_of(claims: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -258,7 +258,9 @@ class Accounts:
         return scope in self._db.execute(query, (token, account.id)).fetchone()[0].split()
 
     def _until(self, token: str) -> str | None:
-        until: str | None = self._db.execute("SELECT expires FROM tokens WHERE id = ?", (token,)).fetchone()[0]
+        until: str | None = self._db.execute("SELECT expires FROM tokens WHERE id = ?", (token,)).fetchone()[
+            0
+        ]
         return until
 
     def _check_room(self, account: Account) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from joserfc.jwk import RSAKey
 
 from runner.exchange.access import Access, Token
 from runner.exchange.inbox import Inbox, Request, answered
-from runner.exchange.oidc import FILE, nonce_of
+from runner.exchange.oidc import FILE, TIMEOUT, Asked, Unreachable, nonce_of
 from runner.exchange.oidc import Provider as Named
 from runner.exchange.published import Publisher
 from runner.model.clock import SystemClock, stamp
@@ -235,3 +236,14 @@ def test_a_file_that_names_no_provider_is_told(project: Project, text: str) -> N
     project.home.mkdir(exist_ok=True)
     (project.home / FILE).write_text(text)
     assert "E101" in call(project, "account", "tie", "alpha", "--subject", "x", expect=2).err
+
+
+def test_a_provider_that_does_not_answer_is_not_waited_for_again_at_once() -> None:
+    """Strangers begin sign-ins: each that waited would hold a thread, and hand-ins behind it."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asked = Asked(Named(f"http://127.0.0.1:{silent.getsockname()[1]}", CLIENT))
+        begun = time.monotonic()
+        for _ in range(10):
+            with pytest.raises(Unreachable):
+                asked.metadata()
+        assert time.monotonic() - begun < 2 * TIMEOUT + 5

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 FIELDS = ("software", "dataset", "scenario", "tag", "description", "method", "paper", "affiliation")
+MOST_WAITING = 100  # hand-ins of a team that are not decided, at a time
+_KNOWN = 1000  # of the requests of a team, the newest that are looked at for that
 _RUN_FILE = Operation("api-taken", takes="inbox-run-file", status=202)
 _FIELDS = {"upload": "Id of a complete upload, which holds the parcel.", "software": "Name of the software."}
 _SOFTWARE = Operation("api-taken", status=202, query=_FIELDS)
@@ -79,6 +81,8 @@ class HandingIn(Routes):
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import RedirectResponse
 
+        if (full := self._full(call)) is not None:
+            return full
         began = _now()
         async with call.request.form(max_files=1, max_fields=20, max_part_size=65536) as form:
             if not self.door.formed(call.visitor, call.request, text(form, FORM)):
@@ -115,6 +119,8 @@ class HandingIn(Routes):
         """Take a software: its parcel is a complete upload of the team."""
         from starlette.concurrency import run_in_threadpool
 
+        if (full := self._full(call)) is not None:
+            return full
         async with call.request.form(max_files=0, max_fields=5, max_part_size=4096) as form:
             said = {name: text(form, name) or call.request.query_params.get(name, "") for name in _FIELDS}
         upload, grant = self.uploads.whole(call.visitor.team, said["upload"]), call.visitor.grant
@@ -135,6 +141,20 @@ class HandingIn(Routes):
         self.uploads.forget(upload.id)
         signed = self.noted(done, upload.began, f"{said['software']} for {call.at('task')}: a software")
         return _taken(done, f"{ROOT}/requests/{done.id}", signed)
+
+    def _full(self, call: Call) -> Response | None:
+        """The answer to a team of which so many hand-ins wait that others would lose their turn; None where there is room."""
+        there = {id for _, id in self.inbox.waiting()}
+        if len(there) < MOST_WAITING:
+            return None
+        known = self.door.sessions.noted(call.visitor.team, most=_KNOWN)
+        waiting = [one for one in known if one["id"] in there and self.answer(call, one["id"]) is None]
+        if len(waiting) < MOST_WAITING:
+            return None
+        why = (
+            f"{MOST_WAITING} hand-ins of your team wait to be looked at: send the next when some are decided."
+        )
+        return self.door.refused(call.visitor, 429, why, wait=60)
 
     def _sent(self, call: Call, form: FormData) -> tuple[BinaryIO | Ready | None, str, Upload | None]:
         """The file that came with a form, or the complete upload of the team that it names, and how the file is called."""

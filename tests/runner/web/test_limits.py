@@ -12,8 +12,10 @@ import httpx2
 import pytest
 
 from runner.exchange.access import Access, Token
+from runner.exchange.inbox import Inbox
 from runner.exchange.published import Publisher
 from runner.web.limits import STRANGERS, WRONG, Limits, Rate, address
+from runner.web.routes.handing_in import MOST_WAITING
 from tests.runner.web.test_routes import Front, form_of, grant, served, task
 
 
@@ -31,9 +33,9 @@ def front(tmp_path: Path) -> Iterator[Front]:
     to = Publisher(exchange / "published")
     style = to.keep(b"")
     to.publish({"public": task(to, style), "team:alpha": task(to, style)})
-    token = Token.new()
-    Access({token.id: grant(token, "team")}).write(exchange / "published")
-    yield from served(exchange, tmp_path / "state", {"team": token}, style)
+    tokens = {"team": Token.new(), "other": Token.new()}
+    Access({one.id: grant(one, name) for name, one in tokens.items()}).write(exchange / "published")
+    yield from served(exchange, tmp_path / "state", tokens, style)
 
 
 def sign_in(client: httpx2.Client, token: str, **headers: str) -> httpx2.Response:
@@ -123,3 +125,18 @@ def test_the_security_log_says_who_came_and_who_was_refused_and_holds_no_secret(
     assert (found[0]["token"], found[0]["role"]) == (token.id, "team") and "token" not in found[1]
     text = (front.exchange.parent / "state/security.jsonl").read_text()
     assert token.secret not in text and token.key not in text and "y" * 43 not in text
+
+
+def test_a_team_whose_hand_ins_wait_leaves_room_for_others(front: Front) -> None:
+    """Work looks at the first thousand that wait: one team shall not be all of them."""
+
+    def hand_in(client: httpx2.Client) -> int:
+        data, files = {"software": "one"}, {"file": ("run.txt", b"x")}
+        return client.post("/tasks/mini/hand-in", data=data, files=files).status_code
+
+    with front.client("team") as team, front.client("other") as other:
+        assert {hand_in(team) for _ in range(MOST_WAITING)} == {202}
+        assert (hand_in(team), hand_in(other)) == (429, 202)
+        inbox = Inbox(front.exchange / "inbox")
+        assert len(inbox.waiting()) == MOST_WAITING + 1
+        assert inbox.remove(inbox.waiting()[0][0]) and hand_in(team) == 202

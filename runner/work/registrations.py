@@ -57,7 +57,7 @@ class Registrations:
         there = self.waiting()
         found = [one for one in there if text in (one.account, one.team)]
         if len(found) != 1:
-            why = "Several teams are called so." if found else "Nobody of that name waits."
+            why = "Several that wait are called so." if found else "Nobody of that name waits."
             known = [one.account for one in there]
             raise no_such(
                 "registration", text, known, why=why, fix="runner team waiting names them by their ids"

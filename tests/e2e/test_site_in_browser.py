@@ -88,7 +88,7 @@ def site(project: Project) -> Iterator[Site]:
     world.close()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("who", ["public", "alpha", "gamma", "organiser"])
 def test_every_page_fits_and_a_keyboard_reaches_everything(
     browser: Browser, site: Site, who: str, width: int

@@ -105,9 +105,11 @@ def server(name: str | None) -> Server:
         return next(iter(there.values()))
     if name is None and there:
         raise RunnerError("E101", "several servers are known here", fix=f"--to {' or '.join(there)}")
-    if name is None or name not in there:
-        fix = "runner login https://task.example.org"
-        raise no_such("server", name or "", there, why="Nobody logged in to it here.", fix=fix)
+    fix = "runner login https://task.example.org"
+    if name is None:
+        raise RunnerError("E102", "you are logged in to no server", fix=fix)
+    if name not in there:
+        raise no_such("server", name, there, why="Nobody logged in to it here.", fix=fix)
     return there[name]
 
 

@@ -5,108 +5,23 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from pathlib import Path
 
 import docker
+import httpx2
 import pytest
 
+from tests.docs.walking import Surroundings, walk
+from tests.e2e.test_server import form_of, until
 from tests.worlds.mini import Project
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = re.compile(
-    r"(?:[A-Za-z]+=\S+ )*(?:cat|cd|cp|docker|echo|evaluator|export|make|mkdir|mv|printf|runner|sed) "
-)
-ID = re.compile(r"\b([\w-]+\.[\w-]+)\.([0-9a-f]{8})\b")
-# What no two walks have in common; "…" and "..." stand for anything.
-CHANGING = {
-    r" ?(?:…|\.\.\.)": ".*",
-    r"\b[0-9a-f]{8}\b": "[0-9a-f]{8}",
-    r"\b\d{4}-\d\d-\d\d\b": r"\\d{4}-\\d\\d-\\d\\d",
-    r"\b\d+\.\d s\b": r"\\d+\\.\\d s",
-    r"\b\d+ MiB\b": r"\\d+ MiB",
-}
-
-
-@dataclass
-class Step:
-    """Commands of a page, the exit code that the text before them names, and what they print by the page."""
-
-    commands: str
-    code: int = 0
-    prints: list[str] = field(default_factory=list)
-
-
-def steps(page: str) -> list[Step]:
-    """The fenced commands of a tutorial in order."""
-    text = (ROOT / "docs" / "tutorials" / page).read_text("utf-8")
-    found: list[Step] = []
-    for prose, block in re.findall(r"(.*?)^```\n(.*?)^```$", text, re.S | re.M):
-        if COMMANDS.match(block):
-            said = re.search(r"exit\s+code(?: is)? (\d)", prose)
-            found.append(Step(block, int(said[1]) if said else 0))
-        else:
-            found[-1].prints += block.splitlines()
-    return found
-
-
-def pattern(line: str) -> re.Pattern[str]:
-    """What a line of a page stands for."""
-    told = " ".join(line.split())
-    where = "|".join(f"({changing})" for changing in CHANGING)
-    parts, end = "", 0
-    for match in re.finditer(where, told):
-        assert match.lastindex
-        parts += re.escape(told[end : match.start()]) + list(CHANGING.values())[match.lastindex - 1].replace(
-            "\\\\", "\\"
-        )
-        end = match.end()
-    return re.compile(parts + re.escape(told[end:]))
-
-
-def not_printed(told: list[str], printed: str) -> list[str]:
-    """Those lines that were told and do not come, in this order and but for blanks and what changes, among the printed."""
-    plain = re.sub(r"\x1b\[[\d;]*[A-Za-z]", "", printed)
-    left = [" ".join(line.split()) for line in plain.splitlines()]
-    missing = []
-    for line in told:
-        at = next((n for n, one in enumerate(left) if pattern(line).fullmatch(one)), None)
-        if at is None:
-            missing.append(line)
-        else:
-            left = left[at + 1 :]
-    return missing
-
-
-def walk(page: str, folder: Path, environment: dict[str, str]) -> str:
-    """Run every command of a page in one shell after the other, as printed but for the digits of ids.
-
-    Returns:
-        All that was printed. The test fails where a command ends otherwise, or prints less, than the page says.
-    """
-    ids: dict[str, str] = {}
-    everything, missing = "", []
-    kept = folder.parent / "shell"
-    kept.write_text(f"cd {folder}\n", "utf-8")
-    for step in steps(page):
-        commands = ID.sub(lambda match: f"{match[1]}.{ids.get(match[1], match[2])}", step.commands)
-        keep = f"trap '{{ export -p; echo cd \"$PWD\"; }} > {kept}' EXIT"
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", f". {kept}\n{keep}\n{commands}"],
-            env=environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=400, check=False,
-        )  # fmt: skip
-        said = f"{commands}\nexit code {done.returncode}, not {step.code}\n{done.stdout}"
-        assert done.returncode == step.code, said
-        ids |= dict(ID.findall(done.stdout))
-        everything += done.stdout
-        if lines := not_printed(step.prints, done.stdout):
-            missing += ["the page says, but this was not printed:", *lines, "", said]
-    assert not missing, "\n".join(missing)
-    return everything
+TOKEN = re.compile(r"proctor_[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
 
 
 @pytest.fixture
@@ -181,3 +96,52 @@ def checkout(walked: tuple[Path, dict[str, str]], live: Project) -> Iterator[tup
 @pytest.mark.parametrize("page", ["participant.md", "organiser.md", "host-your-own-task.md"])
 def test_from_a_checkout(page: str, checkout: tuple[Path, dict[str, str]]) -> None:
     walk(page, *checkout)
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(1500)
+def test_a_task_on_the_web_and_a_team_at_home(walked: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    """One page after the other, at the same server: the organiser's, and with the kit in another home the team's."""
+    environment = dict(walked[1])
+    del environment["RUNNER_ROOT"], environment["RUNNER_HOME"], environment["RUNNER_NEWS"]
+    empty, home = tmp_path / "organiser/empty", tmp_path / "team/empty"
+    for folder in (empty, home):
+        folder.mkdir(parents=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    client = httpx2.Client(base_url=f"http://{address}", trust_env=False, timeout=60, follow_redirects=True)
+    tokens: list[str] = []
+
+    def register(printed: str) -> None:
+        form = {"team": "alpha", "contact": "ada@example.org"}
+        form["form-token"] = form_of(client.get("/tasks/books/register").text)
+        said = client.post("/tasks/books/register", data=form).text
+        tokens.extend(TOKEN.findall(said))
+        page = re.findall(r"/registrations/\w+", said)[0]
+        until(lambda: "waits for the organiser" in client.get(page).text)
+
+    def propose(printed: str) -> None:
+        organiser = TOKEN.findall(printed)[0]
+        form = {"form-token": form_of(client.get("/sign-in").text), "token": organiser}
+        assert client.post("/sign-in", data=form).status_code == 200
+        form = {
+            "form-token": form_of(client.get("/console").text),
+            "action": "publish",
+            "dataset": "books/test",
+        }
+        assert client.post("/console/propose", data=form).status_code == 200
+        until(lambda: "publish books test" in client.get("/console").text)
+
+    with ExitStack() as going, client:
+        hands = {"runner team waiting": register, "runner requests list": propose}
+        beside = Surroundings(going, hands, address)
+        walk("on-the-web.md", empty, environment | {"HOME": str(tmp_path / "organiser")}, beside)
+        board = client.get("/tasks/books/main")
+        assert board.status_code == 200 and "trial" in board.text
+        shutil.copy2(empty / "kits/books-kit.tar.gz", home)
+        [token] = tokens
+        team = environment | {"HOME": str(tmp_path / "team"), "RUNNER_TOKEN": token}
+        walk("hand-in-from-home.md", home, team, Surroundings(going, {}, address))
+    assert (tmp_path / "organiser/private/books/test/truths/qrels.txt").is_file()
+    assert not (home / "books-kit/.runner/archive").exists(), "nothing was run that counts"

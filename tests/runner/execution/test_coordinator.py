@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -211,7 +212,10 @@ def test_a_title_may_change_while_runs_wait(world: World, project: Project) -> N
 
 
 class Lines:
-    """Counts the lines of our own code that are executed: every pass of a loop counts, on any machine the same."""
+    """Counts the lines of our own code that are executed: every pass of a loop counts, on any machine the same.
+
+    The garbage collector rests meanwhile: what other tests left behind may end in lines of ours, at any time.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -225,12 +229,15 @@ class Lines:
         return self._line if ours else None
 
     def __enter__(self) -> Lines:
+        gc.collect()
+        gc.disable()
         self._old = sys.gettrace()
         sys.settrace(self._call)
         return self
 
     def __exit__(self, *exc: object) -> None:
         sys.settrace(self._old)
+        gc.enable()
 
 
 def test_what_looking_costs_grows_with_the_runs_and_not_faster(tmp_path: Path) -> None:

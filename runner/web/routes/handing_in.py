@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 FIELDS = ("software", "dataset", "scenario", "tag", "description", "method", "paper", "affiliation")
+NOT_KEPT = "It could not be kept, and was not taken. Try again later."
 MOST_WAITING = 100  # hand-ins of a team that are not decided, at a time
 _KNOWN = 1000  # of the requests of a team, the newest that are looked at for that
 _RUN_FILE = Operation("api-taken", takes="inbox-run-file", status=202)
@@ -102,9 +103,7 @@ class HandingIn(Routes):
             except Refused:
                 return self.door.refused(call.visitor, 413, "Texts or file are too long; nothing was taken.")
             except OSError:
-                return self.door.refused(
-                    call.visitor, 507, "It could not be kept, and was not taken. Try again later."
-                )
+                return self.door.refused(call.visitor, 507, NOT_KEPT)
         if upload is not None:
             self.uploads.forget(upload.id)
             began = upload.began
@@ -135,16 +134,17 @@ class HandingIn(Routes):
                 self.inbox.put, asked, call.visitor.key, self.uploads.ready(upload)
             )
         except (Refused, OSError):
-            return self.door.refused(
-                call.visitor, 507, "It could not be kept, and was not taken. Try again later."
-            )
+            return self.door.refused(call.visitor, 507, NOT_KEPT)
         self.uploads.forget(upload.id)
         signed = self.noted(done, upload.began, f"{said['software']} for {call.at('task')}: a software")
         return _taken(done, f"{ROOT}/requests/{done.id}", signed)
 
     def _full(self, call: Call) -> Response | None:
         """The answer to a team of which so many hand-ins wait that others would lose their turn; None where there is room."""
-        there = {id for _, id in self.inbox.waiting()}
+        try:
+            there = {id for _, id in self.inbox.waiting()}
+        except OSError:
+            return self.door.refused(call.visitor, 507, NOT_KEPT)
         if len(there) < MOST_WAITING:
             return None
         known = self.door.sessions.noted(call.visitor.team, most=_KNOWN)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,6 +159,7 @@ def test_the_client_goes_on_by_itself(line: Proxy, client: Client) -> None:
 
     def wait(seconds: float) -> None:
         waited.append(seconds)
+        time.sleep(0.3)  # the front has to see that the line is cut
         if len(waited) < 3:
             line.cut_at = line.passed + 700_000
 

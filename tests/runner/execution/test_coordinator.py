@@ -248,8 +248,11 @@ def test_what_looking_costs_grows_with_the_runs_and_not_faster(tmp_path: Path) -
         planning.write_project(root, runs, teams=2, chained=True)
         assert planning.evaluate_all(root)["done"] == runs
         assert planning.evaluate_all(root)["done"] == 0  # what is asked first, once a process, is known now
-        with Lines() as lines:
-            planning.evaluate_all(root)
-        steps.append(lines.count)
+        counts = []
+        for _ in range(3):  # what the clock adds now and then, such as a second that began, is left out
+            with Lines() as lines:
+                planning.evaluate_all(root)
+            counts.append(lines.count)
+        steps.append(min(counts))
     first, second = steps[1] - steps[0], steps[2] - steps[1]
     assert abs(second - 2 * first) < 0.01 * first, f"20, 40, 80 runs: {steps} lines"
